@@ -1,0 +1,132 @@
+"""The eval config of ADK (`test_config.json`), with the `evaltui` block that ADK ignores."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
+from pydantic.alias_generators import to_camel
+
+# Source: google-adk 2.13, what applies where no config file is found.
+DEFAULT_CRITERIA: dict[str, float] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+
+
+class _Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class BaseCriterion(_Camel):
+    """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
+
+    threshold: float
+    include_intermediate_responses_in_final: bool = False
+
+
+class EvalMetric(_Camel):
+    """One metric that is asked for; the shape that custom metric functions receive."""
+
+    metric_name: StrictStr
+    threshold: float | None = None
+    criterion: BaseCriterion | None = None
+    custom_function_path: str | None = None
+
+
+class CodeConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: StrictStr
+
+
+class Interval(_Camel):
+    min_value: float
+    open_at_min: bool = False
+    max_value: float
+    open_at_max: bool = False
+
+
+class MetricValueInfo(_Camel):
+    interval: Interval | None = None
+
+
+class MetricInfo(_Camel):
+    metric_name: StrictStr
+    description: str | None = None
+    metric_value_info: MetricValueInfo = MetricValueInfo()
+    requires_threshold: bool = True
+
+
+class CustomMetric(_Camel):
+    code_config: CodeConfig
+    metric_info: MetricInfo | None = None
+    description: str = ""
+
+
+class TurnMark(BaseModel):
+    """A mark on one turn: `context` is run and not scored, `skip` leaves its calls unchecked. Turns count from 0."""
+
+    model_config = ConfigDict(extra="forbid")
+    set: StrictStr
+    case: StrictStr
+    turn: Annotated[StrictInt, Field(ge=0)]
+    mode: Literal["context", "skip"]
+
+
+PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
+
+
+class Repeats(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    runs: Annotated[StrictInt, Field(ge=1)] = 1
+    pass_if: PassIf = "all"
+
+
+class EvaltuiBlock(BaseModel):
+    """What ADK has no place for. Keys of later versions are refused rather than silently ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+    criteria: dict[str, float | BaseCriterion] = Field(default_factory=dict)
+    turns: list[TurnMark] = Field(default_factory=list)
+    repeats: Repeats = Field(default_factory=Repeats)
+    thoughts: Literal["ignore", "score"] = "ignore"
+
+
+class EvalConfig(_Camel):
+    """`criteria` maps a metric's name to its threshold or to an object with `threshold`."""
+
+    criteria: dict[str, float | BaseCriterion] = Field(default_factory=dict)
+    custom_metrics: dict[str, CustomMetric] | None = None
+    user_simulator_config: dict[str, Any] | None = None
+    live_model_config: dict[str, Any] | None = None
+    evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
+
+    @field_validator("evaltui", mode="before")
+    @classmethod
+    def _absent_block(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+    @classmethod
+    def default(cls) -> EvalConfig:
+        return cls(criteria=dict(DEFAULT_CRITERIA))
+
+    def metrics(self) -> list[EvalMetric]:
+        """The metrics asked for: `criteria` in file order, then those of the `evaltui` block."""
+        asked = {**self.criteria, **self.evaltui.criteria}
+        return [_metric(name, value, self.custom_metrics or {}) for name, value in asked.items()]
+
+    def turn_mode(self, eval_set_id: str, eval_id: str, turn: int) -> Literal["context", "skip"] | None:
+        """The mark on a turn, the last one given for it."""
+        for mark in reversed(self.evaltui.turns):
+            if (mark.set, mark.case, mark.turn) == (eval_set_id, eval_id, turn):
+                return mark.mode
+        return None
+
+
+def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetric]) -> EvalMetric:
+    criterion = value if isinstance(value, BaseCriterion) else BaseCriterion(threshold=value)
+    return EvalMetric(
+        metric_name=name,
+        threshold=criterion.threshold,
+        criterion=criterion,
+        custom_function_path=custom[name].code_config.name if name in custom else None,
+    )

@@ -1,0 +1,135 @@
+"""What happens while an agent works, in order: one vocabulary for chat, eval, run log and trace.
+
+An agent framework reports *steps* (ADK calls them events): one step may hold text, several calls and usage
+at once. A step is split into one `Event` per thing that happened, and `core.record` puts steps together
+again, so nothing is lost on the way. JSON form: absent fields are left out, `t` is seconds since the run
+began, `content` is a genai Content as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+VERSION = 1
+
+Kind = Literal[
+    "user",
+    "model_request",
+    "model_response",
+    "text",
+    "tool_call",
+    "tool_result",
+    "transfer",
+    "state",
+    "error",
+    "console",
+]
+KINDS: frozenset[str] = frozenset(get_args(Kind))
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened.
+
+    `id` is unique within a case and repeat, `parent` the id of the event it happened in: calls made inside
+    an agent tool have the outer call as parent, and `data["nested"]` is true for them. `agent` is the author.
+    Of the events split from one step, all have `data["step"]`, the step's id; the first also has what the
+    step as a whole has (see `Step`).
+    """
+
+    kind: Kind
+    content: Json | None = None
+    agent: str = ""
+    data: Json = field(default_factory=dict)
+    usage: Json | None = None
+    id: str = ""
+    parent: str = ""
+    branch: str = ""
+    duration: float | None = None
+    set: str = ""
+    case: str = ""
+    repeat: int = 0
+    turn: int | None = None
+    seq: int = 0
+    t: float = 0.0
+
+    def to_json(self) -> Json:
+        always = {"seq": self.seq, "t": round(self.t, 6), "kind": self.kind}
+        rest = {
+            item.name: value
+            for item in fields(self)
+            if item.name not in always and (value := getattr(self, item.name)) not in (None, "", {})
+        }
+        return always | rest
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Event:
+        """Raises ValueError for an unknown kind; unknown keys (of a later version) are ignored."""
+        if data.get("kind") not in KINDS:
+            raise ValueError(f"not an event: kind {data.get('kind')!r}")
+        return cls(**{item.name: data[item.name] for item in fields(cls) if item.name in data})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event of an agent framework, in ADK's sense.
+
+    `content`, `usage` and `grounding` are genai models as JSON with snake_case keys. `final` is ADK's
+    `Event.is_final_response()`. `state` is the state delta. `transfer` names the agent that takes over.
+    `turn` counts user messages from 0; None where steps are grouped by `invocation_id` instead.
+    """
+
+    author: str
+    content: Json | None = None
+    final: bool = False
+    partial: bool = False
+    usage: Json | None = None
+    grounding: Json | None = None
+    model_version: str | None = None
+    id: str = ""
+    invocation_id: str = ""
+    turn: int | None = None
+    branch: str = ""
+    timestamp: float = 0.0
+    state: Json | None = None
+    transfer: str | None = None
+    long_running: tuple[str, ...] = ()
+    error_code: str | None = None
+    error_message: str | None = None
+
+    @property
+    def parts(self) -> list[Json]:
+        return list((self.content or {}).get("parts") or [])
+
+
+def text(message: str, *, agent: str = "") -> Event:
+    """Something the agent says. The last text of a turn is its final answer."""
+    return Event("text", {"role": "model", "parts": [{"text": message}]}, agent=agent)
+
+
+def tool_call(name: str, args: Mapping[str, Any] | None = None, *, id: str = "", agent: str = "") -> Event:
+    """A call of a tool. With an `id`, its result can be told from that of another call of the same tool."""
+    call: Json = {"name": name, "args": dict(args or {})}
+    if id:
+        call["id"] = id
+    return Event("tool_call", {"role": "model", "parts": [{"function_call": call}]}, agent=agent)
+
+
+def tool_result(name: str, response: Any, *, id: str = "", agent: str = "") -> Event:
+    """What a tool returned; anything but a dict is wrapped as `{"result": ...}`."""
+    result: Json = {
+        "name": name,
+        "response": response if isinstance(response, dict) else {"result": response},
+    }
+    if id:
+        result["id"] = id
+    return Event("tool_result", {"role": "user", "parts": [{"function_response": result}]}, agent=agent)
+
+
+def transfer(to: str, *, agent: str = "") -> Event:
+    """Another agent takes over the conversation."""
+    return Event("transfer", agent=agent, data={"to": to})

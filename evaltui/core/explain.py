@@ -1,0 +1,256 @@
+"""Why a case came out as it did, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeVar
+
+from evaltui.core.outcome import (
+    ArgDiff,
+    CallDiff,
+    CallOp,
+    CaseResult,
+    ErrorInfo,
+    MetricResult,
+    RepeatResult,
+    StateDiff,
+    Status,
+    TurnResult,
+)
+from evaltui.core.show import cut, scores, show_change, show_value, type_change, visible
+
+MAX_REASONS = 3
+MAX_MESSAGE = 200
+
+# Order and further calls matter to some match types only.
+_GRAVEST_FIRST: tuple[CallOp, ...] = ("changed", "missing", "extra", "moved")
+# Call metrics by what each of them minds: the differences themselves say more than a score.
+_MINDS: dict[str, tuple[CallOp, ...]] = {
+    "tool_trajectory_avg_score": _GRAVEST_FIRST,
+    "trajectory_recall": ("changed", "missing"),
+    "trajectory_precision": ("changed", "extra"),
+}
+_ANSWER_METRIC = "response_match_score"
+_STATE_METRIC = "final_session_state"
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """The same thing said in a sentence and in a few words.
+
+    `turn` counts from 1, None for the whole case. So does `within`, which is None, too, where the text names
+    the turn itself.
+    """
+
+    text: str
+    short: str
+    turn: int | None = None
+    within: int | None = None
+
+
+def sentence(result: CaseResult | RepeatResult) -> str:
+    """Why, in one sentence without a full stop: the first three reasons, and how many more there are.
+
+    "" where there is nothing to say, as for a case that passed its only metric.
+    """
+    if result.status is Status.PASSED:
+        passed = [metric for metric in result.metrics if metric.status is Status.PASSED]
+        return f"all {len(passed)} metrics passed" if len(passed) > 1 else ""
+    shown, more = _first(list(_reasons(result)))
+    parts: list[str] = []
+    for turn, group in groupby(shown, key=lambda reason: reason.within):
+        texts = [reason.text for reason in group]
+        place = f"in turn {turn} " if turn and len(result.turns) > 1 else ""
+        parts += [place + _enumeration(texts)] if turn else texts
+    reasons = "; ".join(parts) + (f", and {more} more" if more else "")
+    if not isinstance(result, CaseResult) or len(result.repeats) < 2:
+        return reasons
+    return f"{result.passed_repeats} of {len(result.repeats)} runs passed, policy {result.policy}: {reasons}"
+
+
+def summary(result: CaseResult | RepeatResult) -> str:
+    """The same in as few words as a line of a list has room for; "" for a case that passed.
+
+    How many runs passed is left to the line, which has a column for it.
+    """
+    if result.status is Status.PASSED:
+        return ""
+    shown, more = _first(list(_reasons(result)))
+    parts = [
+        (f"turn {turn}: " if turn and len(result.turns) > 1 else "")
+        + "; ".join(reason.short for reason in group)
+        for turn, group in groupby(shown, key=lambda reason: reason.turn)
+    ]
+    reasons = "; ".join(parts) + (f"; {more} more" if more else "")
+    if isinstance(result, CaseResult) and result.status is Status.FLAKY:
+        return f"{'meets' if result.policy_met else 'fails'} policy {result.policy}: {reasons}"
+    return reasons
+
+
+def describe_call(diff: CallDiff) -> str:
+    """One row of an aligned trajectory: `set_temperature degrees "19" (string) instead of 19`."""
+    name = call_name(diff)
+    if diff.op == "changed":
+        shown, more = _cut_args(diff)
+        return f"{name} " + ", ".join([*map(_short_arg, shown), *([f"{more} more"] if more else [])])
+    return {
+        "same": f"{name} as expected",
+        "moved": f"{name} at another place",
+        "missing": f"{name} is missing",
+        "extra": f"{name} is extra",
+    }[diff.op]
+
+
+def call_name(diff: CallDiff) -> str:
+    call = diff.actual or diff.expected
+    return visible(call.name) if call else ""
+
+
+def _cut_args(diff: CallDiff) -> tuple[list[ArgDiff], int]:
+    return _first([arg for arg in diff.args if arg.op != "same"])
+
+
+def _first(items: list[_Item]) -> tuple[list[_Item], int]:
+    """The first three and how many are left out; "and 1 more" would take the room of the fourth itself."""
+    count = MAX_REASONS if len(items) > MAX_REASONS + 1 else len(items)
+    return items[:count], len(items) - count
+
+
+def _reasons(result: CaseResult | RepeatResult) -> Iterator[_Reason]:
+    failed = [metric for metric in result.metrics if metric.status is Status.FAILED]
+    about_calls = [metric for metric in failed if metric.name in _MINDS]
+    about_answers = [metric for metric in failed if metric.name == _ANSWER_METRIC]
+    about_state = [metric for metric in failed if metric.name == _STATE_METRIC]
+    calls = list(_call_reasons(about_calls, result.turns))
+    answers = [reason for metric in about_answers for reason in _answer_reasons(metric, result.turns)]
+    explained = [
+        *(about_calls if calls else ()),
+        *(about_answers if answers else ()),
+        *(about_state if result.state else ()),
+    ]
+
+    if result.error:
+        yield _same(error_text(result.error))
+    yield from sorted([*calls, *answers], key=lambda reason: reason.turn or 0)
+    yield from (_same(_state_text(diff)) for diff in result.state)
+    yield from (_metric_reason(metric) for metric in failed if metric not in explained)
+    yield from (_metric_reason(metric) for metric in result.metrics if metric.status is Status.ERROR)
+    if not result.error:
+        # An agent that raised is the reason why nothing could be evaluated.
+        yield from (_metric_reason(m) for m in result.metrics if m.status is Status.NOT_EVALUATED)
+        if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
+            yield _same("no metric was evaluated")
+
+
+def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[_Reason]:
+    for index, turn in enumerate(turns):
+        if turn.expectation in ("not checked", "context"):
+            continue
+        minded = {op for metric in metrics if _failed_in(metric, index, turns) for op in _MINDS[metric.name]}
+        for op in sorted(minded, key=_GRAVEST_FIRST.index):
+            for diff in turn.calls:
+                if diff.op == op:
+                    yield _Reason(_call_text(diff), describe_call(diff), index + 1, within=index + 1)
+
+
+def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[_Reason]:
+    if len(metric.per_invocation) != len(turns):
+        return
+    for index, turn in enumerate(turns):
+        if not _failed_in(metric, index, turns):
+            continue
+        answer = f"the answer of turn {index + 1}" if len(turns) > 1 else "the answer"
+        if turn.response.actual:
+            needs = scores(metric.per_invocation[index].score, metric.threshold)
+            yield _Reason(f"{answer} scores {needs}", f"answer {needs}", index + 1)
+        else:
+            yield _Reason(f"{answer} has no text", "answer has no text", index + 1)
+
+
+def _failed_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
+    """Whether a failed metric may have failed because of this turn; it does not always say which."""
+    scored = metric.per_invocation
+    return len(scored) != len(turns) or scored[index].status is Status.FAILED
+
+
+def _same(text: str) -> _Reason:
+    return _Reason(text, text)
+
+
+def _call_text(diff: CallDiff) -> str:
+    name = call_name(diff)
+    if diff.op == "changed":
+        shown, more = _cut_args(diff)
+        others = [f"{more} more differences"] if more else []
+        return f"{name} was called " + _enumeration([*map(_arg_text, shown), *others])
+    return {
+        "same": f"{name} was called as expected",
+        "moved": f"{name} was called at another place than expected",
+        "missing": f"{name} was not called",
+        "extra": f"{name} was called although nothing expects it",
+    }[diff.op]
+
+
+def _arg_text(arg: ArgDiff) -> str:
+    path = visible(arg.path) or "args"
+    if arg.op == "missing":
+        return f"without {path}"
+    if arg.op == "extra":
+        return f"with {path} {show_value(arg.actual)}, which nothing expects"
+    return f"with {path} {_instead(arg.expected, arg.actual)}"
+
+
+def _short_arg(arg: ArgDiff) -> str:
+    path = visible(arg.path) or "args"
+    if arg.op == "missing":
+        return f"{path} is missing"
+    if arg.op == "extra":
+        return f"{path} {show_value(arg.actual)} is extra"
+    return f"{path} {_instead(arg.expected, arg.actual)}"
+
+
+def _instead(expected: Any, actual: Any) -> str:
+    before, after = show_change(expected, actual)
+    kind = type_change(expected, actual)
+    return f"{after} ({kind}) instead of {before}" if kind else f"{after} instead of {before}"
+
+
+def _state_text(diff: StateDiff) -> str:
+    before, after = show_change(diff.expected, diff.actual)
+    return f"{visible(diff.path)} of the final state is {after} instead of {before}"
+
+
+def _metric_reason(metric: MetricResult) -> _Reason:
+    name = visible(metric.name)
+    if metric.status is Status.ERROR and metric.error:
+        why = error_text(metric.error)
+        return _Reason(f"{name} raised {why}", f"{name}: {why}")
+    if metric.status is Status.FAILED:
+        text = short = f"{name} is {scores(metric.score, metric.threshold)}"
+    else:
+        text, short = f"{name} could not be evaluated", name
+    why = metric_reason(metric)
+    return _Reason(f"{text}: {why}", f"{short}: {why}") if why else _same(text)
+
+
+def metric_reason(metric: MetricResult) -> str:
+    """What a metric says of its verdict, on one line: of the case, else of the first turn that shares it."""
+    per_turn = (turn.reason for turn in metric.per_invocation if turn.status is metric.status and turn.reason)
+    return cut(visible((metric.reason or next(per_turn, "")).strip()), MAX_MESSAGE)
+
+
+def error_text(error: ErrorInfo) -> str:
+    """Type, first line of the message and place: `TimeoutError: no answer in 30 s (tools.py:41 in wait)`."""
+    message = next((line.strip() for line in error.message.splitlines() if line.strip()), "")
+    return str(ErrorInfo(visible(error.type), cut(visible(message), MAX_MESSAGE), where=visible(error.where)))
+
+
+def _enumeration(parts: Sequence[str]) -> str:
+    """`a`, `a, and b`, `a, b, and c`; with semicolons where the parts have commas of their own."""
+    if any(", " in part for part in parts):
+        return "; ".join(parts)
+    return ", and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

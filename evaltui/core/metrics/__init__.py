@@ -1,0 +1,1 @@
+"""The metrics: pure functions from expected and actual turns to a `MetricResult`."""

@@ -1,0 +1,150 @@
+"""What a turn cost: calls, model calls, tokens, seconds. Reported, never passed or failed.
+
+The numbers are those of google-adk 2.13 (`_efficiency_evaluators`): None means not reported, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from google.genai.types import GenerateContentResponseUsageMetadata as Usage
+
+from evaltui.core.evalset import Invocation, InvocationEvents, tool_calls
+from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated, unscored_turn
+from evaltui.core.outcome import InvocationScore, MetricResult, Status
+
+Parts = dict[str, float | None]
+
+
+def tool_call_count_v1(given: MetricInput) -> MetricResult:
+    """Tool calls per turn."""
+    return _report(given, lambda turn: (float(len(tool_calls(turn.intermediate_data))), {}), _mean_of_known)
+
+
+def inference_call_count_v1(given: MetricInput) -> MetricResult:
+    """Model calls per turn; None for a turn that was not recorded event by event."""
+    return _report(given, lambda turn: (_model_calls(turn), {}), _mean_of_known)
+
+
+def token_usage_v1(given: MetricInput) -> MetricResult:
+    """Tokens per turn, by kind in `details`; see `token_usage`."""
+    # A model leaves out the kinds that it did not spend, so a turn without one counts as zero in the mean.
+    return _report(given, lambda turn: _total(token_usage(turn), "total_tokens"), _mean_over_all)
+
+
+def invocation_duration_v1(given: MetricInput) -> MetricResult:
+    """Seconds per turn, over the turns that were timed; where they went in `details`."""
+    return _report(given, lambda turn: _total(duration_split(turn), "total_seconds"), _rounded_mean_of_known)
+
+
+def token_usage(invocation: Invocation) -> Parts:
+    """Tokens of a turn by kind.
+
+    The total is input and output, the input is prompt and tool use, the output is candidates and reasoning.
+    """
+    data = invocation.intermediate_data
+    events = data.invocation_events if isinstance(data, InvocationEvents) else []
+    usages = [event.usage_metadata for event in events if event.usage_metadata is not None]
+
+    def spent(count: Callable[[Usage], int | None]) -> float | None:
+        return _sum_of_known([count(usage) for usage in usages])
+
+    prompt = spent(lambda usage: usage.prompt_token_count)
+    tool_use = spent(lambda usage: usage.tool_use_prompt_token_count)
+    candidates = spent(lambda usage: usage.candidates_token_count)
+    reasoning = spent(lambda usage: usage.thoughts_token_count)
+    into, out = _sum_of_known([prompt, tool_use]), _sum_of_known([candidates, reasoning])
+    return {
+        "total_tokens": _sum_of_known([into, out]),
+        "input_tokens": into,
+        "prompt_tokens": prompt,
+        "cached_tokens": spent(lambda usage: usage.cached_content_token_count),
+        "tool_use_tokens": tool_use,
+        "output_tokens": out,
+        "candidates_tokens": candidates,
+        "reasoning_tokens": reasoning,
+    }
+
+
+def duration_split(invocation: Invocation) -> Parts:
+    """Seconds of a turn: awaiting a model, in tools, and the framework's own, which is the rest."""
+    total, model, tool = invocation.duration, invocation.model_duration, invocation.tool_duration
+    if total is None:
+        model = tool = None
+    framework = None
+    if total is not None and model is not None and tool is not None:
+        framework = round(max(total - model - tool, 0.0), 3)
+    return {
+        "total_seconds": total,
+        "model_seconds": model,
+        "tool_seconds": tool,
+        "framework_seconds": framework,
+    }
+
+
+def _report(
+    given: MetricInput,
+    measure: Callable[[Invocation], tuple[float | None, Parts]],
+    average: Callable[[Sequence[float | None]], float | None],
+) -> MetricResult:
+    if given.metric.threshold is not None or given.metric.criterion is not None:
+        return not_evaluated(
+            given.metric,
+            "reports a value that never passes or fails, so it takes no threshold; remove it from the"
+            " config's criteria, it is always reported",
+        )
+    without = left_out(given)
+    turns: list[InvocationScore] = []
+    values: list[float | None] = []
+    splits: list[Parts] = []
+    for number, actual in enumerate(given.actual):
+        if number in without:
+            turns.append(unscored_turn(without[number]))
+            continue
+        value, split = measure(actual)
+        turns.append(InvocationScore(value, Status.INFORMATIONAL))
+        values.append(value)
+        splits.append(split)
+    return MetricResult(
+        given.metric.metric_name,
+        average(values),
+        None,
+        Status.INFORMATIONAL,
+        tuple(turns),
+        details={name: average([split[name] for split in splits]) for name in (splits[0] if splits else {})},
+    )
+
+
+def _model_calls(invocation: Invocation) -> float | None:
+    data = invocation.intermediate_data
+    if not isinstance(data, InvocationEvents):
+        return None
+    return float(
+        sum(
+            event.usage_metadata is not None or event.model_version is not None
+            for event in data.invocation_events
+        )
+    )
+
+
+def _total(split: Parts, name: str) -> tuple[float | None, Parts]:
+    return split[name], split
+
+
+def _sum_of_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _mean_over_all(values: Sequence[float | None]) -> float | None:
+    total = _sum_of_known(values)
+    return None if total is None else total / len(values)
+
+
+def _mean_of_known(values: Sequence[float | None]) -> float | None:
+    return _mean_over_all([value for value in values if value is not None])
+
+
+def _rounded_mean_of_known(values: Sequence[float | None]) -> float | None:
+    average = _mean_of_known(values)
+    return None if average is None else round(average, 3)

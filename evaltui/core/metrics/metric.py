@@ -1,0 +1,147 @@
+"""What all metrics share: their input, thresholds, turns that are left out, and the verdict over turns."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evaltui.core.config import EvalMetric
+from evaltui.core.evalset import Invocation
+from evaltui.core.outcome import InvocationScore, MetricResult, Status
+
+_TURNS_NAMED = 3
+
+
+@dataclass(frozen=True)
+class MetricInput:
+    """What a metric is computed from. `expected` is None where a case has no expected turns (a scenario).
+
+    With `thoughts`, thought parts count as answer text, as they do in ADK. Turns count from 0: those in
+    `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked.
+    """
+
+    expected: Sequence[Invocation] | None
+    actual: Sequence[Invocation]
+    metric: EvalMetric
+    thoughts: bool = False
+    context: frozenset[int] = frozenset()
+    skip_calls: frozenset[int] = frozenset()
+
+
+Metric = Callable[[MetricInput], MetricResult]
+
+
+@dataclass(frozen=True)
+class TurnScore:
+    """The score of one turn, and what is wrong with it if anything is."""
+
+    score: float
+    reason: str = ""
+
+
+class CriterionError(ValueError):
+    """A criterion in the config that the metric cannot be computed with; the message says what to change."""
+
+
+def effective_threshold(metric: EvalMetric) -> float | None:
+    """The threshold that counts: that of the criterion where there is one."""
+    return metric.criterion.threshold if metric.criterion else metric.threshold
+
+
+def required_threshold(metric: EvalMetric) -> float:
+    threshold = effective_threshold(metric)
+    if threshold is None:
+        raise CriterionError(f"{metric.metric_name} has no threshold; give it one in the config's criteria")
+    return threshold
+
+
+def verdict(score: float, threshold: float) -> Status:
+    return Status.PASSED if score >= threshold else Status.FAILED
+
+
+def not_evaluated(
+    metric: EvalMetric, reason: str, per_invocation: tuple[InvocationScore, ...] = ()
+) -> MetricResult:
+    return MetricResult(
+        metric.metric_name,
+        None,
+        effective_threshold(metric),
+        Status.NOT_EVALUATED,
+        per_invocation,
+        reason,
+    )
+
+
+def left_out(given: MetricInput, *, checks_calls: bool = False) -> dict[int, str]:
+    """The turns that are not scored, with the reason. Turns count from 0."""
+    skipped = dict.fromkeys(given.skip_calls, "the calls of this turn are not checked")
+    context = dict.fromkeys(given.context, "a context turn: it is run, not scored")
+    return (skipped if checks_calls else {}) | context
+
+
+def unscored_turn(reason: str) -> InvocationScore:
+    return InvocationScore(None, Status.NOT_EVALUATED, reason)
+
+
+def score_against_expected(
+    given: MetricInput,
+    score_turn: Callable[[Invocation, Invocation], TurnScore],
+    without: Mapping[int, str],
+) -> MetricResult:
+    """The mean of `score_turn(expected, actual)` over the turns that are not in `without`.
+
+    Raises CriterionError where the metric has no threshold.
+    """
+    threshold = required_threshold(given.metric)
+    if given.expected is None:
+        return not_evaluated(given.metric, "compares with expected turns, and this case has none")
+    if len(given.expected) != len(given.actual):
+        return not_evaluated(
+            given.metric,
+            f"cannot be paired: {_turns(len(given.expected))} expected, {_turns(len(given.actual))} run",
+        )
+    turns: list[InvocationScore] = []
+    scores: list[float] = []
+    for number, (expected, actual) in enumerate(zip(given.expected, given.actual, strict=True)):
+        if number in without:
+            turns.append(unscored_turn(without[number]))
+            continue
+        turn = score_turn(expected, actual)
+        turns.append(InvocationScore(turn.score, verdict(turn.score, threshold), turn.reason))
+        scores.append(turn.score)
+    if not scores:
+        return not_evaluated(given.metric, nothing_to_score(turns), tuple(turns))
+    score = mean(scores)
+    status = verdict(score, threshold)
+    reason = _failed_turns(turns)
+    if status is Status.FAILED and not reason:
+        reason = f"the mean over turns, {score!r}, is below {threshold!r}"
+    return MetricResult(given.metric.metric_name, score, threshold, status, tuple(turns), reason)
+
+
+def nothing_to_score(turns: Sequence[InvocationScore]) -> str:
+    if turns:
+        return "no turn is left to score: all are marked as context or skip in the config"
+    return "there is no turn to score"
+
+
+def mean(scores: Sequence[float]) -> float:
+    # Added up plainly, as ADK does: from Python 3.12 on sum() compensates for rounding, and the last bit
+    # decides the verdict of a score that is exactly at the threshold.
+    return functools.reduce(operator.add, scores, 0.0) / len(scores)
+
+
+def _failed_turns(turns: Sequence[InvocationScore]) -> str:
+    failed = [
+        f"turn {number}: {turn.reason}"
+        for number, turn in enumerate(turns, start=1)
+        if turn.status is Status.FAILED and turn.reason
+    ]
+    more = len(failed) - _TURNS_NAMED
+    return "; ".join(failed[:_TURNS_NAMED] + ([f"{_turns(more)} more"] if more > 0 else []))
+
+
+def _turns(count: int) -> str:
+    return f"{count} turn" if count == 1 else f"{count} turns"

@@ -1,0 +1,202 @@
+"""Every metric by name: what it means, what it needs, and the function where this version has one."""
+
+from __future__ import annotations
+
+import difflib
+import traceback
+from dataclasses import dataclass
+from typing import Literal
+
+from evaltui.core.config import EvalConfig, EvalMetric
+from evaltui.core.metrics import efficiency, response_match, trajectory
+from evaltui.core.metrics.metric import Metric, MetricInput, effective_threshold, not_evaluated
+from evaltui.core.outcome import ErrorInfo, MetricResult, Status
+
+__all__ = ["METRICS", "MetricInfo", "MetricInput", "metrics_to_run", "run_metric"]
+
+Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model", "Vertex AI"]
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """`interval` is the least and the greatest score, None where there is no greatest.
+
+    `function` is None for metrics that this version knows and does not compute. `gates` is false for
+    metrics that report a value and take no threshold.
+    """
+
+    name: str
+    meaning: str
+    needs: tuple[Need, ...]
+    function: Metric | None = None
+    interval: tuple[float, float] | None = (0.0, 1.0)
+    gates: bool = True
+    source: Literal["adk", "evaltui"] = "adk"
+
+
+_EFFICIENCY = (
+    MetricInfo(
+        "tool_call_count_v1",
+        "Tool calls per turn.",
+        (),
+        efficiency.tool_call_count_v1,
+        interval=None,
+        gates=False,
+    ),
+    MetricInfo(
+        "inference_call_count_v1",
+        "Model calls per turn.",
+        (),
+        efficiency.inference_call_count_v1,
+        interval=None,
+        gates=False,
+    ),
+    MetricInfo(
+        "token_usage_v1",
+        "Tokens per turn, input and output together.",
+        (),
+        efficiency.token_usage_v1,
+        interval=None,
+        gates=False,
+    ),
+    MetricInfo(
+        "invocation_duration_v1",
+        "Seconds per turn on the clock.",
+        (),
+        efficiency.invocation_duration_v1,
+        interval=None,
+        gates=False,
+    ),
+)
+
+# Those of ADK in the order of its own registry, then those that only evaltui has.
+_ALL = (
+    MetricInfo(
+        "tool_trajectory_avg_score",
+        "Share of turns whose tool calls match the expected ones.",
+        ("expected turns",),
+        trajectory.tool_trajectory_avg_score,
+    ),
+    MetricInfo(
+        "response_evaluation_score",
+        "How coherent the answers are, as Vertex AI rates them.",
+        ("expected turns", "Vertex AI"),
+        interval=(1.0, 5.0),
+    ),
+    MetricInfo(
+        "response_match_score",
+        "How many words the answers share with the expected ones (ROUGE-1 F).",
+        ("expected turns",),
+        response_match.response_match_score,
+    ),
+    MetricInfo("safety_v1", "How harmless the answers are, as Vertex AI rates them.", ("Vertex AI",)),
+    MetricInfo(
+        "multi_turn_task_success_v1",
+        "Whether the conversation reached the user's goals, as Vertex AI rates it.",
+        ("Vertex AI",),
+    ),
+    MetricInfo(
+        "multi_turn_trajectory_quality_v1",
+        "How good the way through the whole conversation was, as Vertex AI rates it.",
+        ("Vertex AI",),
+    ),
+    MetricInfo(
+        "multi_turn_tool_use_quality_v1",
+        "How well tools were used over the whole conversation, as Vertex AI rates it.",
+        ("Vertex AI",),
+    ),
+    MetricInfo(
+        "final_response_match_v2",
+        "Share of turns whose answer a judge finds to agree with the expected one.",
+        ("expected turns", "a judge model"),
+    ),
+    MetricInfo(
+        "rubric_based_final_response_quality_v1",
+        "Share of your rubrics that the answers fulfil, by a judge's verdict.",
+        ("rubrics", "a judge model"),
+    ),
+    MetricInfo(
+        "hallucinations_v1",
+        "Share of the answers' sentences that what the agent knew supports, by a judge's verdict.",
+        ("a judge model",),
+    ),
+    MetricInfo(
+        "rubric_based_tool_use_quality_v1",
+        "Share of your rubrics that the tool calls fulfil, by a judge's verdict.",
+        ("rubrics", "a judge model"),
+    ),
+    MetricInfo(
+        "per_turn_user_simulator_quality_v1",
+        "Share of turns in which the simulated user kept to its scenario, by a judge's verdict.",
+        ("a scenario", "a judge model"),
+    ),
+    MetricInfo(
+        "rubric_based_multi_turn_trajectory_quality_v1",
+        "Share of your rubrics that the whole conversation fulfils, by a judge's verdict.",
+        ("rubrics", "a judge model"),
+    ),
+    *_EFFICIENCY,
+    MetricInfo(
+        "trajectory_precision",
+        "Share of the calls made that are expected ones.",
+        ("expected turns",),
+        trajectory.trajectory_precision,
+        source="evaltui",
+    ),
+    MetricInfo(
+        "trajectory_recall",
+        "Share of the expected calls that were made.",
+        ("expected turns",),
+        trajectory.trajectory_recall,
+        source="evaltui",
+    ),
+    MetricInfo(
+        "trajectory_single_tool_use",
+        'Whether the tool that the criterion\'s "tool" key names was called in any turn.',
+        ("a tool name",),
+        trajectory.trajectory_single_tool_use,
+        source="evaltui",
+    ),
+)
+
+METRICS: dict[str, MetricInfo] = {info.name: info for info in _ALL}
+
+
+def metrics_to_run(config: EvalConfig) -> list[EvalMetric]:
+    """The metrics that the config asks for, then the efficiency metrics that it does not name."""
+    asked = config.metrics()
+    named = {metric.metric_name for metric in asked}
+    return asked + [EvalMetric(metric_name=info.name) for info in _EFFICIENCY if info.name not in named]
+
+
+def run_metric(given: MetricInput) -> MetricResult:
+    """Compute a built-in metric. Never raises: what a metric raises becomes a result of status ERROR.
+
+    The user's own metrics are computed where their function can be imported (see `custom`), not here.
+    """
+    metric = given.metric
+    if metric.custom_function_path:
+        return not_evaluated(metric, f"is computed by {metric.custom_function_path}, in the agent's process")
+    info = METRICS.get(metric.metric_name)
+    if info is None:
+        return not_evaluated(metric, _unknown(metric.metric_name))
+    if info.function is None:
+        needs = " and ".join(need for need in info.needs if need in ("a judge model", "Vertex AI"))
+        return not_evaluated(metric, f"needs {needs}; this version of evaltui does not compute such metrics")
+    try:
+        return info.function(given)
+    except Exception as error:
+        return MetricResult(
+            metric.metric_name,
+            None,
+            effective_threshold(metric),
+            Status.ERROR,
+            reason=str(error),
+            error=ErrorInfo(type(error).__name__, str(error), traceback.format_exc()),
+        )
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, METRICS, n=1)
+    hint = f"did you mean {close[0]}?" if close else "`evaltui metrics` lists those there are"
+    return f"no metric is called {name}; {hint}"

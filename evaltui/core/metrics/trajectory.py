@@ -1,0 +1,234 @@
+"""Metrics over tool calls: did the agent call what it should, with what it should?
+
+Two calls are equal when their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
+`true` are one value, absent arguments are not `{}`, ids do not count. That, and the three match types, is the
+rule of google-adk 2.13 (`TrajectoryEvaluator`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from google.genai.types import FunctionCall
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic.alias_generators import to_camel, to_snake
+
+from evaltui.core.config import EvalMetric
+from evaltui.core.evalset import Invocation, tool_calls
+from evaltui.core.metrics.metric import (
+    CriterionError,
+    MetricInput,
+    TurnScore,
+    left_out,
+    not_evaluated,
+    nothing_to_score,
+    required_threshold,
+    score_against_expected,
+    unscored_turn,
+    verdict,
+)
+from evaltui.core.outcome import InvocationScore, MetricResult, Status
+
+Calls = Sequence[FunctionCall]
+
+
+class MatchType(Enum):
+    """EXACT: these calls and no others. The other two allow further calls in between."""
+
+    EXACT = 0
+    IN_ORDER = 1
+    ANY_ORDER = 2
+
+
+class _CallCriterion(BaseModel):
+    """The keys that call metrics read from a criterion."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    match_type: MatchType = MatchType.EXACT
+    ignore_args: bool = False
+
+    @field_validator("match_type", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        name = value.strip().upper().replace("-", "_").replace(" ", "_")
+        return MatchType.__members__.get(name, value)
+
+
+_WITH_IGNORE_ARGS = frozenset(("tool_trajectory_avg_score", "trajectory_precision", "trajectory_recall"))
+_ALLOWED = {
+    "match_type": "match_type must be EXACT, IN_ORDER or ANY_ORDER",
+    "ignore_args": "ignore_args must be true or false",
+}
+
+
+def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
+    """Share of turns whose calls match the expected ones. Raises CriterionError for an unusable criterion."""
+    criterion = _call_criterion(given.metric)
+    return score_against_expected(
+        given, partial(_matching_turn, criterion), left_out(given, checks_calls=True)
+    )
+
+
+def trajectory_precision(given: MetricInput) -> MetricResult:
+    """Mean over turns of the share of actual calls that are expected ones.
+
+    Each expected call is used up by one actual call. A turn without any call scores 1.0 when none is
+    expected and 0.0 when some are. Raises CriterionError for an unusable criterion.
+    """
+    return _share_of_calls(given, _precision)
+
+
+def trajectory_recall(given: MetricInput) -> MetricResult:
+    """Mean over turns of the share of expected calls that were made.
+
+    Each actual call stands for one expected call. A turn that expects no call scores 1.0. Raises
+    CriterionError for an unusable criterion.
+    """
+    return _share_of_calls(given, _recall)
+
+
+def trajectory_single_tool_use(given: MetricInput) -> MetricResult:
+    """1.0 if any turn called the tool that the criterion's key `tool` names, else 0.0.
+
+    The scores of turns show where it was called; only the case has a verdict. Raises CriterionError for an
+    unusable criterion.
+    """
+    threshold = required_threshold(given.metric)
+    tool = _tool_name(given.metric)
+    if tool is None:
+        return not_evaluated(given.metric, 'needs the name of the tool: give the criterion a "tool" key')
+    without = left_out(given, checks_calls=True)
+    turns: list[InvocationScore] = []
+    for number, actual in enumerate(given.actual):
+        if number in without:
+            turns.append(unscored_turn(without[number]))
+        else:
+            used = any(call.name == tool for call in tool_calls(actual.intermediate_data))
+            turns.append(InvocationScore(float(used), Status.INFORMATIONAL))
+    scores = [turn.score for turn in turns if turn.score is not None]
+    if not scores:
+        return not_evaluated(given.metric, nothing_to_score(turns), tuple(turns))
+    score = max(scores)
+    reason = "" if score else f"no turn called {tool}"
+    return MetricResult(
+        given.metric.metric_name, score, threshold, verdict(score, threshold), tuple(turns), reason
+    )
+
+
+def ignores_args(metric: EvalMetric) -> bool:
+    """Whether a call metric compares names only; false for other metrics and for an unusable criterion."""
+    if metric.metric_name not in _WITH_IGNORE_ARGS:
+        return False
+    try:
+        return _call_criterion(metric).ignore_args
+    except CriterionError:
+        return False
+
+
+def _call_criterion(metric: EvalMetric) -> _CallCriterion:
+    try:
+        return _CallCriterion.model_validate(metric.criterion.model_dump() if metric.criterion else {})
+    except ValidationError as error:
+        wrong = [
+            f"{_ALLOWED[to_snake(str(problem['loc'][0]))]}, not {problem['input']!r}"
+            for problem in error.errors(include_url=False)
+        ]
+        raise CriterionError(f"{metric.metric_name}: {'; '.join(wrong)}") from None
+
+
+def _tool_name(metric: EvalMetric) -> str | None:
+    keys = (metric.criterion.model_extra or {}) if metric.criterion else {}
+    tool = next((keys[name] for name in ("tool", "tool_name", "toolName") if name in keys), None)
+    if tool is None or (isinstance(tool, str) and tool):
+        return tool
+    raise CriterionError(f"{metric.metric_name}: tool must be the name of a tool, not {tool!r}")
+
+
+def _matching_turn(criterion: _CallCriterion, expected: Invocation, actual: Invocation) -> TurnScore:
+    wanted, made = tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data)
+    match criterion.match_type:
+        case MatchType.EXACT:
+            matches = len(wanted) == len(made) and _in_order(wanted, made, criterion.ignore_args)
+        case MatchType.IN_ORDER:
+            matches = _in_order(wanted, made, criterion.ignore_args)
+        case MatchType.ANY_ORDER:
+            matches = not _difference(wanted, made, criterion.ignore_args)
+    return TurnScore(1.0) if matches else TurnScore(0.0, _mismatch(wanted, made, criterion))
+
+
+def _share_of_calls(given: MetricInput, share: Callable[[Calls, Calls, bool], TurnScore]) -> MetricResult:
+    ignore_args = _call_criterion(given.metric).ignore_args
+
+    def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
+        return share(
+            tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data), ignore_args
+        )
+
+    return score_against_expected(given, score_turn, left_out(given, checks_calls=True))
+
+
+def _precision(wanted: Calls, made: Calls, ignore_args: bool) -> TurnScore:
+    if not made:
+        return TurnScore(0.0, "no tool was called") if wanted else TurnScore(1.0)
+    extra = _difference(made, wanted, ignore_args)
+    reason = f"{len(extra)} of {len(made)} calls not expected: {_names(extra)}" if extra else ""
+    return TurnScore((len(made) - len(extra)) / len(made), reason)
+
+
+def _recall(wanted: Calls, made: Calls, ignore_args: bool) -> TurnScore:
+    if not wanted:
+        return TurnScore(1.0)
+    missing = _difference(wanted, made, ignore_args)
+    reason = f"{len(missing)} of {len(wanted)} expected calls not made: {_names(missing)}" if missing else ""
+    return TurnScore((len(wanted) - len(missing)) / len(wanted), reason)
+
+
+def _equal(one: FunctionCall, other: FunctionCall, ignore_args: bool) -> bool:
+    return one.name == other.name and (ignore_args or one.args == other.args)
+
+
+def _in_order(wanted: Calls, made: Calls, ignore_args: bool) -> bool:
+    rest = iter(made)
+    return all(any(_equal(call, other, ignore_args) for other in rest) for call in wanted)
+
+
+def _difference(calls: Calls, others: Calls, ignore_args: bool) -> list[FunctionCall]:
+    """The calls that are left when each of the others has cancelled one equal call."""
+    unused = list(others)
+    left = []
+    for call in calls:
+        same = next((i for i, other in enumerate(unused) if _equal(call, other, ignore_args)), None)
+        if same is None:
+            left.append(call)
+        else:
+            del unused[same]
+    return left
+
+
+def _mismatch(wanted: Calls, made: Calls, criterion: _CallCriterion) -> str:
+    missing = _difference(wanted, made, criterion.ignore_args)
+    extra = _difference(made, wanted, criterion.ignore_args)
+    gone = _difference(missing, extra, ignore_args=True)
+    changed = _difference(missing, gone, ignore_args=True)
+    findings = [
+        *(f"{_name(call)} was called with other arguments" for call in changed),
+        *(f"{_name(call)} is missing" for call in gone),
+    ]
+    if criterion.match_type is MatchType.EXACT:
+        surplus = _difference(extra, changed, ignore_args=True)
+        findings += [f"{_name(call)} is extra" for call in surplus]
+    return ", ".join(findings) or "the calls are in another order"
+
+
+def _names(calls: Calls) -> str:
+    return ", ".join(_name(call) for call in calls)
+
+
+def _name(call: FunctionCall) -> str:
+    return call.name or "a call without a name"

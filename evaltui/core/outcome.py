@@ -1,0 +1,173 @@
+"""What came out: the results of a metric, a repeat, a case and a run, and how they add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from evaltui.core.evalset import Invocation
+
+
+class Status(StrEnum):
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    ERROR = "ERROR"
+    NOT_EVALUATED = "NOT_EVALUATED"
+    FLAKY = "FLAKY"
+    INFORMATIONAL = "INFORMATIONAL"
+
+
+GRAVEST_FIRST = (
+    Status.FAILED,
+    Status.ERROR,
+    Status.NOT_EVALUATED,
+    Status.FLAKY,
+    Status.PASSED,
+)
+
+
+def gravest(statuses: Iterable[Status]) -> Status:
+    """The gravest of the verdicts; informational ones say nothing, and nothing is NOT_EVALUATED."""
+    present = set(statuses)
+    return next((status for status in GRAVEST_FIRST if status in present), Status.NOT_EVALUATED)
+
+
+@dataclass(frozen=True)
+class ErrorInfo:
+    """An error as it was raised. `where` is the innermost frame of the user's own code."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.type}: {self.message}" if self.message else self.type
+        return f"{text} ({self.where})" if self.where else text
+
+
+@dataclass(frozen=True)
+class InvocationScore:
+    """What one metric says of one turn."""
+
+    score: float | None
+    status: Status
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """What one metric says of a case. `details` holds the parts of a compound value, such as tokens by kind."""
+
+    name: str
+    score: float | None
+    threshold: float | None
+    status: Status
+    per_invocation: tuple[InvocationScore, ...] = ()
+    reason: str = ""
+    error: ErrorInfo | None = None
+    details: dict[str, float | None] = field(default_factory=dict)
+
+
+CallOp = Literal["same", "changed", "moved", "missing", "extra"]
+ArgOp = Literal["same", "changed", "missing", "extra"]
+
+
+@dataclass(frozen=True)
+class ArgDiff:
+    """One argument at a path such as `filter.as_of` or `items[0]`; the side that has none is None."""
+
+    path: str
+    op: ArgOp
+    expected: Any
+    actual: Any
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    args: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class CallDiff:
+    """One row of an aligned trajectory: an expected call, an actual call, or both."""
+
+    op: CallOp
+    expected: Call | None
+    actual: Call | None
+    args: tuple[ArgDiff, ...] = ()
+
+
+Expectation = Literal["these calls", "no calls", "unspecified", "not checked", "context"]
+
+
+@dataclass(frozen=True)
+class ResponseDiff:
+    """The texts that were compared, and what `response_match_score` says of them if it was asked for."""
+
+    expected: str | None
+    actual: str | None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """One turn, expectation against reality; `unscored` is `(author, text)` said before the answer."""
+
+    expectation: Expectation
+    calls: tuple[CallDiff, ...]
+    response: ResponseDiff
+    unscored: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class StateDiff:
+    """A key of the final session state that is not what the case asks for."""
+
+    path: str
+    expected: Any
+    actual: Any
+
+
+@dataclass(frozen=True)
+class RepeatResult:
+    """One run of one case. `seconds` is wall time."""
+
+    status: Status
+    metrics: tuple[MetricResult, ...] = ()
+    error: ErrorInfo | None = None
+    actual: tuple[Invocation, ...] = ()
+    turns: tuple[TurnResult, ...] = ()
+    state: tuple[StateDiff, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """A case over all its repeats; metrics, error and turns are those of the repeat that decides."""
+
+    eval_id: str
+    status: Status
+    metrics: tuple[MetricResult, ...] = ()
+    error: ErrorInfo | None = None
+    eval_set_id: str = ""
+    turns: tuple[TurnResult, ...] = ()
+    state: tuple[StateDiff, ...] = ()
+    repeats: tuple[RepeatResult, ...] = ()
+    policy: str = "all"
+    policy_met: bool = True
+
+    @property
+    def passed_repeats(self) -> int:
+        return sum(repeat.status is Status.PASSED for repeat in self.repeats)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A whole run, its cases in the order in which they were selected."""
+
+    cases: tuple[CaseResult, ...]
+    status: Status

@@ -1,0 +1,86 @@
+"""Values and texts of others as they may be shown: cut to size, without what a terminal obeys."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+MAX_VALUE = 48
+
+# What a terminal would obey, reorder or not show, and what no XML or UTF-8 may hold.
+_INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def scores(score: float | None, threshold: float | None) -> str:
+    """`0.62, needs 0.80`, with as many digits as it takes to tell the two apart."""
+    if score is None:
+        return "not scored"
+    if threshold is None:
+        return f"{score:.2f}"
+    digits = next((n for n in range(2, 10) if f"{score:.{n}f}" != f"{threshold:.{n}f}"), 2)
+    return f"{score:.{digits}f}, needs {threshold:.{digits}f}"
+
+
+def type_change(expected: Any, actual: Any) -> str:
+    """The JSON type of `actual` where it is another than that of `expected`; "" else, and for null."""
+    kind = _json_type(actual)
+    return "" if actual is None or expected is None or kind == _json_type(expected) else kind
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {str: "string", int: "number", float: "number", dict: "object", list: "list"}
+    return names.get(type(value), type(value).__name__)
+
+
+def show_value(value: Any, limit: int = MAX_VALUE) -> str:
+    """A value as JSON on one line, fit for any terminal, cut to `limit` characters with `…`."""
+    return _cut_json(_json(value), limit)
+
+
+def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str, str]:
+    """Two values that differ, each as by `show_value`, cut such that the first difference can be seen."""
+    before, after = _json(expected), _json(actual)
+    common = next(
+        (n for n, (mine, theirs) in enumerate(zip(before, after, strict=False)) if mine != theirs),
+        min(len(before), len(after)),
+    )
+    start = common - limit // 4
+    if start > 1 and max(len(before), len(after)) > limit:
+        before, after = f"…{before[start:]}", f"…{after[start:]}"
+    return _cut_json(before, limit), _cut_json(after, limit)
+
+
+def _json(value: Any) -> str:
+    return visible(json.dumps(value, ensure_ascii=False, default=repr))
+
+
+def visible(text: str) -> str:
+    """A text on one line, its control and invisible characters spelled out: `\\n`, `\\x1b`, `\\u202e`."""
+    return _INVISIBLE.sub(_escape, text)
+
+
+def visible_lines(text: str) -> list[str]:
+    """The lines of a text, each as by `visible`, tabs as four spaces."""
+    return [visible(line.removesuffix("\r").replace("\t", "    ")) for line in text.split("\n")]
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match.group()
+    code = ord(character)
+    return _SHORT_ESCAPES.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters, the last one `…` where some were left out."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _cut_json(text: str, limit: int) -> str:
+    closing = '"' if text.startswith('"') and len(text) > limit else ""
+    return cut(text, limit - len(closing)) + closing

@@ -1,0 +1,70 @@
+"""Which words of a text were removed and which were added."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import Literal
+
+# Beyond this many words, differing texts are shown as one removed and one added part.
+MAX_WORDS = 6_000
+
+WordOp = Literal["same", "removed", "added"]
+
+# Chinese and Japanese are written without spaces: there every character counts as a word.
+_SINGLE = (
+    r"!-/:-@\[-`{-~\u2010-\u2027\u2030-\u205e\uff01-\uff0f"  # punctuation
+    r"\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Chinese and Japanese
+)
+_WORD = re.compile(rf"\s+|[{_SINGLE}]|[^\s{_SINGLE}]+")
+
+
+def words(expected: str, actual: str) -> tuple[tuple[WordOp, str], ...]:
+    """The parts of both texts in reading order, a removed part before the added one that replaces it.
+
+    Same and removed parts joined give `expected` exactly, same and added parts `actual`.
+    """
+    before, after = _WORD.findall(expected), _WORD.findall(actual)
+    parts = [part for part in _parts(before, after) if part[1]]
+    return tuple(
+        (op, "".join(text for _, text in group)) for op, group in groupby(parts, key=lambda part: part[0])
+    )
+
+
+def _parts(before: list[str], after: list[str]) -> Iterator[tuple[WordOp, str]]:
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    inner_before, inner_after = before[start : len(before) - end], after[start : len(after) - end]
+    yield "same", "".join(before[:start])
+    if len(inner_before) + len(inner_after) > MAX_WORDS:
+        yield from _replaced(inner_before, inner_after)
+    else:
+        yield from _compared(inner_before, inner_after)
+    yield "same", "".join(before[len(before) - end :])
+
+
+def _compared(before: list[str], after: list[str]) -> Iterator[tuple[WordOp, str]]:
+    # A space between two words that changed is no common ground.
+    matcher = SequenceMatcher(str.isspace, before, after)
+    for tag, i, i_end, j, j_end in matcher.get_opcodes():
+        if tag == "equal":
+            yield "same", "".join(before[i:i_end])
+        else:
+            yield from _replaced(before[i:i_end], after[j:j_end])
+
+
+def _replaced(before: list[str], after: list[str]) -> Iterator[tuple[WordOp, str]]:
+    if before:
+        yield "removed", "".join(before)
+    if after:
+        yield "added", "".join(after)
+
+
+def _common(left: list[str], right: list[str]) -> int:
+    """How many items both lists begin with."""
+    for count, (mine, theirs) in enumerate(zip(left, right, strict=False)):
+        if mine != theirs:
+            return count
+    return min(len(left), len(right))

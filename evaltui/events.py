@@ -1,0 +1,5 @@
+"""What a function agent may yield besides text: see `evaltui.core.events`."""
+
+from evaltui.core.events import Event, text, tool_call, tool_result, transfer
+
+__all__ = ["Event", "text", "tool_call", "tool_result", "transfer"]

@@ -1,0 +1,61 @@
+"""What every test may rely on: no network but loopback, no keys of the machine, small agents on disk."""
+
+from __future__ import annotations
+
+import socket
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_KEYS = (
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_CLOUD_LOCATION",
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_GENAI_USE_VERTEXAI",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in _KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
+            "127.0.0.1",
+            "::1",
+            "localhost",
+        ):
+            raise AssertionError(f"a test reached out to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+WriteAgent = Callable[..., Path]
+
+
+@pytest.fixture
+def write_agent(tmp_path: Path) -> WriteAgent:
+    """Writes an agent package and returns its folder; further keywords are more files in it."""
+
+    def write(source: str, name: str = "my_agent", **files: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").touch()
+        (folder / "agent.py").write_text(textwrap.dedent(source), encoding="utf-8")
+        for stem, text in files.items():
+            (folder / f"{stem}.py").write_text(textwrap.dedent(text), encoding="utf-8")
+        return folder
+
+    return write

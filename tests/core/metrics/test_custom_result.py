@@ -1,0 +1,84 @@
+"""What custom metric functions may return."""
+
+import json
+
+import pytest
+from metric_cases import invocations, turn
+
+from evaltui.core.config import EvalMetric
+from evaltui.core.metrics.custom import EvaluationResult, PerInvocationResult, metric_result_from_custom
+from evaltui.core.outcome import Status
+
+METRIC = EvalMetric(metric_name="politeness", threshold=0.5, custom_function_path="my_agent.metrics.polite")
+
+
+def returned(status="PASSED", score=0.75, turns=(("PASSED", 1.0), ("FAILED", 0.5))):
+    return {
+        "overall_score": score,
+        "overall_eval_status": status,
+        "per_invocation_results": [{"score": each, "eval_status": name} for name, each in turns],
+    }
+
+
+def test_result_is_taken_over():
+    result = metric_result_from_custom(METRIC, returned(), 2)
+
+    assert (result.name, result.score, result.threshold) == ("politeness", 0.75, 0.5)
+    assert result.status is Status.PASSED
+    assert [(turn.score, turn.status) for turn in result.per_invocation] == [
+        (1.0, Status.PASSED),
+        (0.5, Status.FAILED),
+    ]
+    assert result.reason == "failed in turn 2"
+
+
+def test_result_built_with_our_models_is_accepted():
+    [actual] = invocations([turn("a", answer="Please.")])
+    built = EvaluationResult(
+        overall_score=1,
+        overall_eval_status=Status.PASSED,
+        per_invocation_results=[
+            PerInvocationResult(actual_invocation=actual, score=1.0, eval_status=Status.PASSED)
+        ],
+    )
+
+    result = metric_result_from_custom(METRIC, json.loads(built.model_dump_json()), 1)
+
+    assert (result.status, result.score) == (Status.PASSED, 1.0)
+
+
+def test_defaults_are_those_of_adk():
+    result = metric_result_from_custom(METRIC, {}, 3)
+
+    assert (result.status, result.score, result.per_invocation) == (Status.NOT_EVALUATED, None, ())
+    assert result.reason
+
+
+@pytest.mark.parametrize("status", ["NOT_EVALUATED", "INFORMATIONAL"])
+def test_results_without_a_verdict_need_no_turns(status):
+    result = metric_result_from_custom(METRIC, returned(status, None, turns=[("PASSED", 1.0)]), 2)
+
+    assert (result.status, result.per_invocation, result.error) == (Status(status), (), None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (returned(turns=[("PASSED", 1.0)]), "per_invocation_results has 1 entries for 2 turns"),
+        (returned(status="GREAT"), "overall_eval_status"),
+        (returned(status="ERROR"), "overall_eval_status"),
+        (returned(status=1), "overall_eval_status"),
+        (returned(score="0.5"), "overall_score"),
+        (returned(score=True), "overall_score"),
+        (returned(score=float("nan")), "overall_score"),
+        (returned(turns=[("PASSED", 1.0), ("MAYBE", 1.0)]), "per_invocation_results[1].eval_status"),
+        ({"per_invocation_results": 3}, "per_invocation_results"),
+    ],
+)
+def test_broken_contract_is_an_error_that_says_how(wrong, complaint):
+    result = metric_result_from_custom(METRIC, wrong, 2)
+
+    assert (result.status, result.score) == (Status.ERROR, None)
+    assert result.reason.startswith("my_agent.metrics.polite returned an unusable result: ")
+    assert complaint in result.reason
+    assert result.error.message == result.reason

@@ -1,0 +1,108 @@
+"""Metrics by name."""
+
+import pytest
+from metric_cases import metric_input, turn
+
+from evaltui.core.config import EvalConfig
+from evaltui.core.metrics import registry
+from evaltui.core.metrics.registry import METRICS, metrics_to_run, run_metric
+from evaltui.core.outcome import Status
+
+COMPUTED = [name for name, info in METRICS.items() if info.function]
+JUDGED = [name for name, info in METRICS.items() if not info.function]
+
+
+def run(name, **fields):
+    return run_metric(metric_input(name, **{"expected": [turn("a")], "actual": [turn("a")], **fields}))
+
+
+def test_every_metric_of_adk_and_our_own_are_known():
+    adk = [info.name for info in METRICS.values() if info.source == "adk"]
+    own = [info.name for info in METRICS.values() if info.source == "evaltui"]
+
+    assert len(adk) == 17
+    assert own == ["trajectory_precision", "trajectory_recall", "trajectory_single_tool_use"]
+    assert len(COMPUTED) == 9
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_metrics_give_a_score(name):
+    info = METRICS[name]
+    result = run(
+        name,
+        threshold=0.5 if info.gates else None,
+        criterion={"tool": "a"} if info.gates else None,
+        expected=[turn("a", answer="yes")],
+        actual=[turn("a", answer="yes", recorded=True, duration=1.0)],
+    )
+
+    assert result.name == name
+    if info.gates:
+        assert (result.score, result.status) == (1.0, Status.PASSED)
+    else:
+        assert result.status is Status.INFORMATIONAL
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_judged_metrics_are_not_evaluated_and_say_what_they_need(name):
+    result = run(name)
+
+    assert (result.status, result.score, result.threshold) == (Status.NOT_EVALUATED, None, 1.0)
+    assert "needs a judge model" in result.reason or "needs Vertex AI" in result.reason
+
+
+def test_misspelt_name_gets_a_suggestion():
+    result = run("respons_match_score")
+
+    assert result.status is Status.NOT_EVALUATED
+    assert result.reason == "no metric is called respons_match_score; did you mean response_match_score?"
+    assert "evaltui metrics" in run("zzz").reason
+
+
+def test_bad_criterion_is_an_error_with_a_sentence():
+    result = run("tool_trajectory_avg_score", criterion={"match_type": "FUZZY"})
+
+    assert result.status is Status.ERROR
+    assert "EXACT, IN_ORDER or ANY_ORDER" in result.reason
+    assert result.error.type == "CriterionError"
+
+
+def test_what_a_metric_raises_is_an_error_and_not_an_exception(monkeypatch):
+    def broken(_):
+        raise RuntimeError("out of luck")
+
+    info = registry.MetricInfo("broken", "Raises.", (), broken)
+    monkeypatch.setitem(METRICS, "broken", info)
+    result = run("broken", threshold=0.5)
+
+    assert (result.status, result.threshold, result.reason) == (Status.ERROR, 0.5, "out of luck")
+    assert (result.error.type, result.error.message) == ("RuntimeError", "out of luck")
+    assert "in broken" in result.error.traceback
+
+
+def test_custom_function_is_never_replaced_by_a_built_in_of_the_same_name():
+    given_ = metric_input("response_match_score", expected=[turn(answer="a")], actual=[turn(answer="a")])
+    given_.metric.custom_function_path = "mine.score"
+
+    assert run_metric(given_).status is Status.NOT_EVALUATED
+
+
+def test_efficiency_metrics_follow_those_asked_for():
+    config = EvalConfig.model_validate(
+        {
+            "criteria": {"token_usage_v1": 5, "response_match_score": 0.5},
+            "evaltui": {"criteria": {"trajectory_recall": 0.9}},
+        }
+    )
+
+    asked = metrics_to_run(config)
+
+    assert [metric.metric_name for metric in asked] == [
+        "token_usage_v1",
+        "response_match_score",
+        "trajectory_recall",
+        "tool_call_count_v1",
+        "inference_call_count_v1",
+        "invocation_duration_v1",
+    ]
+    assert [metric.threshold for metric in asked] == [5, 0.5, 0.9, None, None, None]

@@ -1,0 +1,216 @@
+"""Events become the same invocations as in google-adk."""
+
+import base64
+import json
+from dataclasses import replace
+
+import pytest
+from google.genai.types import Content
+from google.genai.types import GenerateContentResponseUsageMetadata as UsageMetadata
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.events import Event
+from evaltui.core.record import invocations_from_events, split, step_from_adk, steps_from_events
+
+AdkEvent = pytest.importorskip("google.adk.events.event").Event
+generator = pytest.importorskip("google.adk.evaluation.evaluation_generator").EvaluationGenerator
+
+pytestmark = pytest.mark.compat
+
+few = settings(max_examples=150, deadline=None)
+
+
+def encoded(data):
+    return base64.urlsafe_b64encode(data).decode()
+
+
+names = st.sampled_from(["get_time", "set_light", "transfer_to_agent"])
+ids = st.sampled_from(["c1", "c2"])
+json_values = st.recursive(
+    st.sampled_from([None, True, 0, 1, 1.5, "", "x", "日"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+objects = st.dictionaries(st.sampled_from(["a", "some_key", "someKey"]), json_values, max_size=2)
+blobs = st.sampled_from([b"", b"png", b"\xff\xfe\x00\xfb"]).map(encoded)
+
+calls = st.fixed_dictionaries({}, optional={"name": names, "args": objects, "id": ids})
+results = st.fixed_dictionaries({}, optional={"name": names, "response": objects, "id": ids})
+texts = st.sampled_from(["", "It is noon.", "Let me see.", "正解です", "  "])
+text_parts = st.fixed_dictionaries(
+    {"text": texts}, optional={"thought": st.booleans(), "thought_signature": blobs}
+)
+other_parts = st.sampled_from(
+    [
+        {},
+        {"executable_code": {"code": "1 + 1", "language": "PYTHON"}},
+        {"code_execution_result": {}},
+        {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "2"}},
+        {"file_data": {"file_uri": "gs://bucket/cat.png", "mime_type": "image/png"}},
+        {"inline_data": {}},
+    ]
+)
+parts = st.one_of(
+    text_parts,
+    calls.map(lambda call: {"function_call": call}),
+    results.map(lambda result: {"function_response": result}),
+    blobs.map(lambda data: {"inline_data": {"data": data, "mime_type": "image/png"}}),
+    other_parts,
+)
+contents = st.fixed_dictionaries(
+    {}, optional={"role": st.sampled_from(["user", "model"]), "parts": st.lists(parts, max_size=3)}
+)
+usages = st.fixed_dictionaries(
+    {}, optional={"prompt_token_count": st.integers(0, 9), "candidates_token_count": st.integers(0, 9)}
+)
+groundings = st.sampled_from([{}, {"web_search_queries": ["noon"]}])
+actions = st.fixed_dictionaries(
+    {},
+    optional={
+        "skip_summarization": st.booleans(),
+        "state_delta": objects,
+        "transfer_to_agent": st.just("helper"),
+    },
+)
+agent_events = st.fixed_dictionaries(
+    {
+        "author": st.sampled_from(["agent", "agent", "helper", "", "Agent"]),
+        "invocation_id": st.sampled_from(["i1", "i2"]),
+        "timestamp": st.floats(0, 2e9),
+        "content": contents,
+    },
+    optional={
+        "partial": st.booleans(),
+        "actions": actions,
+        "long_running_tool_ids": st.lists(ids, unique=True),
+        "error_code": st.sampled_from(["", "SAFETY"]),
+        "error_message": st.just("blocked"),
+        "usage_metadata": usages,
+        "grounding_metadata": groundings,
+        "model_version": st.sampled_from(["", "gemini-test"]),
+        "branch": st.just("agent.helper"),
+        "turn_complete": st.booleans(),
+    },
+)
+without_content = agent_events.map(lambda event: {k: v for k, v in event.items() if k != "content"})
+user_events = st.fixed_dictionaries(
+    {
+        "author": st.sampled_from(["user", "User"]),
+        "invocation_id": st.sampled_from(["i1", "i2"]),
+        "timestamp": st.floats(0, 2e9),
+    },
+    optional={"content": contents},
+)
+
+
+def adk_events(events):
+    return st.lists(events, max_size=7).map(lambda found: [AdkEvent.model_validate(event) for event in found])
+
+
+def by_adk(events):
+    return dumped(generator.convert_events_to_eval_invocations(events))
+
+
+def dumped(invocations):
+    return [invocation.model_dump(mode="json", exclude_none=True) for invocation in invocations]
+
+
+def as_json(event, *, by_alias):
+    return event.model_dump(mode="json", exclude_none=True, by_alias=by_alias)
+
+
+@few
+@given(events=adk_events(agent_events | without_content | user_events), by_alias=st.booleans())
+def test_invocations_are_those_of_adk(events, by_alias):
+    ours = invocations_from_events([as_json(event, by_alias=by_alias) for event in events])
+
+    assert dumped(ours) == by_adk(events)
+
+
+@few
+@given(events=adk_events(agent_events), with_nulls=st.booleans())
+def test_nulls_in_an_event_mean_absent(events, with_nulls):
+    ours = invocations_from_events(
+        [event.model_dump(mode="json", exclude_none=not with_nulls) for event in events]
+    )
+
+    assert dumped(ours) == by_adk(events)
+
+
+@settings(max_examples=300, deadline=None)
+@given(event=(agent_events | without_content).map(AdkEvent.model_validate))
+def test_the_same_events_are_final(event):
+    assert step_from_adk(as_json(event, by_alias=False)).final == event.is_final_response()
+
+
+def conversation(agent_events):
+    """The events of a run: each turn begins with the user's message.
+
+    Then comes an event that leaves nothing in an invocation but names it, which the host cannot know from
+    the message.
+    """
+    message = {"role": "user", "parts": [{"text": "What time is it?"}]}
+    silent = {"parts": [{"code_execution_result": {"outcome": "OUTCOME_OK"}}]}
+    events = []
+    for event in agent_events:
+        turn = {"invocation_id": event.invocation_id}
+        if not any(earlier.invocation_id == event.invocation_id for earlier in events):
+            events.append(AdkEvent(author="user", timestamp=5.0, content=message, **turn))
+            events.append(AdkEvent(author="agent", content=silent, **turn))
+        events.append(event)
+    return events
+
+
+def loggable(events):
+    # The log leaves out empty objects, which no framework sends.
+    return [
+        event for event in events if event.content != Content() and event.usage_metadata != UsageMetadata()
+    ]
+
+
+def has_parts(event):
+    return bool(event["content"].get("parts"))
+
+
+def reported(events):
+    """The same events as an adapter and its host report them."""
+    turns = list(dict.fromkeys(event.invocation_id for event in events))
+    for number, event in enumerate(events):
+        step = replace(
+            step_from_adk(as_json(event, by_alias=False)),
+            id=f"step-{number}",
+            turn=turns.index(event.invocation_id),
+        )
+        if step.author == "user":
+            data = {"timestamp": step.timestamp}
+            yield Event("user", step.content, data=data, turn=step.turn, id=step.id)
+        else:
+            yield from split(step)
+
+
+def logged(events):
+    return [Event.from_json(json.loads(json.dumps(event.to_json()))) for event in events]
+
+
+@few
+@given(steps=adk_events(agent_events | without_content).map(loggable))
+def test_nothing_is_lost_when_steps_are_split_and_logged(steps):
+    events = conversation(steps)
+
+    rebuilt = invocations_from_events(logged(reported(events)))
+
+    assert dumped(rebuilt) == by_adk(events)
+
+
+@few
+@given(steps=adk_events(agent_events.filter(has_parts)).map(loggable))
+def test_steps_survive_the_log(steps):
+    originals = [
+        replace(step_from_adk(as_json(event, by_alias=True)), id=f"step-{number}", turn=number)
+        for number, event in enumerate(steps)
+    ]
+
+    rebuilt = steps_from_events(logged(event for step in originals for event in split(step)))
+
+    assert rebuilt == originals
