@@ -1,0 +1,155 @@
+"""Reading eval set files of every format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.legacy import Format, Json, from_old_eval_set, from_old_test, kind_of, session_input
+from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.wording import in_words
+from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
+
+if TYPE_CHECKING:
+    from evaltui.core.evalset import EvalSet
+
+SUFFIXES = (".evalset.json", ".test.json")
+
+InitialSession = str | Path | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class LoadedSet:
+    """What a file holds. `eval_set` is None where there are errors, `format` where it is none of ours."""
+
+    path: Path
+    eval_set: EvalSet | None
+    format: Format | None
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class SetData:
+    """A file as JSON data in the shape of the EvalSet schema, without models.
+
+    `data` is None where the file cannot be read as any format. `text` is what the lines of paths are
+    counted in; the paths of problems are those of the file's own format.
+    """
+
+    format: Format | None
+    data: Any
+    text: str
+    problems: tuple[Problem, ...]
+
+
+def load_eval_set(path: str | Path, initial_session: InitialSession = None) -> EvalSet:
+    """The eval set of a file, in the EvalSet schema or one of the two formats before it.
+
+    `initial_session` is for the old `.test.json` format: `{"app_name", "user_id", "state"}`, or the path of a
+    file with that. Raises EvalSetError with every error found, each with path and line; warnings pass.
+    """
+    loaded = read_eval_set(Path(path), initial_session)
+    if loaded.eval_set is None:
+        raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
+    return loaded.eval_set
+
+
+def read_eval_set(path: Path, initial_session: InitialSession = None) -> LoadedSet:
+    """The eval set of a file and every problem it has; never raises for what is in the file."""
+    from evaltui.core.validation import has_error, validate_eval_set
+
+    session, problems = _read_session(initial_session)
+    read = read_set_data(path, session)
+    problems += [*read.problems, *(duplicate_keys(read.text, str(path)) if read.text else [])]
+    eval_set = None
+    if read.data is not None and not has_error(problems):
+        eval_set, found = validate_eval_set(read.data)
+        if read.format == "eval set":
+            problems += locate(found, read.text, str(path))
+        elif eval_set is None:
+            # Paths into converted data are not paths of the file.
+            problems += [_at_file(path, Problem(Severity.ERROR, (), str(problem))) for problem in found]
+    return LoadedSet(path, eval_set, read.format, tuple(problems))
+
+
+def read_set_data(path: Path, session: Json | None = None) -> SetData:
+    """A file as JSON data; old formats are converted, an old test with `session` as its session input."""
+    try:
+        text = read_text(path)
+    except OSError as error:
+        return _unreadable(path, _cannot_read(error))
+    data = parse(text) if isinstance(text, str) else text
+    if isinstance(text, Problem) or isinstance(data, Problem):
+        return _unreadable(path, data)
+    kind = kind_of(data)
+    if kind == "eval set":
+        converted, problems = data, _misplaced(session, "the EvalSet schema")
+    elif kind == "old test":
+        converted, problems = from_old_test(data, set_name(path), session)
+    elif kind == "old eval set":
+        converted, problems = from_old_eval_set(data, set_name(path))
+        problems += _misplaced(session, "sessions of its own")
+    else:
+        converted, problems = None, [_no_format(data)]
+    return SetData(kind, converted, text, tuple(locate(problems, text, str(path))))
+
+
+def set_name(path: Path) -> str:
+    """The id that a set of an old format gets: the file's name without its suffix."""
+    for suffix in SUFFIXES:
+        if path.name.endswith(suffix):
+            return path.name.removesuffix(suffix)
+    return path.stem
+
+
+def _read_session(given: InitialSession) -> tuple[Json | None, list[Problem]]:
+    if given is None:
+        return None, []
+    if not isinstance(given, str | Path):
+        session, problems = session_input(dict(given))
+        return session, [_at_file("initial_session", problem) for problem in problems]
+    try:
+        text = read_text(Path(given))
+    except OSError as error:
+        return None, [_at_file(given, _cannot_read(error))]
+    data = parse(text) if isinstance(text, str) else text
+    if isinstance(text, Problem) or isinstance(data, Problem):
+        return None, [_at_file(given, data)]
+    session, problems = session_input(data)
+    return session, locate(problems, text, str(given))
+
+
+def _misplaced(session: Json | None, format: str) -> list[Problem]:
+    if session is None:
+        return []
+    message = f"an initial session goes with the old .test.json format only; this file has {format}"
+    return [Problem(Severity.ERROR, (), message)]
+
+
+def _no_format(data: Any) -> Problem:
+    if isinstance(data, list):
+        found = "a list of something else" if data else "an empty list"
+    else:
+        found = in_words(data)
+    return Problem(
+        Severity.ERROR,
+        (),
+        "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) "
+        f"a list of turns with query or a list of sessions with name and data; found {found}",
+    )
+
+
+def _unreadable(path: Path, problem: Problem) -> SetData:
+    return SetData(None, None, "", (_at_file(path, problem),))
+
+
+def _at_file(path: str | Path, problem: Problem) -> Problem:
+    return replace(problem, file=str(path))
+
+
+def _cannot_read(error: OSError) -> Problem:
+    missing = isinstance(error, FileNotFoundError)
+    message = "no such file" if missing else f"cannot be read: {error.strerror or error}"
+    return Problem(Severity.ERROR, (), message)

@@ -1,0 +1,256 @@
+"""JSON files as text: decoding, syntax errors in words, and the line on which a path is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.problems import JsonPath, Problem, Severity
+
+_BOM = "\ufeff"
+
+
+def read_text(path: Path) -> str | Problem:
+    """The text of a file in UTF-8, whatever the locale says, without a byte order mark.
+
+    Line endings stay as they are. Raises OSError where the file cannot be read.
+    """
+    return decode(path.read_bytes())
+
+
+def decode(data: bytes) -> str | Problem:
+    """Bytes in UTF-8 as text without a byte order mark; the first byte that is wrong as a problem."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Problem(Severity.ERROR, (), "is UTF-16; save it as UTF-8", line=1)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # Python counts from after a byte order mark.
+        offset = error.start + len(data) - len(error.object)
+        message = f"not UTF-8: byte 0x{data[offset]:02X} at offset {offset}; save the file as UTF-8"
+        return Problem(Severity.ERROR, (), message, line=data.count(b"\n", 0, offset) + 1)
+
+
+def parse(text: str) -> Any | Problem:
+    """The data of a JSON text, or what is wrong with its syntax. Of a key given twice the last one counts."""
+    try:
+        return json.loads(text.removeprefix(_BOM))
+    except json.JSONDecodeError as error:
+        return _syntax_problem(error)
+    except RecursionError:
+        return Problem(Severity.ERROR, (), "not readable: its lists and objects are nested too deeply")
+    except ValueError as error:
+        # Python's limit on the digits of a number.
+        return Problem(Severity.ERROR, (), f"not readable: {error}")
+
+
+def _syntax_problem(error: json.JSONDecodeError) -> Problem:
+    text = error.doc
+    what, position = _what_is_wrong(text, error.pos, error.msg)
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return Problem(Severity.ERROR, (), f"not valid JSON: {what} (column {column})", line=line)
+
+
+_WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
+
+
+def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
+    """A sentence, and where the mistake is: not always where the parser stumbled over it."""
+    if not text.strip():
+        return "the file is empty", 0
+    position = _skip_space(text, position)
+    before = text[:position].rstrip()
+    rest = text[position:]
+    if message.startswith("Unterminated string"):
+        return "the text that begins here is never closed with a double quote", position
+    if message.startswith("Invalid control character"):
+        return "a line break or control character inside a text; write \\n for a line break", position
+    if message.startswith("Invalid \\"):
+        return "a backslash that starts no escape; write \\\\ for a backslash", position
+    if not rest.strip():
+        return "the file ends too early; a closing bracket or a value is missing", len(before)
+    if rest.startswith(("//", "/*", "#")):
+        return "comments are not allowed", position
+    if rest.startswith("'"):
+        return "single quotes; texts and keys need double quotes", position
+    if rest[0] == "," and rest[1:].lstrip().startswith(("}", "]")):
+        return "a comma before the closing bracket", position
+    if rest[0] in "}]" and before.endswith(","):
+        return "a comma before the closing bracket", len(before) - 1
+    if message.startswith("Extra data"):
+        return "more text after the end of the document", position
+    if message.startswith("Expecting ',' delimiter"):
+        # At the end of the line that lacks it, not at the start of the next one.
+        return "a comma is missing after this" if rest[0] not in "}]" else _mismatch(rest[0]), len(before) - 1
+    if message.startswith("Expecting ':' delimiter"):
+        return "a colon is missing after this key", len(before) - 1
+    if message.startswith("Expecting property name"):
+        return "a key in double quotes is missing", position
+    word = re.match(r"\w+", rest)
+    if word and word[0] in _WORDS:
+        return f"{word[0]} is not JSON; write {_WORDS[word[0]]}", position
+    return "a value is missing or is not one that JSON has", position
+
+
+def _mismatch(bracket: str) -> str:
+    return f"the bracket after this should not be {bracket}"
+
+
+def duplicate_keys(text: str, file: str | None = None) -> list[Problem]:
+    """A warning for each key that an object has more than once; the text must be valid JSON."""
+    repeated: list[tuple[dict[str, Any], str]] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            repeated.extend((made, key) for key, count in counts.items() if count > 1)
+        return made
+
+    try:
+        data = json.loads(text.removeprefix(_BOM), object_pairs_hook=collect)
+    except RecursionError:
+        # The hook needs one level more than plain parsing, which went well.
+        return []
+    if not repeated:
+        return []
+    places = _places(data)
+    paths = [(*places[id(made)], key) for made, key in repeated if id(made) in places]
+    problems = [
+        Problem(Severity.WARNING, path, "given more than once; the last one counts") for path in paths
+    ]
+    return locate(problems, text, file)
+
+
+def _places(data: Any) -> dict[int, JsonPath]:
+    """The path of each object, by identity."""
+    places: dict[int, JsonPath] = {}
+    waiting: list[tuple[JsonPath, Any]] = [((), data)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            places[id(value)] = path
+            waiting += [((*path, key), item) for key, item in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*path, index), item) for index, item in enumerate(value)]
+    return places
+
+
+def locate(problems: Sequence[Problem], text: str, file: str | None = None) -> list[Problem]:
+    """The same problems with the lines of their paths, where they have none yet, and with the file's name."""
+    lines = lines_of(text, [problem.path for problem in problems if problem.line is None])
+    return [
+        replace(problem, line=problem.line or lines[problem.path], file=problem.file or file)
+        for problem in problems
+    ]
+
+
+@dataclass
+class _Wanted:
+    """A place in the text that was asked for, or that leads to one. `position` None: not in the text."""
+
+    position: int | None = None
+    children: dict[str | int, _Wanted] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        for child in self.children.values():
+            child.position = None
+            child.forget()
+
+
+def lines_of(text: str, paths: Iterable[JsonPath]) -> dict[JsonPath, int]:
+    """The line, from 1, on which each path begins: for a member of an object, the line of its key.
+
+    A path that the text does not have gets the line of its deepest ancestor that exists. The text must be
+    valid JSON. What no wanted path leads into is skipped by the C scanner.
+    """
+    paths = list(paths)
+    if not paths:
+        return {}
+    root = _Wanted()
+    for path in paths:
+        node = root
+        for step in path:
+            node = node.children.setdefault(step, _Wanted())
+    root.position = _skip_space(text, len(_BOM) if text.startswith(_BOM) else 0)
+    # Near Python's recursion limit a text may parse and yet be too deep a few calls further down.
+    with suppress(RecursionError):
+        _Scan(text).value(root.position, root)
+    found = {path: _deepest(root, path) for path in paths}
+    lines: dict[int, int] = {}
+    line, counted = 1, 0
+    for position in sorted(set(found.values())):
+        line += text.count("\n", counted, position)
+        counted = position
+        lines[position] = line
+    return {path: lines[position] for path, position in found.items()}
+
+
+def _deepest(root: _Wanted, path: JsonPath) -> int:
+    node, position = root, root.position or 0
+    for step in path:
+        node = node.children[step]
+        if node.position is None:
+            break
+        position = node.position
+    return position
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _skip_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+class _Scan:
+    """Walks through a text; each method takes where something begins and returns where it ends."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._decoder = json.JSONDecoder()
+
+    def value(self, start: int, wanted: _Wanted | None) -> int:
+        if wanted is not None and wanted.children:
+            if self._text[start] == "{":
+                return self._object(start, wanted)
+            if self._text[start] == "[":
+                return self._array(start, wanted)
+        _, end = self._decoder.raw_decode(self._text, start)
+        return end
+
+    def _object(self, start: int, wanted: _Wanted) -> int:
+        position = _skip_space(self._text, start + 1)
+        while self._text[position] != "}":
+            if self._text[position] == ",":
+                position = _skip_space(self._text, position + 1)
+            key, end = self._decoder.raw_decode(self._text, position)
+            child = wanted.children.get(key)
+            if child is not None:
+                child.forget()
+                child.position = position
+            colon = _skip_space(self._text, end)
+            end = self.value(_skip_space(self._text, colon + 1), child)
+            position = _skip_space(self._text, end)
+        return position + 1
+
+    def _array(self, start: int, wanted: _Wanted) -> int:
+        position = _skip_space(self._text, start + 1)
+        index = 0
+        while self._text[position] != "]":
+            if self._text[position] == ",":
+                position = _skip_space(self._text, position + 1)
+            child = wanted.children.get(index)
+            if child is not None:
+                child.position = position
+            position = _skip_space(self._text, self.value(position, child))
+            index += 1
+        return position + 1

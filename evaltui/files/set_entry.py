@@ -1,0 +1,108 @@
+"""An eval set file as a list shows it, read without models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.legacy import Format, Json
+from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.wording import in_words
+from evaltui.files.eval_sets import read_set_data, set_name
+from evaltui.files.json_text import locate
+
+
+@dataclass(frozen=True)
+class CaseInfo:
+    """A case as a list shows it. `turns` is None where a user is simulated, so that nobody knows."""
+
+    eval_id: str
+    turns: int | None
+    first_text: str
+
+
+@dataclass(frozen=True)
+class SetEntry:
+    """An eval set file. `origin` is the folder it was found in, as seen from the agent directory.
+
+    `problems` are those that are seen without models: syntax and missing ids. A file that cannot be read as
+    any format has format None and no cases.
+    """
+
+    path: Path
+    eval_set_id: str
+    name: str
+    origin: str
+    format: Format | None
+    cases: tuple[CaseInfo, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def read_entry(path: Path, origin: str) -> SetEntry:
+    """What a list shows of an eval set file; never raises for what is in the file."""
+    read = read_set_data(path)
+    data = read.data if isinstance(read.data, dict) else {}
+    found: list[Problem] = []
+    eval_set_id = _text(data, ("eval_set_id",), found) if data else ""
+    key, raw_cases = _either(data, "eval_cases")
+    cases = tuple(
+        _case_info(raw, (key, index), found)
+        for index, raw in enumerate(raw_cases if isinstance(raw_cases, list) else [])
+    )
+    if read.format == "eval set":
+        found = locate(found, read.text, str(path))
+    name = data.get("name")
+    return SetEntry(
+        path=path,
+        eval_set_id=eval_set_id or set_name(path),
+        name=name if isinstance(name, str) else "",
+        origin=origin,
+        format=read.format,
+        cases=cases,
+        problems=(*read.problems, *found),
+    )
+
+
+def _either(data: Any, name: str) -> tuple[str, Any]:
+    """A field under its snake_case or its camelCase key: the key, and the value or None."""
+    if not isinstance(data, dict):
+        return name, None
+    head, *rest = name.split("_")
+    camel = head + "".join(word.capitalize() for word in rest)
+    key = camel if name not in data and camel in data else name
+    return key, data.get(key)
+
+
+def _text(data: Json, path: JsonPath, problems: list[Problem]) -> str:
+    """The text of the field that a path ends with; what is wrong with it is added to the problems."""
+    key, value = _either(data, str(path[-1]))
+    if isinstance(value, str):
+        return value
+    message = f"must be text, is {in_words(value)}" if key in data else "missing"
+    problems.append(Problem(Severity.ERROR, (*path[:-1], key), message))
+    return ""
+
+
+def _case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
+    if not isinstance(raw, dict):
+        problems.append(Problem(Severity.ERROR, path, f"must be an object, is {in_words(raw)}"))
+        return CaseInfo("", 0, "")
+    eval_id = _text(raw, (*path, "eval_id"), problems)
+    _, conversation = _either(raw, "conversation")
+    if isinstance(conversation, list):
+        first = _either(conversation[0], "user_content")[1] if conversation else None
+        return CaseInfo(eval_id, len(conversation), _first_text(first))
+    _, scenario = _either(raw, "conversation_scenario")
+    if isinstance(scenario, dict):
+        _, prompt = _either(scenario, "starting_prompt")
+        return CaseInfo(eval_id, None, prompt if isinstance(prompt, str) else "")
+    return CaseInfo(eval_id, 0, "")
+
+
+def _first_text(content: Any) -> str:
+    parts = content.get("parts") if isinstance(content, dict) else None
+    for part in parts if isinstance(parts, list) else []:
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            return str(part["text"])
+    return ""

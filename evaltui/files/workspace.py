@@ -1,0 +1,239 @@
+"""What an agent directory holds: its eval sets, where each came from, and which of them are meant.
+
+Works on parsed JSON and loads no models, so that a thousand cases can be listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.core.legacy import kind_of
+from evaltui.core.problems import Problem
+from evaltui.core.wording import did_you_mean
+from evaltui.files.eval_sets import SUFFIXES
+from evaltui.files.folders import (
+    CONFIG_NAME,
+    agent_folder,
+    agents_in,
+    is_agent,
+    json_files,
+    json_files_below,
+    parent_of,
+    subfolders,
+)
+from evaltui.files.json_text import parse, read_text
+from evaltui.files.set_entry import CaseInfo, SetEntry, read_entry
+
+__all__ = [
+    "CaseInfo",
+    "Selection",
+    "SelectionError",
+    "SetEntry",
+    "Skipped",
+    "Workspace",
+    "agent_folder",
+    "agents_in",
+    "is_agent",
+    "open_workspace",
+    "select",
+    "sets_below",
+]
+
+_SETS_BELOW = ("eval*", "test*")
+_SETS_BESIDE = ("eval*", "tests")
+# Words without which a file cannot be an eval set, so that other JSON need not be parsed.
+_TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
+
+Selection = tuple[SetEntry, tuple[str, ...] | None]
+
+
+class SelectionError(ValueError):
+    """What was asked for does not exist, is ambiguous, or is empty; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that might have been expected among the sets, and why it is not there."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The eval sets that belong to an agent in `folder`."""
+
+    folder: Path
+    sets: tuple[SetEntry, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspace:
+    """Find the eval sets of an agent, sorted by path, each file once however many names it has.
+
+    Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
+    `tests` beside it unless they are agents themselves, and what is given: files of any name, and folders.
+    """
+    folder = agent_folder(agent_dir)
+    named = [path for path in map(Path, given) if path.is_file()]
+    sets: dict[Path, SetEntry] = {}
+    skipped: dict[Path, Skipped] = {}
+    for file, origin in [*_places(folder, map(Path, given)), *((file, "given") for file in named)]:
+        real = file.resolve()
+        if real in sets:
+            continue
+        if file.name.endswith(SUFFIXES) or file in named:
+            sets[real] = read_entry(file, origin)
+            skipped.pop(real, None)
+        elif reason := _why_skipped(file):
+            skipped[real] = Skipped(file, reason)
+    missing = [Skipped(path, "no such file or folder") for path in map(Path, given) if not path.exists()]
+    return Workspace(
+        folder,
+        tuple(sorted(sets.values(), key=lambda entry: entry.path)),
+        tuple(sorted([*skipped.values(), *missing], key=lambda one: one.path)),
+    )
+
+
+def sets_below(folder: Path) -> list[SetEntry]:
+    """The eval sets anywhere below a folder, sorted by path."""
+    files = {file.resolve(): file for file in json_files_below([folder]) if file.name.endswith(SUFFIXES)}
+    return [read_entry(file, "given") for file in sorted(files.values())]
+
+
+def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
+    for file in json_files(folder):
+        yield file, "agent directory"
+    for file in json_files_below(subfolders(folder, _SETS_BELOW)):
+        yield file, f"{file.parent.relative_to(folder).as_posix()}/"
+    parent = parent_of(folder)
+    beside = [one for one in subfolders(parent, _SETS_BESIDE) if one.name == "tests" or not is_agent(one)]
+    for file in json_files_below(beside):
+        yield file, f"../{file.parent.relative_to(parent).as_posix()}/"
+    for file in json_files_below(path for path in given if path.is_dir()):
+        yield file, "given"
+
+
+def _why_skipped(file: Path) -> str | None:
+    if file.name == CONFIG_NAME:
+        return None
+    try:
+        text = read_text(file)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if not isinstance(text, str) or not any(word in text for word in _TELLTALES):
+        return None
+    data = parse(text)
+    if isinstance(data, dict) and not data.keys() & {"eval_cases", "evalCases"}:
+        return None
+    if not isinstance(data, Problem) and kind_of(data) is None:
+        return None
+    return f"looks like an eval set, but its name ends in neither {' nor '.join(SUFFIXES)}"
+
+
+def select(workspace: Workspace, selectors: Sequence[str] = ()) -> list[Selection]:
+    """The sets that selectors name, and of each the cases that are meant, None for all.
+
+    A selector is `SET` or `SET:CASE,CASE...`, where SET is a file, the id of a set, or a folder; none at all
+    means everything. Files and folders need not belong to the workspace. Ids may contain colons and commas:
+    an id that exists is preferred to two that do not. Raises SelectionError.
+    """
+    if not selectors:
+        if not workspace.sets:
+            raise SelectionError(f"no eval sets found for {workspace.folder}{_skipped_hint(workspace)}")
+        return [(entry, None) for entry in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
+    chosen: dict[Path, Selection] = {}
+    for selector in selectors:
+        for entry, cases in _resolve(workspace, selector):
+            key = entry.path.resolve()
+            earlier = chosen.get(key, (entry, ()))[1]
+            both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
+            chosen[key] = (entry, both)
+    return list(chosen.values())
+
+
+def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
+    if sets := _named(workspace, selector):
+        return [(entry, None) for entry in _not_empty(sets, selector)]
+    failure: SelectionError | None = None
+    colons = [index for index, letter in enumerate(selector) if letter == ":"]
+    for colon in reversed(colons):
+        name, cases = selector[:colon], selector[colon + 1 :]
+        if sets := _named(workspace, name):
+            try:
+                return _with_cases(sets, name, cases)
+            except SelectionError as error:
+                failure = failure or error
+    raise failure or _no_such_set(workspace, selector)
+
+
+def _named(workspace: Workspace, name: str) -> list[SetEntry]:
+    """The sets that a file, an id or a folder stands for, in this order of preference."""
+    paths = [Path(name), workspace.folder / name]
+    for path in paths:
+        if name and path.is_file():
+            own = [entry for entry in workspace.sets if entry.path.resolve() == path.resolve()]
+            return own or [read_entry(path, "given")]
+    by_id = [entry for entry in workspace.sets if entry.eval_set_id == name]
+    if len(by_id) > 1:
+        files = " and ".join(str(entry.path) for entry in by_id)
+        raise SelectionError(f"{name!r} is the id of several sets, {files}; name the file instead")
+    if by_id:
+        return by_id
+    for path in paths:
+        if name and path.is_dir():
+            if found := sets_below(path):
+                return found
+            raise SelectionError(f"no eval sets found in {path}")
+    return []
+
+
+def _with_cases(sets: Sequence[SetEntry], name: str, cases: str) -> list[Selection]:
+    known = [case.eval_id for entry in sets for case in entry.cases]
+    wanted = (cases,) if cases in known else tuple(cases.split(","))
+    if unread := [entry for entry in sets if entry.problems and not entry.cases]:
+        # Loading it says what is wrong with it, which matters more than what is not in it.
+        return [(entry, wanted) for entry in unread]
+    for case in wanted:
+        if not case:
+            raise SelectionError(f"a case is missing after {name}:")
+        if case not in known:
+            hint = did_you_mean(case, known) or _list_of(known)
+            raise SelectionError(f"no case {case!r} in {name}{hint}")
+    picked: list[Selection] = []
+    for entry in sets:
+        own = {case.eval_id for case in entry.cases}
+        if here := tuple(case for case in wanted if case in own):
+            picked.append((entry, here))
+    return picked
+
+
+def _not_empty(sets: Sequence[SetEntry], name: str) -> Sequence[SetEntry]:
+    """A set that cannot be read is not empty: loading it says what is wrong."""
+    if any(entry.cases or entry.problems for entry in sets):
+        return sets
+    raise SelectionError(f"{name} has no cases, so there is nothing to run")
+
+
+def _no_such_set(workspace: Workspace, selector: str) -> SelectionError:
+    name = selector.partition(":")[0]
+    ids = [entry.eval_set_id for entry in workspace.sets]
+    hint = did_you_mean(name, ids) or _list_of(ids)
+    return SelectionError(f"no eval set {name!r} in {workspace.folder}{hint}")
+
+
+def _list_of(known: Sequence[str]) -> str:
+    if not known:
+        return "; it has none"
+    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
+    return f"; it has {', '.join(known[:5])}{more}"
+
+
+def _skipped_hint(workspace: Workspace) -> str:
+    if not workspace.skipped:
+        return ""
+    first = workspace.skipped[0]
+    return f"; {first.path} was skipped: {first.reason}"
