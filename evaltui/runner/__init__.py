@@ -1,0 +1,1 @@
+"""Agents at work, in child processes."""

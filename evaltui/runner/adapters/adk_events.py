@@ -1,0 +1,116 @@
+"""ADK's events as steps, and what users keep in events and session state as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from google.adk.events.event import Event
+from google.genai import types
+from pydantic_core import to_jsonable_python
+
+from evaltui.core.events import Json, Step
+from evaltui.core.problems import JsonPath, format_path
+from evaltui.runner.adapters.base import plain_json
+
+
+def step_of(event: Event, turn: int | None) -> Step:
+    """Raises TypeError, naming the tool or agent, for a content that cannot be written as JSON."""
+    return Step(
+        author=event.author,
+        content=_content(event),
+        final=event.is_final_response(),
+        partial=bool(event.partial),
+        usage=plain_json(event.usage_metadata) if event.usage_metadata else None,
+        grounding=plain_json(event.grounding_metadata) if event.grounding_metadata else None,
+        model_version=event.model_version,
+        id=event.id,
+        invocation_id=event.invocation_id,
+        turn=turn,
+        branch=event.branch or "",
+        timestamp=event.timestamp,
+        state=_delta(event.actions.state_delta),
+        transfer=event.actions.transfer_to_agent,
+        long_running=tuple(sorted(event.long_running_tool_ids or ())),
+        error_code=event.error_code,
+        error_message=event.error_message,
+    )
+
+
+def state_json(state: Json) -> Json:
+    """The session state without the keys that ADK keeps for itself.
+
+    Raises TypeError with the path of a value that cannot be written as JSON.
+    """
+    own = {key: value for key, value in state.items() if not _is_internal(key)}
+    found = _unwritable(own)
+    if found is not None:
+        path, value = found
+        raise TypeError(
+            f"the session state cannot be written as JSON: {format_path(path)} is a {type(value).__name__}"
+        )
+    written: Json = to_jsonable_python(own, bytes_mode="base64")
+    return written
+
+
+def _is_internal(key: str) -> bool:
+    return key.removeprefix("temp:").startswith("_adk")
+
+
+def _delta(delta: Json) -> Json | None:
+    own = {key: value for key, value in delta.items() if not _is_internal(key)}
+    if not own:
+        return None
+    # An agent may pass objects of its own from tool to tool: that is no error until they are asked for.
+    written: Json = to_jsonable_python(
+        own, bytes_mode="base64", fallback=lambda value: f"<{type(value).__name__}>"
+    )
+    return written
+
+
+def _content(event: Event) -> Json | None:
+    if event.content is None:
+        return None
+    try:
+        return plain_json(event.content)
+    except ValueError as error:
+        raise TypeError(_what_is_unwritable(event.author, event.content) or str(error)) from error
+
+
+def _what_is_unwritable(author: str, content: types.Content) -> str | None:
+    for part in content.parts or []:
+        for what, value in _foreign_values(author, part):
+            if found := _unwritable(value):
+                return f"{what} a {type(found[1]).__name__}, which cannot be written as JSON"
+    return None
+
+
+def _foreign_values(author: str, part: types.Part) -> Iterator[tuple[str, object]]:
+    if part.function_response:
+        yield f"tool {part.function_response.name} returned", part.function_response.response
+    if part.function_call:
+        yield f"agent {author} called {part.function_call.name} with", part.function_call.args
+
+
+def _unwritable(
+    value: Any, path: JsonPath = (), inside: frozenset[int] = frozenset()
+) -> tuple[JsonPath, Any] | None:
+    """The innermost value that cannot be written as JSON, with where it is."""
+    try:
+        to_jsonable_python(value, bytes_mode="base64")
+    except ValueError:
+        for key, child in _children(value):
+            found = None
+            if id(child) not in inside:
+                found = _unwritable(child, (*path, key), inside | {id(value)})
+            if found is not None:
+                return found
+        return path, value
+    return None
+
+
+def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(value, dict):
+        yield from ((str(key), child) for key, child in value.items())
+    elif isinstance(value, (list, tuple)):
+        yield from enumerate(value)

@@ -1,0 +1,169 @@
+"""Find and import the agent of a directory. Runs only in the child process."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Iterator
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from evaltui.runner.adapters.base import AgentAdapter, AgentLoadError
+from evaltui.runner.errors import is_own_code
+
+INSTALL_ADK = (
+    "this agent needs google-adk, which is not installed for this Python: "
+    "pip install 'evaltui[adk]' (or pip install google-adk)"
+)
+_NAMES = ("app", "root_agent", "get_agent_async")
+
+
+class _FromSource(SourceFileLoader):
+    """Never trusts a `.pyc`: two saves within a second and of one size give a stale one."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code = self.source_to_code(self.get_data(path), path)
+        assert isinstance(code, CodeType)
+        return code
+
+
+def _own_folder_finder(folder: str) -> FileFinder:
+    if not folder or not Path(folder).is_dir() or not is_own_code(str(Path(folder) / "x.py")):
+        raise ImportError(f"{folder} is not the user's own code")
+    return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromSource, SOURCE_SUFFIXES))
+
+
+def import_agent(agent_dir: Path) -> Any:
+    """The object that a directory, package or file offers as its agent.
+
+    Looks for `app` (an ADK App), `root_agent` and `get_agent_async` in the package and in its module
+    `agent`, then for `root_agent.yaml`. Raises AgentLoadError with what to do, or whatever the agent's own
+    code raises.
+    """
+    agent_dir = agent_dir.resolve()
+    _load_dotenv(agent_dir)
+    sys.path_hooks.insert(0, _own_folder_finder)
+    sys.path_importer_cache.clear()
+    own = agent_dir.parent if agent_dir.is_file() else agent_dir
+    sys.path[:0] = [str(own.parent), str(own)]
+    try:
+        found = _first_agent(agent_dir)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("google.adk") or error.name == "google":
+            raise AgentLoadError(INSTALL_ADK) from error
+        raise
+    if found is None:
+        raise AgentLoadError(_nothing_found(agent_dir))
+    return found
+
+
+def _load_dotenv(agent_dir: Path) -> None:
+    # As google-adk 2.13: the nearest .env upwards, values that are set already win.
+    if os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").lower() in ("1", "true"):
+        return
+    for folder in (agent_dir, *agent_dir.parents):
+        if (folder / ".env").is_file():
+            from dotenv import load_dotenv
+
+            load_dotenv(folder / ".env", override=False)
+            return
+
+
+def _first_agent(agent_dir: Path) -> Any:
+    for module in _modules(agent_dir):
+        for name in _NAMES:
+            found = getattr(module, name, None)
+            if found is not None and (name != "app" or _framework(found) == "adk"):
+                return found
+    if (agent_dir / "root_agent.yaml").is_file():
+        return _from_yaml(agent_dir / "root_agent.yaml")
+    return None
+
+
+def _modules(agent_dir: Path) -> Iterator[ModuleType]:
+    if agent_dir.is_file():
+        yield _import(agent_dir.stem, agent_dir)
+        return
+    if (agent_dir / "__init__.py").is_file():
+        yield _import(agent_dir.name, agent_dir / "__init__.py")
+    if (agent_dir / "agent.py").is_file():
+        yield _import(f"{agent_dir.name}.agent", agent_dir / "agent.py")
+
+
+def _import(name: str, file: Path) -> ModuleType:
+    module = importlib.import_module(name)
+    if Path(module.__file__ or "").resolve() != file:
+        raise AgentLoadError(
+            f"{file} cannot be imported as {name}: {module.__file__ or 'a built-in module'} has that name; "
+            "rename the agent's folder"
+        )
+    return module
+
+
+def _from_yaml(path: Path) -> Any:
+    try:
+        from evaltui.runner.adapters.adk import agent_from_yaml
+    except ModuleNotFoundError as error:
+        raise AgentLoadError(INSTALL_ADK) from error
+    return agent_from_yaml(path)
+
+
+def _nothing_found(agent_dir: Path) -> str:
+    if not agent_dir.exists():
+        return f"{agent_dir} does not exist"
+    looked = [name for name in ("__init__.py", "agent.py") if (agent_dir / name).is_file()]
+    if agent_dir.is_dir() and not looked:
+        return f"{agent_dir} holds no agent: it has no agent.py, __init__.py or root_agent.yaml"
+    where = " and ".join(looked) or agent_dir.name
+    return f"{where} in {agent_dir} define no root_agent, app or get_agent_async"
+
+
+async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
+    """The adapter for what was found; `get_agent_async` is awaited first.
+
+    Raises AgentLoadError where no framework can drive it.
+    """
+    if inspect.isroutine(found) and found.__name__ == "get_agent_async":
+        found = found()
+        found = await found if inspect.isawaitable(found) else found
+        # ADK's contract is a pair of the agent and what closes it; a bare agent is common.
+        found = found[0] if isinstance(found, tuple) else found
+    framework = _framework(found)
+    if framework == "adk":
+        from evaltui.runner.adapters.adk import AdkAdapter
+
+        return AdkAdapter(found, agent_name)
+    if agent_name is not None:
+        raise AgentLoadError(f"--agent {agent_name}: only google-adk agents have sub-agents")
+    if framework == "native":
+        from evaltui.runner.adapters.native import NativeAdapter
+
+        return NativeAdapter(found)
+    if callable(found):
+        from evaltui.runner.adapters.function import FunctionAdapter
+
+        return FunctionAdapter(found, getattr(found, "__name__", type(found).__name__))
+    raise AgentLoadError(
+        f"root_agent is a {type(found).__name__}, which evaltui cannot drive: it takes a google-adk agent "
+        "or App, an evaltui.Agent, or a callable root_agent(message, session)"
+    )
+
+
+def _framework(found: Any) -> str:
+    # By the names of the modules, so that no framework is imported to find out.
+    homes = {base.__module__ for base in type(found).__mro__}
+    if any(home == "google.adk" or home.startswith("google.adk.") for home in homes):
+        return "adk"
+    return "native" if "evaltui.runner.native.agent" in homes else "other"

@@ -1,0 +1,278 @@
+"""Which cases are run, how often and in what order; what comes of them, as it comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from evaltui.core.config import EvalConfig, PassIf
+from evaltui.core.evalset import EvalCase, EvalSet
+from evaltui.core.events import Event, Json
+from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, gravest
+from evaltui.core.record import invocations_from_events
+from evaltui.core.repeats import case_over_repeats
+from evaltui.core.scoring import Expected, failed_repeat, not_evaluated, score_repeat
+from evaltui.files.configs import find_config
+from evaltui.files.eval_sets import load_eval_set
+from evaltui.runner.custom_metrics import MetricHost
+from evaltui.runner.pool import HostPool, HostSettings, Ran
+from evaltui.runner.supervisor import IMPORT_TIMEOUT
+
+
+@dataclass(frozen=True)
+class SetPlan:
+    """The cases of one eval set that are to be run, and the config that scores them."""
+
+    eval_set_id: str
+    cases: tuple[EvalCase, ...]
+    config: EvalConfig
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
+    `runs` and `pass_if` None what each set's config says."""
+
+    agent_dir: Path
+    sets: tuple[SetPlan, ...]
+    runs: int | None = None
+    pass_if: PassIf | None = None
+    parallel: int = 4
+    workers: int | None = None
+    timeout: float = 300.0
+    import_timeout: float = IMPORT_TIMEOUT
+    agent_name: str | None = None
+    adk_verdicts: bool = False
+
+    @property
+    def case_count(self) -> int:
+        return sum(len(one.cases) for one in self.sets)
+
+
+@dataclass(frozen=True)
+class WorkItem:
+    """One case to be run once: independent of every other, wherever it runs."""
+
+    expected: Expected
+    repeat: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.expected.eval_set_id, self.expected.case.eval_id
+
+
+@dataclass(frozen=True)
+class AgentLoaded:
+    info: Json
+
+
+@dataclass(frozen=True)
+class AgentBroken:
+    error: ErrorInfo
+
+
+@dataclass(frozen=True)
+class CaseStarted:
+    eval_set_id: str
+    eval_id: str
+    repeat: int
+
+
+@dataclass(frozen=True)
+class Happened:
+    event: Event
+
+
+@dataclass(frozen=True)
+class CaseDone:
+    result: CaseResult
+
+
+Update = AgentLoaded | AgentBroken | CaseStarted | Happened | CaseDone
+OnUpdate = Callable[[Update], None]
+
+
+async def evaluate(
+    agent_dir: str | Path,
+    eval_sets: str | Path | EvalSet | Sequence[str | Path | EvalSet],
+    config: EvalConfig | None = None,
+    *,
+    runs: int | None = None,
+    pass_if: PassIf | None = None,
+    parallel: int = 4,
+    workers: int | None = None,
+    timeout: float = 300.0,
+    agent: str | None = None,
+    initial_session: str | Path | None = None,
+    adk_verdicts: bool = False,
+    on_update: OnUpdate | None = None,
+) -> RunResult:
+    """Run an agent against eval sets, given as files or as models, and score what it does.
+
+    Without a `config`, that of a file is the `test_config.json` beside it, else ADK's defaults. Raises
+    EvalSetError for a set or config that cannot be read, ValueError where there is nothing to run.
+    """
+    given = [eval_sets] if isinstance(eval_sets, str | Path | EvalSet) else list(eval_sets)
+    plan = RunPlan(
+        Path(agent_dir),
+        tuple(_set_plan(one, config, initial_session) for one in given),
+        runs=runs,
+        pass_if=pass_if,
+        parallel=parallel,
+        workers=workers,
+        timeout=timeout,
+        agent_name=agent,
+        adk_verdicts=adk_verdicts,
+    )
+    return await run_plan(plan, on_update or (lambda _: None))
+
+
+def _set_plan(
+    given: str | Path | EvalSet, config: EvalConfig | None, initial_session: str | Path | None
+) -> SetPlan:
+    if isinstance(given, EvalSet):
+        eval_set = given
+        own = config or EvalConfig.default()
+    else:
+        eval_set = load_eval_set(given, initial_session)
+        own = config or find_config(Path(given)).config
+    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), own)
+
+
+async def run_plan(plan: RunPlan, on_update: OnUpdate) -> RunResult:
+    """Run everything in a plan and tell what happens while it does.
+
+    Cancelling ends the agent's processes; what is finished by then has been told. Raises ValueError where
+    the plan has nothing to run.
+    """
+    if any(number is not None and number < 1 for number in (plan.runs, plan.parallel, plan.workers)):
+        raise ValueError("runs, parallel and workers must be at least 1")
+    items = list(_items(plan))
+    if not items:
+        raise ValueError("nothing to run: no case is selected")
+    run = _Run(plan, items, on_update)
+    return await run.finish()
+
+
+def _items(plan: RunPlan) -> Iterable[WorkItem]:
+    for one in plan.sets:
+        for case in one.cases:
+            expected = Expected(one.eval_set_id, case, one.config, plan.adk_verdicts)
+            for repeat in range(plan.runs or one.config.evaltui.repeats.runs):
+                yield WorkItem(expected, repeat)
+
+
+@dataclass
+class _Progress:
+    """What is known of one case so far."""
+
+    expected: Expected
+    awaited: int = 0
+    repeats: dict[int, RepeatResult] = field(default_factory=dict)
+    result: CaseResult | None = None
+
+
+class _Run:
+    """One run: what the pool works for, and where results come together."""
+
+    def __init__(self, plan: RunPlan, items: Sequence[WorkItem], on_update: OnUpdate) -> None:
+        self._plan = plan
+        self._items = items
+        self._tell = on_update
+        self._began = time.monotonic()
+        self._seq = 0
+        self._progress: dict[int, _Progress] = {}
+        for item in items:
+            progress = self._progress.setdefault(id(item.expected), _Progress(item.expected))
+            progress.awaited += 1
+        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
+
+    async def finish(self) -> RunResult:
+        plan = self._plan
+        settings = HostSettings(
+            plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began
+        )
+        pool = HostPool(settings, self, plan.parallel, plan.workers)
+        runnable = [item for item in self._items if item.expected.case.conversation]
+        try:
+            for item in self._items:
+                if not item.expected.case.conversation:
+                    await self.done(item, Ran())
+            await pool.run(runnable)
+        finally:
+            await self._metrics.close()
+        cases = tuple(one.result for one in self._progress.values() if one.result is not None)
+        return RunResult(cases, gravest(case.status for case in cases))
+
+    def message(self, item: WorkItem) -> Json:
+        case = item.expected.case
+        given = case.session_input
+        session: Json = {}
+        if given is not None:
+            session = {
+                "app_name": given.app_name,
+                "user_id": given.user_id,
+                "session_id": given.session_id or "",
+                "state": given.state,
+            }
+        turns = [
+            turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation or []
+        ]
+        return {"op": "run", "session": session, "turns": turns}
+
+    def started(self, item: WorkItem) -> None:
+        self._tell(CaseStarted(*item.key, item.repeat))
+
+    def happened(self, item: WorkItem, event: Event) -> None:
+        eval_set_id, eval_id = item.key
+        self._number(replace(event, set=eval_set_id, case=eval_id, repeat=item.repeat))
+
+    def printed(self, item: WorkItem | None, source: str, line: str) -> None:
+        since = time.monotonic() - self._began
+        event = Event("console", data={"source": source, "text": line}, t=since)
+        if item is None:
+            self._number(event)
+        else:
+            self.happened(item, event)
+
+    def _print_alone(self, source: str, line: str) -> None:
+        self.printed(None, source, line)
+
+    def _number(self, event: Event) -> None:
+        self._seq += 1
+        self._tell(Happened(replace(event, seq=self._seq)))
+
+    def loaded(self, info: Json) -> None:
+        self._tell(AgentLoaded(info))
+
+    def broken(self, error: ErrorInfo) -> None:
+        self._tell(AgentBroken(error))
+
+    async def done(self, item: WorkItem, ran: Ran) -> None:
+        progress = self._progress[id(item.expected)]
+        progress.repeats[item.repeat] = await self._verdict(item.expected, ran)
+        if len(progress.repeats) < progress.awaited:
+            return
+        pass_if = self._plan.pass_if or item.expected.config.evaltui.repeats.pass_if
+        repeats = [progress.repeats[number] for number in sorted(progress.repeats)]
+        progress.result = case_over_repeats(*item.key, repeats, pass_if)
+        self._tell(CaseDone(progress.result))
+
+    async def _verdict(self, expected: Expected, ran: Ran) -> RepeatResult:
+        if not expected.case.conversation and expected.case.conversation_scenario is None:
+            return not_evaluated(expected, "eval_case", "the conversation is empty: there is nothing to run")
+        try:
+            actual = invocations_from_events(ran.events)
+        except ValueError as error:
+            return failed_repeat(expected, ErrorInfo(type(error).__name__, str(error)), [], ran.seconds)
+        if ran.error is not None:
+            return failed_repeat(expected, ran.error, actual, ran.seconds)
+        return await score_repeat(
+            expected,
+            actual,
+            final_state=ran.state,
+            custom=self._metrics.score,
+            seconds=ran.seconds,
+        )

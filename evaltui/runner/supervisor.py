@@ -1,0 +1,337 @@
+"""One host seen from the parent: start, talk, cancel, and end it with everything it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.events import Json
+from evaltui.core.outcome import ErrorInfo
+from evaltui.runner.errors import is_own_code
+from evaltui.runner.protocol import LineBuffer, Message, encode
+
+IMPORT_TIMEOUT = 120.0
+_GRACE = 1.0
+_MARK = "EVALTUI_HOST"
+
+OnEvent = Callable[[Json], None]
+OnConsole = Callable[[str, str], None]
+
+
+class AgentBrokenError(Exception):
+    """The agent cannot be imported or opened."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class RequestFailedError(Exception):
+    """The agent raised while it worked on a request."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class HostLostError(Exception):
+    """The host died or stopped answering; what it was working on has no answer."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Host:
+    """A child process with an agent in it.
+
+    `on_console` gets ("stdout" or "stderr", line) for whatever the agent and its children print.
+    """
+
+    def __init__(self, on_console: OnConsole) -> None:
+        self._on_console = on_console
+        self._mark = uuid.uuid4().hex
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Message]] = {}
+        self._listeners: dict[int, OnEvent] = {}
+        self._fatal: ErrorInfo | None = None
+        self._last_words: list[str] = []
+        self._asking_where = False
+        self._send_lock = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._gone = asyncio.Event()
+        self._lost: ErrorInfo | None = None
+        self.loaded: asyncio.Future[Json] = self._loop.create_future()
+        self._spawn()
+
+    def _spawn(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-u", "-m", "evaltui.runner.host", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(theirs.fileno(),),
+            env={**os.environ, _MARK: self._mark},
+            start_new_session=True,
+        )
+        theirs.close()
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._readers = [
+            asyncio.create_task(self._read_channel()),
+            asyncio.create_task(self._read_console("stdout", self._process.stdout)),
+            asyncio.create_task(self._read_console("stderr", self._process.stderr)),
+        ]
+        # asyncio's own waiting for a child hangs while an orphan holds the console pipe.
+        threading.Thread(target=self._wait_for_exit, daemon=True).start()
+        self._watch = asyncio.create_task(self._declare_lost())
+
+    def _wait_for_exit(self) -> None:
+        self._process.wait()
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._gone.set)
+
+    @property
+    def alive(self) -> bool:
+        return self._lost is None
+
+    @property
+    def busy(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._waiting)
+
+    async def load(
+        self, agent_dir: Path | None, agent_name: str | None, started: float, timeout: float
+    ) -> Json:
+        """Import the agent; its info as JSON. `started` is the `time.monotonic()` that events count from.
+
+        Raises AgentBrokenError, also when the import takes longer than `timeout` seconds.
+        """
+        await self._send(
+            {
+                "op": "load",
+                "agent_dir": None if agent_dir is None else str(agent_dir),
+                "agent_name": agent_name,
+                "t0": started,
+            }
+        )
+        try:
+            return await asyncio.wait_for(asyncio.shield(self.loaded), timeout)
+        except TimeoutError:
+            where = await self._where_it_hangs()
+            await self.kill()
+            raise AgentBrokenError(
+                ErrorInfo("TimeoutError", f"the agent was not imported within {timeout:g} s", where=where)
+            ) from None
+
+    async def request(self, message: Message, timeout: float, on_event: OnEvent) -> Message:
+        """Send a request and wait for its answer for at most `timeout` seconds.
+
+        Raises RequestFailedError (a time-out that the agent gave way to included) or HostLostError.
+        Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
+        """
+        number = next(self._numbers)
+        answer: asyncio.Future[Message] = self._loop.create_future()
+        self._waiting[number] = answer
+        self._listeners[number] = on_event
+        try:
+            if self._lost is not None:
+                raise HostLostError(self._lost)
+            await self._send({**message, "id": number})
+            try:
+                return await asyncio.wait_for(asyncio.shield(answer), timeout)
+            except TimeoutError:
+                return await self._give_up(number, answer, timeout)
+            except asyncio.CancelledError:
+                with contextlib.suppress(RequestFailedError, HostLostError):
+                    await self._give_up(number, answer, timeout)
+                raise
+        finally:
+            self._waiting.pop(number, None)
+            self._listeners.pop(number, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()
+
+    async def _give_up(self, number: int, answer: asyncio.Future[Message], timeout: float) -> Message:
+        await self._send({"op": "cancel", "id": number})
+        late = f"no answer within {timeout:g} s"
+        try:
+            return await asyncio.wait_for(asyncio.shield(answer), _GRACE)
+        except RequestFailedError as failed:
+            if failed.error.type == "CancelledError":
+                where, trace = failed.error.where, failed.error.traceback
+                raise RequestFailedError(ErrorInfo("TimeoutError", late, trace, where)) from None
+            raise
+        except TimeoutError:
+            where = await self._where_it_hangs()
+            self._fatal = ErrorInfo("TimeoutError", f"{late}, and it cannot be interrupted", where=where)
+            await self.kill()
+            raise HostLostError(self._fatal) from None
+
+    async def _where_it_hangs(self) -> str:
+        """The user's innermost frame, told by faulthandler, which also works inside a C call."""
+        self._asking_where = True
+        self._last_words.clear()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 0.5
+        while time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+            for line in self._last_words:
+                frame = re.match(r'\s*File "(.+)", line (\d+) in (\S+)', line)
+                if frame and is_own_code(frame[1]):
+                    return f"{Path(frame[1]).name}:{frame[2]} in {frame[3]}"
+        return ""
+
+    async def close(self) -> None:
+        """Let the agent close what it opened; end it if it does not."""
+        if self._lost is None and self.loaded.done():
+            with contextlib.suppress(OSError):
+                await self._send({"op": "close"})
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), 5 * _GRACE)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """End the process, its group, and whatever escaped from the group."""
+        if not self._gone.is_set():
+            _signal_group(self._process.pid, signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), 0.1)
+        _signal_group(self._process.pid, signal.SIGKILL)
+        await self._gone.wait()
+        await asyncio.to_thread(_kill_marked, self._mark)
+        await self._watch
+
+    async def _declare_lost(self) -> None:
+        channel = self._readers[0]
+        gone = asyncio.create_task(self._gone.wait())
+        await asyncio.wait({channel, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not self._gone.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(gone), _GRACE)
+        cut_off = not self._gone.is_set()
+        if cut_off:
+            _signal_group(self._process.pid, signal.SIGKILL)
+        await gone
+        # What is still in the pipes was said before the end; an orphan may hold them open for ever.
+        await asyncio.wait(self._readers, timeout=0.3)
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        self._socket.close()
+        for pipe in (self._process.stdout, self._process.stderr):
+            with contextlib.suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]
+        self._lost = self._cause_of_death(cut_off)
+        if not self.loaded.done():
+            self.loaded.set_exception(AgentBrokenError(self._lost))
+            self.loaded.exception()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(HostLostError(self._lost))
+
+    def _cause_of_death(self, cut_off: bool) -> ErrorInfo:
+        if self._fatal is not None:
+            return self._fatal
+        if cut_off:
+            return ErrorInfo(
+                "AgentProcessError",
+                "the agent closed the channel to evaltui (closing every file descriptor does that)",
+            )
+        code = self._process.returncode
+        if code < 0:
+            how = f"was ended by {signal.Signals(-code).name}"
+        else:
+            how = f"ended itself with exit code {code} (os._exit)"
+        said = "\n".join(self._last_words[-20:])
+        return ErrorInfo("AgentProcessError", f"the agent's process {how}", said)
+
+    async def _send(self, message: Message) -> None:
+        async with self._send_lock:
+            with contextlib.suppress(ConnectionError):
+                await self._loop.sock_sendall(self._socket, encode(message))
+
+    async def _read_channel(self) -> None:
+        lines = LineBuffer()
+        with contextlib.suppress(OSError):
+            while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
+                for message in lines.feed(chunk):
+                    self._take(message)
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case {"op": "event", "id": number, "event": event}:
+                if listener := self._listeners.get(number):
+                    listener(event)
+            case {"op": "done", "id": number}:
+                self._answer(number, message, None)
+            case {"op": "failed", "id": number, "error": error}:
+                self._answer(number, message, RequestFailedError(ErrorInfo(**error)))
+            case {"op": "loaded", "info": info} if not self.loaded.done():
+                self.loaded.set_result(info)
+            case {"op": "broken", "error": error} if not self.loaded.done():
+                self.loaded.set_exception(AgentBrokenError(ErrorInfo(**error)))
+            case {"op": "fatal", "error": error}:
+                self._fatal = ErrorInfo(**error)
+
+    def _answer(self, number: int, message: Message, failed: Exception | None) -> None:
+        answer = self._waiting.get(number)
+        if answer is None or answer.done():
+            return
+        if failed is not None:
+            answer.set_exception(failed)
+        else:
+            answer.set_result(message)
+
+    async def _read_console(self, source: str, pipe: Any) -> None:
+        reader = asyncio.StreamReader()
+        transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        rest = b""
+        try:
+            while chunk := await reader.read(1 << 16):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._printed(source, line)
+        finally:
+            if rest:
+                self._printed(source, rest)
+            transport.close()
+
+    def _printed(self, source: str, line: bytes) -> None:
+        text = line.decode("utf-8", "backslashreplace").rstrip("\r")
+        if source == "stderr":
+            self._last_words = [*self._last_words[-99:], text]
+            if self._asking_where:
+                return
+        self._on_console(source, text)
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _kill_marked(mark: str) -> None:
+    """End what started a session of its own: it left the group, but kept the mark in its environment."""
+    import psutil
+
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(_MARK) == mark:
+                process.kill()

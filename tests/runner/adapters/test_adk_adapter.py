@@ -1,0 +1,386 @@
+import base64
+import gc
+import json
+from datetime import date
+
+import pytest
+
+pytest.importorskip("google.adk")
+from adk_scripted import Chat, ScriptedLlm, call, chat, say
+from google.adk.agents import BaseAgent, LlmAgent, SequentialAgent
+from google.adk.apps import App
+from google.adk.events.event import Event as AdkEvent
+from google.adk.events.event_actions import EventActions
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import Runner
+from google.adk.tools.tool_context import ToolContext
+from google.adk.workflow import Workflow, node
+
+from evaltui.core.record import invocations_from_events
+from evaltui.runner.adapters.adk import AdkAdapter, agent_from_yaml
+from evaltui.runner.adapters.base import AgentLoadError, SessionSpec
+
+pytestmark = pytest.mark.adk
+
+
+def agent(answers=None, name="helper", **fields):
+    return LlmAgent(name=name, model=ScriptedLlm(answers=answers or {"anything": say("hello")}), **fields)
+
+
+def add(a: int, b: int) -> dict:
+    """Adds two numbers."""
+    return {"sum": a + b}
+
+
+async def test_info_tells_what_there_is_to_talk_to():
+    class Counter(BasePlugin):
+        pass
+
+    root = agent(tools=[add], sub_agents=[agent(name="billing", sub_agents=[agent(name="refunds")])])
+    info = await AdkAdapter(App(name="shop", root_agent=root, plugins=[Counter("counter")])).open()
+    assert (info.name, info.framework, info.model) == ("helper", "adk", "scripted")
+    assert info.sub_agents == ("billing", "refunds")
+    assert info.plugins == ("counter",)
+    assert info.notes == ()
+    (tool,) = info.tools
+    assert (tool.name, tool.description) == ("add", "Adds two numbers.")
+    assert tool.parameters["properties"]["a"]["type"] == "integer"
+    assert tool.parameters["required"] == ["a", "b"]
+
+
+async def test_a_model_given_by_name_and_one_inherited_from_the_parent():
+    child = LlmAgent(name="child")
+    LlmAgent(name="root", model="gemini-2.5-flash", sub_agents=[child])
+    assert (await AdkAdapter(child).open()).model == "gemini-2.5-flash"
+
+
+async def test_a_turn_is_reported_step_by_step():
+    root = agent({"2+3?": call(("add", {"a": 2, "b": 3})), "add()": say("It is 5.")}, tools=[add])
+    talk = await chat(AdkAdapter(root), "2+3?")
+    kinds = ["user", "model_request", "model_response", "tool_call", "tool_result"]
+    assert [event.kind for event in talk.events] == [*kinds, "model_request", "model_response", "text"]
+    (invocation,) = invocations_from_events(talk.events)
+    assert invocation.user_content.parts[0].text == "2+3?"
+    assert invocation.final_response.parts[0].text == "It is 5."
+    (asked,) = talk.of("tool_call")
+    (returned,) = talk.of("tool_result")
+    assert asked.id == returned.parent == "call-add"
+    assert (asked.agent, asked.turn) == ("helper", 0)
+    assert returned.content["parts"][0]["function_response"]["response"] == {"sum": 5}
+    assert returned.duration > 0
+
+
+async def test_events_are_reported_as_they_happen():
+    seen_by_tool = []
+
+    def look() -> str:
+        seen_by_tool.extend(event.kind for event in talk.events)
+        return "ok"
+
+    talk = Chat(AdkAdapter(agent({"go": call(("look", {})), "look()": say("done")}, tools=[look])))
+    await talk.send("go")
+    assert seen_by_tool[-1] == "tool_call"
+
+
+async def test_turns_are_numbered_and_the_conversation_goes_on():
+    root = agent({"one": say("1"), "two": say("2")})
+    talk = await chat(AdkAdapter(root), "one", "two")
+    assert [event.turn for event in talk.of("text")] == [0, 1]
+    assert len(root.model._requests[1].contents) == 3
+    assert len(invocations_from_events(talk.events)) == 2
+
+
+class Stateful(BaseAgent):
+    """Says what it finds in the state and leaves a mark everywhere."""
+
+    async def _run_async_impl(self, ctx):
+        keys = ("plain", "app:shared", "user:shared")
+        found = {key: ctx.session.state[key] for key in keys if key in ctx.session.state}
+        yield AdkEvent(
+            author=self.name,
+            invocation_id=ctx.invocation_id,
+            content=say(json.dumps(found)).content,
+            actions=EventActions(state_delta=dict.fromkeys(keys, "mark") | {"_adk_inner": 2}),
+        )
+
+
+async def test_state_is_kept_across_turns_and_never_across_sessions():
+    adapter = AdkAdapter(Stateful(name="stateful"))
+    first = await chat(adapter, "a", "b")
+    second = await chat(adapter, "a", spec=SessionSpec(user_id="test_user_id"))
+    assert [len(json.loads(text)) for text in first.texts()] == [0, 3]
+    assert [len(json.loads(text)) for text in second.texts()] == [0]
+    assert await first.session.state() == dict.fromkeys(["plain", "app:shared", "user:shared"], "mark")
+
+
+async def test_state_deltas_are_reported_without_adk_s_own_keys():
+    talk = await chat(AdkAdapter(Stateful(name="stateful")), "a")
+    (state,) = talk.of("state")
+    assert set(state.data["delta"]) == {"plain", "app:shared", "user:shared"}
+
+
+async def test_the_initial_state_is_copied():
+    given = {"cart": ["tea"], "user:name": "Ada"}
+
+    def buy(tool_context: ToolContext) -> str:
+        tool_context.state["cart"].append("milk")
+        return "bought"
+
+    root = agent({"buy": call(("buy", {})), "anything": say("ok")}, tools=[buy])
+    talk = await chat(AdkAdapter(root), "buy", spec=SessionSpec(state=given))
+    assert given == {"cart": ["tea"], "user:name": "Ada"}
+    assert (await talk.session.state())["user:name"] == "Ada"
+
+
+class Thing:
+    pass
+
+
+async def test_state_that_is_no_json_is_refused_with_its_path():
+    def keep(tool_context: ToolContext) -> str:
+        tool_context.state["cart"] = {"day": date(2026, 1, 2), "items": [1, Thing()]}
+        return "kept"
+
+    talk = await chat(AdkAdapter(agent({"go": call(("keep", {})), "keep()": say("ok")}, tools=[keep])), "go")
+    (delta,) = [event.data["delta"] for event in talk.of("state")]
+    assert delta == {"cart": {"day": "2026-01-02", "items": [1, "<Thing>"]}}
+    with pytest.raises(TypeError, match=r"cart\.items\[1\] is a Thing"):
+        await talk.session.state()
+
+
+async def test_names_of_app_user_and_session_reach_the_agent():
+    seen = []
+
+    def who(tool_context: ToolContext) -> str:
+        session = tool_context.session
+        seen.append((session.app_name, session.user_id, session.id))
+        return "noted"
+
+    root = agent({"who": call(("who", {})), "anything": say("ok")}, tools=[who])
+    spec = SessionSpec(app_name="my_app", user_id="ada", session_id="s-1")
+    await chat(AdkAdapter(root), "who", spec=spec)
+    await chat(AdkAdapter(root), "who")
+    await chat(AdkAdapter(App(name="shop", root_agent=root)), "who")
+    await chat(AdkAdapter(App(name="shop", root_agent=root)), "who", spec=spec)
+    assert seen[0] == seen[3] == ("my_app", "ada", "s-1")
+    assert seen[1][:2] == ("evaltui", "test_user_id")
+    assert seen[2][:2] == ("shop", "test_user_id")
+    assert len({identity for _, _, identity in seen}) == 3
+
+
+async def test_a_sub_agent_by_name_keeps_the_app():
+    counted = []
+
+    class Counter(BasePlugin):
+        async def before_agent_callback(self, *, agent, callback_context):
+            counted.append(agent.name)
+
+    root = agent(
+        {"anything": say("root")},
+        sub_agents=[agent({"anything": say("deep")}, name="billing")],
+    )
+    app = App(name="shop", root_agent=root, plugins=[Counter("counter")])
+    adapter = AdkAdapter(app, "billing")
+    assert (await adapter.open()).name == "billing"
+    assert (await chat(adapter, "hi")).texts() == ["deep"]
+    assert counted == ["billing"]
+    assert app.root_agent is root
+
+
+def test_an_unknown_sub_agent_names_the_nearest_first():
+    root = agent(sub_agents=[agent(name="shipping"), agent(name="billing")])
+    with pytest.raises(AgentLoadError, match=r"no agent 'biling' here; there is billing, "):
+        AdkAdapter(root, "biling")
+
+
+def test_something_else_is_refused():
+    with pytest.raises(AgentLoadError, match="the agent is a dict"):
+        AdkAdapter({"name": "x"}, None)
+
+
+async def test_agents_without_a_model_run():
+    steps = [agent({"anything": say("one")}, name="one"), agent({"anything": say("two")}, name="two")]
+    talk = await chat(AdkAdapter(SequentialAgent(name="both", sub_agents=steps)), "go")
+    assert talk.texts() == ["one", "two"]
+    assert [event.agent for event in talk.of("text")] == ["one", "two"]
+
+
+async def test_a_workflow_runs_and_describes_itself():
+    @node
+    def shout(node_input: str) -> AdkEvent:
+        return AdkEvent(author="shout", content=say(node_input.upper()).content)
+
+    writer = agent({"anything": say("hello")}, name="writer")
+    adapter = AdkAdapter(Workflow(name="flow", edges=[("START", writer, shout)]))
+    info = await adapter.open()
+    assert (info.name, info.sub_agents) == ("flow", ("writer",))
+    assert (await chat(adapter, "hi")).texts()[-1] == "HELLO"
+
+
+async def test_a_yaml_agent(tmp_path):
+    config = tmp_path / "root_agent.yaml"
+    config.write_text("name: from_yaml\nmodel: gemini-2.5-flash\ninstruction: Help.\n")
+    info = await AdkAdapter(agent_from_yaml(config)).open()
+    assert (info.name, info.model) == ("from_yaml", "gemini-2.5-flash")
+
+
+@pytest.mark.parametrize("text", ["", "name: not a name\nmodel: m\ninstruction: x\n"])
+def test_a_bad_yaml_agent_is_told_by_its_path(tmp_path, text):
+    config = tmp_path / "root_agent.yaml"
+    config.write_text(text)
+    with pytest.raises(AgentLoadError, match=r"root_agent\.yaml is no agent that ADK can load"):
+        agent_from_yaml(config)
+
+
+def test_an_error_in_a_module_that_a_yaml_agent_names_comes_out_whole(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "broken_yaml_tools.py").write_text("1 / 0\n")
+    config = tmp_path / "root_agent.yaml"
+    config.write_text("name: x\nmodel: m\ninstruction: x\ntools:\n  - name: broken_yaml_tools.look\n")
+    with pytest.raises(Exception) as raised:
+        agent_from_yaml(config)
+    chain = [raised.value, raised.value.__cause__]
+    assert any(isinstance(error, ZeroDivisionError) for error in chain)
+
+
+async def test_what_the_model_raises_comes_out_unchanged_and_the_session_goes_on():
+    class RefreshError(Exception):
+        pass
+
+    error = RefreshError("Reauthentication is needed")
+    talk = Chat(AdkAdapter(agent({"bad": error, "good": say("fine")})))
+    with pytest.raises(RefreshError, match=r"^Reauthentication is needed$") as raised:
+        await talk.send("bad")
+    assert raised.value is error
+    assert raised.traceback[-1].name == "generate_content_async"
+    request, *errors = talk.events[1:]
+    assert [event.data["message"] for event in errors] == ["Reauthentication is needed"] * 2
+    assert errors[0].parent == request.id
+    await talk.send("good")
+    assert talk.texts() == ["fine"]
+
+
+async def test_what_a_tool_raises_comes_out_unchanged():
+    def fail() -> str:
+        raise LookupError("no such order")
+
+    talk = Chat(AdkAdapter(agent({"go": call(("fail", {}))}, tools=[fail])))
+    with pytest.raises(LookupError, match=r"^no such order$"):
+        await talk.send("go")
+    assert talk.called() == ["fail"]
+
+
+async def test_a_tool_result_that_is_no_json_names_the_tool():
+    def make_thing() -> object:
+        return Thing()
+
+    root = agent(
+        {"go": call(("make_thing", {})), "make_thing()": say("ok"), "on": say("on")}, tools=[make_thing]
+    )
+    talk = Chat(AdkAdapter(root))
+    message = r"^tool make_thing returned a Thing, which cannot be written as JSON$"
+    with pytest.raises(TypeError, match=message):
+        await talk.send("go")
+
+
+async def test_a_call_that_is_no_json_names_the_agent():
+    root = agent({"go": call(("add", {"a": Thing(), "b": 1}))}, tools=[add])
+    with pytest.raises(TypeError, match=r"^agent helper called add with a Thing, which cannot"):
+        await Chat(AdkAdapter(root)).send("go")
+
+
+async def test_an_error_event_of_the_model_is_an_event_not_an_exception():
+    from google.adk.models.llm_response import LlmResponse
+
+    talk = await chat(
+        AdkAdapter(agent({"anything": LlmResponse(error_code="SAFETY", error_message="blocked")})), "hi"
+    )
+    (error,) = talk.of("error")
+    assert (error.data["message"], error.data["error_code"]) == ("blocked", "SAFETY")
+    (invocation,) = invocations_from_events(talk.events)
+    assert invocation.final_response is None
+
+
+async def test_bytes_travel_as_base64_both_ways():
+    pixel = base64.b64encode(b"\x89PNG\xff").decode()
+    image = {"inline_data": {"mime_type": "image/png", "data": pixel}}
+
+    class Echo(BaseAgent):
+        async def _run_async_impl(self, ctx):
+            parts = ctx.user_content.parts
+            content = say("").content.model_copy(update={"parts": parts})
+            yield AdkEvent(author=self.name, invocation_id=ctx.invocation_id, content=content)
+
+    talk = await chat(AdkAdapter(Echo(name="echo")), {"role": "user", "parts": [image]})
+    (echoed,) = talk.of("text")
+    sent = base64.urlsafe_b64decode(echoed.content["parts"][0]["inline_data"]["data"])
+    assert sent == b"\x89PNG\xff"
+
+
+async def test_usage_and_model_version_are_those_of_the_step():
+    usage = {"prompt_token_count": 7, "candidates_token_count": 2}
+    talk = await chat(
+        AdkAdapter(agent({"anything": say("hi", usage_metadata=usage, model_version="m-1")})), "hi"
+    )
+    (text,) = talk.of("text")
+    assert text.usage == usage
+    assert text.data["model_version"] == "m-1"
+
+
+async def test_plugins_and_callbacks_of_the_app_are_in_force():
+    class Polite(BasePlugin):
+        async def after_model_callback(self, *, callback_context, llm_response):
+            return say(llm_response.content.parts[0].text + ", please")
+
+    def stamp(callback_context):
+        callback_context.state["stamped"] = True
+
+    root = agent({"anything": say("sit down")}, before_agent_callback=stamp)
+    talk = await chat(AdkAdapter(App(name="shop", root_agent=root, plugins=[Polite("polite")])), "hi")
+    assert talk.texts() == ["sit down, please"]
+    assert await talk.session.state() == {"stamped": True}
+
+
+async def test_a_plugin_that_answers_a_call_does_not_hide_it():
+    class Stub(BasePlugin):
+        async def before_tool_callback(self, *, tool, tool_args, tool_context):
+            return {"stubbed": True}
+
+    root = agent({"go": call(("add", {"a": 1, "b": 1})), "add()": say("ok")}, tools=[add])
+    talk = await chat(AdkAdapter(App(name="shop", root_agent=root, plugins=[Stub("stub")])), "go")
+    (result,) = talk.of("tool_result")
+    assert result.content["parts"][0]["function_response"]["response"] == {"stubbed": True}
+    assert result.duration is not None
+
+
+async def test_plugins_are_closed_once_with_the_adapter_and_an_error_only_told(capsys):
+    closed = []
+
+    class Exporter(BasePlugin):
+        async def close(self):
+            closed.append(self.name)
+            raise RuntimeError("nobody listens")
+
+    adapter = AdkAdapter(App(name="shop", root_agent=agent(), plugins=[Exporter("exporter")]))
+    await adapter.open()
+    talk = await chat(adapter, "hi")
+    await talk.session.close()
+    assert closed == []
+    await adapter.close()
+    assert closed == ["exporter"]
+    assert "plugin exporter could not be closed: RuntimeError: nobody listens" in capsys.readouterr().err
+
+
+async def test_a_closed_session_leaves_nothing_behind():
+    adapter = AdkAdapter(agent())
+
+    def runners():
+        gc.collect()
+        return sum(isinstance(item, Runner) for item in gc.get_objects())
+
+    before = runners()
+    for _ in range(3):
+        talk = await chat(adapter, "hi")
+        await talk.session.close()
+    del talk
+    assert runners() == before

@@ -1,0 +1,111 @@
+import pytest
+from google.genai import types
+
+from evaltui import Rule, ScriptedModel
+from evaltui.runner.native.models import ModelRequest
+
+
+def said(role, text):
+    return types.Content(role=role, parts=[types.Part(text=text)])
+
+
+def results(*named):
+    return types.Content(
+        role="user",
+        parts=[
+            types.Part(function_response=types.FunctionResponse(name=name, response=response))
+            for name, response in named
+        ],
+    )
+
+
+async def answer(rules, *contents):
+    response = await ScriptedModel(rules).generate(ModelRequest("", contents, ()), lambda text: None)
+    return list(response.parts)
+
+
+async def reply(rules, *contents):
+    (part,) = await answer(rules, *contents)
+    return part.text
+
+
+async def calls(rules, *contents):
+    return [(part.function_call.name, part.function_call.args) for part in await answer(rules, *contents)]
+
+
+async def test_the_first_rule_that_applies_answers():
+    rules = [Rule(user="red", reply="1"), Rule(user="blue", reply="2"), Rule(user=".", reply="3")]
+    assert await reply(rules, said("user", "deep blue")) == "2"
+    assert await reply(rules, said("user", "green")) == "3"
+
+
+async def test_only_the_last_message_of_the_user_counts():
+    rules = [Rule(user="first", reply="old"), Rule(user="second", reply="new")]
+    assert await reply(rules, said("user", "first"), said("model", "first"), said("user", "second")) == "new"
+
+
+async def test_calls_from_groups_of_the_pattern():
+    rules = [
+        Rule(user=r"(\d+) times (?P<b>\d+)", call=lambda s: ("multiply", {"a": int(s[1]), "b": int(s["b"])}))
+    ]
+    assert await calls(rules, said("user", "7 times 6")) == [("multiply", {"a": 7, "b": 6})]
+
+
+async def test_several_calls_at_once():
+    rules = [Rule(user="all", call=[("off", {"room": 1}), ("off", {"room": 2})])]
+    assert await calls(rules, said("user", "all")) == [("off", {"room": 1}), ("off", {"room": 2})]
+
+
+async def test_after_a_tool_only_rules_for_its_result_apply():
+    rules = [
+        Rule(user="x", call=("f", {})),
+        Rule(after_tool="g", reply="of g"),
+        Rule(after_tool="f", user="y", reply="of f, y"),
+        Rule(after_tool="f", reply=lambda s: f"{s.message}: {s.results[-1]['n']}"),
+    ]
+    asked = said("user", "x")
+    assert await reply(rules, asked, results(("f", {"n": 5}))) == "x: 5"
+    assert await reply(rules, said("user", "y"), results(("f", {"n": 5}))) == "of f, y"
+    assert await reply(rules, asked, results(("f", {}), ("g", {}))) == "of g"
+
+
+async def test_all_results_of_calls_made_at_once_are_at_hand():
+    rules = [Rule(after_tool="f", reply=lambda s: str([result["n"] for result in s.results]))]
+    assert await reply(rules, said("user", "x"), results(("f", {"n": 1}), ("f", {"n": 2}))) == "[1, 2]"
+
+
+async def test_no_rule_for_a_message():
+    rules = [Rule(user="red", reply="1"), Rule(after_tool="f", reply="2")]
+    with pytest.raises(LookupError) as raised:
+        await answer(rules, said("user", "what now?"))
+    assert str(raised.value) == (
+        "no rule of the scripted model applies to the user's message 'what now?'. Its rules, in order:\n"
+        "  user='red'\n  after_tool='f'"
+    )
+
+
+async def test_no_rule_for_a_tool_result():
+    with pytest.raises(LookupError, match="applies to a result of tool 'f' after the user's message 'go'"):
+        await answer([Rule(user="go", call=("f", {}))], said("user", "go"), results(("f", {})))
+
+
+async def test_a_group_without_a_pattern():
+    with pytest.raises(LookupError, match="there is no group 1: the rule has no `user` pattern"):
+        await answer([Rule(after_tool="f", reply=lambda s: s[1])], said("user", "go"), results(("f", {})))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"reply": "x"}, "needs `user`, `after_tool` or both"),
+        ({"user": "x"}, "exactly one of `reply` and `call`"),
+        ({"user": "x", "reply": "y", "call": ("f", {})}, "exactly one of `reply` and `call`"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(fields, why):
+    with pytest.raises(ValueError, match=why):
+        Rule(**fields)
+
+
+def test_it_says_that_it_is_a_stand_in():
+    assert ScriptedModel([]).name == "scripted (stand-in, no network)"

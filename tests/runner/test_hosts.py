@@ -1,0 +1,334 @@
+"""Agents that behave badly, in real child processes: the guilty case alone is an ERROR."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
+from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update, run_plan
+
+TEXT_ONLY = EvalConfig(criteria={"response_match_score": 0.9})
+
+
+def turn(says: str, answer: str | None = None) -> Invocation:
+    return Invocation.model_validate(
+        {
+            "user_content": {"role": "user", "parts": [{"text": says}]},
+            "final_response": {"role": "model", "parts": [{"text": answer or says}]},
+        }
+    )
+
+
+def case(eval_id: str, *turns: Invocation, **more: object) -> EvalCase:
+    return EvalCase.model_validate({"eval_id": eval_id, "conversation": list(turns), **more})
+
+
+def cases_saying(*messages: str) -> EvalSet:
+    cases = [case(f"case_{number}", turn(says)) for number, says in enumerate(messages)]
+    return EvalSet(eval_set_id="basics", eval_cases=cases)
+
+
+def statuses(result: RunResult) -> list[Status]:
+    return [one.status for one in result.cases]
+
+
+CRASHES = {
+    "os._exit": "os._exit(7)",
+    "os._exit(0)": "os._exit(0)",
+    "segfault": "ctypes.string_at(0)",
+    "sys.exit": "sys.exit('bye')",
+    "sys.exit in a task": "await asyncio.create_task(leave())",
+    "exception": "raise RuntimeError('Reauthentication is needed')",
+    "unserialisable state": "session.state['lock'] = threading.Lock()",
+    "unserialisable result": "return object()",
+    "closed channel": "os.closerange(3, 4096)",
+}
+
+CRASHING = """
+    import asyncio, ctypes, os, sys, threading
+
+    async def leave():
+        sys.exit("bye")
+
+    async def root_agent(message, session):
+        if message == "crash":
+            {crash}
+        await asyncio.sleep(0.05)
+        return message
+"""
+
+
+@pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES)
+async def test_a_crash_is_an_error_of_the_guilty_case_alone(write_agent, crash):
+    agent = write_agent(CRASHING.format(crash=crash))
+    sets = cases_saying("one", "crash", "two", "three", "four", "five")
+    result = await evaluate(agent, sets, TEXT_ONLY, parallel=3)
+    assert statuses(result) == [Status.PASSED, Status.ERROR, *[Status.PASSED] * 4]
+    assert result.status is Status.ERROR
+    assert result.cases[1].error is not None
+    assert result.cases[1].error.message
+
+
+async def test_an_exception_keeps_its_message_traceback_and_the_users_frame(write_agent):
+    agent = write_agent(CRASHING.format(crash=CRASHES["exception"]))
+    result = await evaluate(agent, cases_saying("crash"), TEXT_ONLY)
+    error = result.cases[0].error
+    assert error is not None
+    assert (error.type, error.message) == ("RuntimeError", "Reauthentication is needed")
+    assert error.where.startswith("agent.py:")
+    assert "agent.py" in error.traceback
+    assert "evaltui" not in error.traceback.replace(str(agent), "")
+
+
+HANGS = {
+    "await": "await asyncio.sleep(1000)",
+    "await in a task": "await asyncio.gather(asyncio.sleep(1000))",
+    "python loop": "while True: pass",
+    "blocking call": "time.sleep(1000)",
+    "loop in C": "sum(itertools.repeat(1))",
+    "swallowed cancel": "await stubborn()",
+}
+
+HANGING = """
+    import asyncio, itertools, time
+
+    async def stubborn():
+        while True:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                pass
+
+    async def root_agent(message, session):
+        if message == "hang":
+            {hang}
+        return message
+"""
+
+
+@pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
+async def test_a_hang_ends_at_its_time_out_and_says_where(write_agent, hang):
+    agent = write_agent(HANGING.format(hang=hang))
+    result = await evaluate(agent, cases_saying("one", "hang", "two"), TEXT_ONLY, timeout=1, parallel=1)
+    assert statuses(result) == [Status.PASSED, Status.ERROR, Status.PASSED]
+    error = result.cases[1].error
+    assert error is not None
+    assert error.type == "TimeoutError"
+    assert "no answer within 1 s" in error.message
+    assert error.where.startswith("agent.py:") or hang == HANGS["swallowed cancel"]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def children() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
+
+
+@pytest.mark.parametrize("hang", [HANGS["await"], HANGS["loop in C"]], ids=["await", "loop in C"])
+async def test_cancelling_ends_every_process(write_agent, hang):
+    agent = write_agent(HANGING.format(hang=hang))
+    running = asyncio.Event()
+
+    def watch(update: Update) -> None:
+        if isinstance(update, CaseStarted):
+            running.set()
+
+    sets = cases_saying("hang", "hang")
+    plan = RunPlan(agent, (SetPlan("basics", tuple(sets.eval_cases), TEXT_ONLY),))
+    task = asyncio.create_task(run_plan(plan, watch))
+    await running.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert children() == []
+
+
+async def test_what_an_agent_leaves_behind_is_ended_too(write_agent):
+    agent = write_agent("""
+        import subprocess
+
+        def root_agent(message, session):
+            child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+            return str(child.pid)
+    """)
+    result = await evaluate(agent, cases_saying("go"), TEXT_ONLY)
+    actual = result.cases[0].repeats[0].actual[0].final_response
+    assert actual is not None
+    assert actual.parts is not None
+    assert not is_running(int(actual.parts[0].text or 0))
+
+
+async def test_everything_that_is_printed_becomes_console_lines(write_agent):
+    agent = write_agent("""
+        import ctypes, os, subprocess, sys
+
+        print("while importing")
+
+        def root_agent(message, session):
+            print("from print")
+            print("to stderr", file=sys.stderr)
+            os.write(1, b"raw \\xff bytes\\n")
+            ctypes.CDLL(None).puts(b"from C")
+            ctypes.CDLL(None).fflush(None)
+            subprocess.run(["echo", "from a child"])
+            try:
+                input()
+            except EOFError:
+                print("no input")
+            return message
+    """)
+    lines: set[tuple[str, str]] = set()
+
+    def watch(update: Update) -> None:
+        if isinstance(update, Happened) and update.event.kind == "console":
+            lines.add((update.event.data["source"], update.event.data["text"]))
+
+    result = await evaluate(agent, cases_saying("one"), TEXT_ONLY, on_update=watch)
+    assert result.status is Status.PASSED
+    out = {text for source, text in lines if source == "stdout"}
+    assert out >= {"while importing", "from print", "raw \\xff bytes", "from C", "from a child", "no input"}
+    assert ("stderr", "to stderr") in lines
+
+
+async def test_messages_of_any_size_and_numbers_that_json_lacks(write_agent):
+    agent = write_agent("""
+        def root_agent(message, session):
+            session.state["nan"] = float("nan")
+            return message * 500_000
+    """)
+    sets = EvalSet(
+        eval_set_id="big",
+        eval_cases=[case("one", turn("0123456789", "x"), final_session_state={"nan": "NaN"})],
+    )
+    result = await evaluate(agent, sets, EvalConfig())
+    assert result.status is Status.PASSED
+    answer = result.cases[0].repeats[0].actual[0].final_response
+    assert answer is not None
+    assert answer.parts is not None
+    assert len(answer.parts[0].text or "") == 5_000_000
+
+
+BROKEN = {
+    "NameError": ("import os\n\nroot_agent = tols\n", "agent.py:3"),
+    "SyntaxError": ("def f(:\n", "agent.py:1"),
+    "ModuleNotFoundError": ("import no_such_module_here\n", "agent.py:1"),
+    "SystemExit": ("import sys\nsys.exit(3)\n", "agent.py:2"),
+    "AgentLoadError": ("x = 1\n", ""),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+async def test_broken_agent_code_shows_the_users_own_frame(write_agent, kind):
+    source, where = BROKEN[kind]
+    agent = write_agent(source)
+    told: list[Update] = []
+    result = await evaluate(agent, cases_saying("one", "two"), TEXT_ONLY, on_update=told.append)
+    assert statuses(result) == [Status.ERROR, Status.ERROR]
+    error = result.cases[0].error
+    assert error is not None
+    assert (error.type, error.where) == (kind, where)
+    assert sum(isinstance(update, AgentBroken) for update in told) == 1
+
+
+async def test_an_import_that_hangs_has_its_own_time_out(write_agent):
+    agent = write_agent("import time\ntime.sleep(1000)\n")
+    plan = RunPlan(
+        agent,
+        (SetPlan("basics", tuple(cases_saying("one").eval_cases), TEXT_ONLY),),
+        import_timeout=0.5,
+    )
+    result = await run_plan(plan, lambda _: None)
+    error = result.cases[0].error
+    assert error is not None
+    assert "not imported within 0.5 s" in error.message
+    assert error.where.startswith("agent.py:2")
+
+
+async def test_the_next_run_sees_a_save_of_the_same_size_within_the_same_second(write_agent):
+    for answer in ("aaa", "bbb", "ccc"):
+        agent = write_agent(
+            "from my_agent.prompts import ANSWER\n\ndef root_agent(m, s):\n    return ANSWER\n",
+            prompts=f"ANSWER = '{answer}'\n",
+        )
+        sets = EvalSet(eval_set_id="s", eval_cases=[case("one", turn("hi", answer))])
+        result = await evaluate(agent, sets, TEXT_ONLY)
+        assert result.status is Status.PASSED, answer
+
+
+async def test_session_input_is_honoured_and_nothing_leaks_between_cases(write_agent):
+    agent = write_agent("""
+        def root_agent(message, session):
+            session.state["count"] = session.state.get("count", 0) + 1
+            session.state["user:seen"] = True
+            return f"{session.app_name} {session.user_id} {session.state['count']}"
+    """)
+    given = {"app_name": "shop", "user_id": "ann", "state": {"count": 5}}
+    sets = EvalSet(
+        eval_set_id="state",
+        eval_cases=[
+            case("given", turn("a", "shop ann 6"), turn("b", "shop ann 7"), session_input=given),
+            case("again", turn("a", "shop ann 6"), session_input=given),
+            case("end", turn("a", "evaltui test_user_id 1"), final_session_state={"count": 1}),
+            case("wrong end", turn("a", "evaltui test_user_id 1"), final_session_state={"count": 2}),
+        ],
+    )
+    result = await evaluate(agent, sets, TEXT_ONLY, workers=1)
+    assert statuses(result) == [Status.PASSED] * 3 + [Status.FAILED]
+    assert [(d.path, d.expected, d.actual) for d in result.cases[3].state] == [("count", 2, 1)]
+
+
+async def test_repeats_that_differ_are_flaky(write_agent, tmp_path):
+    agent = write_agent(f"""
+        from pathlib import Path
+        marks = Path({str(tmp_path)!r}) / "marks"
+
+        def root_agent(message, session):
+            with marks.open("a") as file:
+                file.write("x")
+            return message if len(marks.read_text()) <= 3 else "something else"
+    """)
+    result = await evaluate(agent, cases_saying("hello"), TEXT_ONLY, runs=5, parallel=1, pass_if=0.6)
+    assert result.cases[0].status is Status.FLAKY
+    assert result.cases[0].passed_repeats == 3
+    assert result.cases[0].policy_met
+
+
+async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
+    pid_file = tmp_path / "pid"
+    agent = write_agent(f"""
+        import itertools, os
+        from pathlib import Path
+
+        def root_agent(message, session):
+            Path({str(pid_file)!r}).write_text(str(os.getpid()))
+            sum(itertools.repeat(1))
+    """)
+    script = textwrap.dedent(f"""
+        import asyncio
+        from evaltui import EvalSet, evaluate
+        sets = EvalSet.model_validate({cases_saying("x").model_dump(mode="json", exclude_none=True)!r})
+        asyncio.run(evaluate({str(agent)!r}, sets))
+    """)
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    while not pid_file.exists() or not pid_file.read_text():
+        await asyncio.sleep(0.01)
+    host = psutil.Process(int(pid_file.read_text()))
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    gone, alive = psutil.wait_procs([host], timeout=10)
+    assert gone
+    assert not alive
