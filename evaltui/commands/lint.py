@@ -1,0 +1,30 @@
+"""`evaltui lint`: every problem in eval sets and configs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaltui.core.problems import Severity
+from evaltui.files.lint import format_problem
+from evaltui.files.lint import lint as find_problems
+
+
+def lint(paths: Sequence[Path]) -> int:
+    """Print a line per problem; 1 where one of them is an error."""
+    for path in paths:
+        if not path.exists():
+            print(f"evaltui lint: {path} does not exist", file=sys.stderr)
+            return 2
+    problems = find_problems(paths)
+    for problem in problems:
+        print(format_problem(problem))
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    warnings = len(problems) - errors
+    print(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

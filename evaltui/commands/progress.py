@@ -1,0 +1,55 @@
+"""One line on stderr that says how far a run is, if a person is watching."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TextIO
+
+from evaltui.core.outcome import Status
+from evaltui.runner.plan import CaseDone, CaseStarted, Happened, Update
+
+_EVERY = 0.1
+
+
+class Progress:
+    """Rewrites its line at most ten times a second; silent where stderr is no terminal."""
+
+    def __init__(self, stream: TextIO, cases: int) -> None:
+        self._stream = stream
+        self._cases = cases
+        self._shown = stream.isatty()
+        self._done: Counter[Status] = Counter()
+        self._current = ""
+        self._began = time.monotonic()
+        self._painted = 0.0
+
+    def take(self, update: Update) -> None:
+        match update:
+            case CaseDone(result):
+                self._done[result.status] += 1
+            case CaseStarted(eval_id=eval_id):
+                self._current = eval_id
+            case Happened():
+                return
+        if self._shown and time.monotonic() - self._painted > _EVERY:
+            self._paint()
+
+    def _paint(self) -> None:
+        self._painted = time.monotonic()
+        done = self._done.total()
+        bad = ", ".join(
+            f"{self._done[status]} {status.lower()}"
+            for status in (Status.FAILED, Status.ERROR)
+            if self._done[status]
+        )
+        line = f"{done}/{self._cases}{', ' + bad if bad else ''} · {self._painted - self._began:.0f} s"
+        current = self._current.encode("ascii", "replace").decode()
+        self._stream.write(f"\r\x1b[2K{line} · {current}"[:100])
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown and self._painted:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()

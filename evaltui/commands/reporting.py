@@ -1,0 +1,86 @@
+"""Which reports were asked for, and writing them where they belong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from evaltui.reports.console import render_console
+from evaltui.reports.json_report import json_report
+from evaltui.reports.junit import junit_report
+from evaltui.reports.model import RunReport
+
+Format = Literal["console", "json", "junit"]
+
+
+class UsageError(ValueError):
+    """The command was called in a way that cannot work; one sentence."""
+
+
+@dataclass(frozen=True)
+class ReportTarget:
+    """A report and where it goes; no path means standard output."""
+
+    format: Format
+    path: Path | None
+
+
+def parse_targets(asked: Sequence[str]) -> list[ReportTarget]:
+    """`["json=-", "junit=out.xml"]` as targets; the console report where none is asked for.
+
+    Raises UsageError for an unknown format and for two reports that both want standard output.
+    """
+    targets = [_parse(text) for text in asked] or [ReportTarget("console", None)]
+    to_stdout = [target.format for target in targets if target.path is None]
+    if len(to_stdout) > 1:
+        raise UsageError(
+            f"--report: {' and '.join(to_stdout)} cannot both go to stdout; give one a file: "
+            f"--report {to_stdout[0]}=PATH"
+        )
+    for target in targets:
+        if target.path is not None and not target.path.parent.is_dir():
+            raise UsageError(f"--report: the folder {target.path.parent} does not exist")
+    return targets
+
+
+def _parse(text: str) -> ReportTarget:
+    name, _, path = text.partition("=")
+    for known in get_args(Format):
+        if name == known:
+            return ReportTarget(known, None if path in ("", "-") else Path(path))
+    raise UsageError(f"--report: {name!r} is not one of {', '.join(get_args(Format))}")
+
+
+def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> None:
+    """Write each report; standard output carries nothing but the one that belongs there."""
+    for target in targets:
+        text = _render(report, target)
+        if target.path is None:
+            _write_stdout(text)
+        else:
+            target.path.write_text(text, encoding="utf-8")
+    if all(target.format != "console" for target in targets):
+        for note in report.notes:
+            print(f"evaltui run: {note}", file=sys.stderr)
+
+
+def _write_stdout(text: str) -> None:
+    # The terminal's encoding may lack a glyph: better a replacement than a traceback after a long run.
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+def _render(report: RunReport, target: ReportTarget) -> str:
+    if target.format == "json":
+        return json.dumps(json_report(report), indent=2, ensure_ascii=False) + "\n"
+    if target.format == "junit":
+        return junit_report(report)
+    terminal = target.path is None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else 100
+    return render_console(report, color=terminal and not os.environ.get("NO_COLOR"), width=width)

@@ -1,0 +1,118 @@
+"""The report for people: a line per case, the details of those that did not pass, and the sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from evaltui.core.explain import summary
+from evaltui.core.outcome import CaseResult, Status
+from evaltui.core.show import visible
+from evaltui.reports.details import GLYPHS, MAX_WIDTH, STYLES, case_details
+from evaltui.reports.lines import Line, cells, cut, draw, pad, wrap
+from evaltui.reports.model import RunReport, SetInfo, count, verdict
+
+_MIN_WIDTH = 40
+_COUNTED = (
+    (Status.PASSED, "passed", "passed"),
+    (Status.FAILED, "failed", "failed"),
+    (Status.ERROR, "error", "errors"),
+    (Status.NOT_EVALUATED, "not evaluated", "not evaluated"),
+    (Status.FLAKY, "flaky", "flaky"),
+)
+
+
+def render_console(report: RunReport, *, color: bool, width: int) -> str:
+    """The whole report, for `width` cells (at least 40); only paths and tracebacks may be longer."""
+    width = max(width, _MIN_WIDTH)
+    return "".join(f"{draw(line, color=color)}\n" for line in _report(report, width))
+
+
+def _report(report: RunReport, width: int) -> Iterator[Line]:
+    for info, cases in report.by_set():
+        yield _set_header(info, len(cases), report)
+        yield _config_line(info)
+        yield from _case_lines(cases, width)
+        yield []
+        for case in cases:
+            if verdict(case) is not Status.PASSED:
+                yield _rule(case, width)
+                yield from case_details(case, width)
+                yield []
+    for note in report.notes:
+        yield from wrap([("note  ", "yellow"), (visible(note), "")], width)
+    yield from _sum(report, width)
+
+
+def _set_header(info: SetInfo, cases: int, report: RunReport) -> Line:
+    counted = "1 case" if cases == 1 else f"{cases} cases"
+    each = "1 run each" if report.runs == 1 else f"{report.runs} runs each"
+    return [
+        (visible(info.eval_set_id), "bold"),
+        (f" ({counted}, {each}, {report.parallel} at once)", ""),
+    ]
+
+
+def _config_line(info: SetInfo) -> Line:
+    criteria = info.effective.get("criteria", {})
+    defaults = ", ".join(_criterion(name, criteria.get(name)) for name in info.defaulted)
+    if info.config_path is None:
+        return [(f"config  defaults: {defaults}" if defaults else "config  none", "dim")]
+    path = visible(str(info.config_path))
+    return [(f"config  {path}" + (f", by default: {defaults}" if defaults else ""), "dim")]
+
+
+def _criterion(name: str, value: object) -> str:
+    threshold = value.get("threshold") if isinstance(value, dict) else value
+    return visible(name if threshold is None else f"{name} {threshold}")
+
+
+def _case_lines(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
+    ids = max((cell_len(visible(case.eval_id)) for case in cases), default=0)
+    ids = min(ids, width // 3)
+    figures = [_figure(case) for case in cases]
+    column = max((len(figure) for figure in figures), default=0)
+    for case, figure in zip(cases, figures, strict=True):
+        line: Line = [
+            (GLYPHS[case.status], STYLES[case.status]),
+            (f" {pad(visible(case.eval_id), ids)}  {figure:>{column}}  ", ""),
+            (summary(case), ""),
+        ]
+        yield cut(line, width)
+
+
+def _figure(case: CaseResult) -> str:
+    if case.status is Status.FLAKY:
+        return f"{case.passed_repeats}/{len(case.repeats)}"
+    if case.status is Status.ERROR:
+        return "error"
+    deciding = (metric.score for metric in case.metrics if metric.status is case.status)
+    score = next(deciding, None)
+    return "–" if score is None else f"{score:.2f}"
+
+
+def _rule(case: CaseResult, width: int) -> Line:
+    head: Line = [
+        ("── ", "dim"),
+        (GLYPHS[case.status], STYLES[case.status]),
+        (f" {visible(case.eval_id)} ", "bold"),
+    ]
+    return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "dim")], width)
+
+
+def _sum(report: RunReport, width: int) -> Iterator[Line]:
+    cases = report.result.cases
+    line: Line = []
+    for status, one, many in _COUNTED:
+        if number := count(cases, status):
+            line += [(", ", "")] if line else []
+            line.append((f"{number} {one if number == 1 else many}", STYLES[status]))
+    line = line or [("no case was run", "yellow")]
+    line.append((f" in {report.seconds:.1f} s", ""))
+    log: Line = [(f"log {visible(report.log)}", "dim")] if report.log else []
+    if log and cells(line) + 3 + cells(log) <= width:
+        yield [*line, (" · ", "dim"), *log]
+    else:
+        yield line
+        yield from [log] if log else []

@@ -1,0 +1,318 @@
+"""Everything there is to say of one case that did not pass, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+
+from evaltui.core.evalset import full_text
+from evaltui.core.explain import call_name, error_text, sentence
+from evaltui.core.outcome import (
+    ArgDiff,
+    Call,
+    CallDiff,
+    CaseResult,
+    ErrorInfo,
+    Expectation,
+    InvocationScore,
+    MetricResult,
+    Status,
+    TurnResult,
+)
+from evaltui.core.show import scores, show_change, show_value, type_change, visible, visible_lines
+from evaltui.core.text_diff import WordOp, words
+from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
+
+GLYPHS = {
+    Status.PASSED: "✓",
+    Status.FAILED: "✗",
+    Status.ERROR: "!",
+    Status.NOT_EVALUATED: "–",
+    Status.FLAKY: "≈",
+    Status.INFORMATIONAL: "·",
+}
+STYLES = {
+    Status.PASSED: "green",
+    Status.FAILED: "red",
+    Status.ERROR: "red",
+    Status.NOT_EVALUATED: "yellow",
+    Status.FLAKY: "yellow",
+    Status.INFORMATIONAL: "dim",
+}
+
+_EXPECTATIONS: dict[Expectation, str] = {
+    "these calls": "expects these calls",
+    "no calls": "must call nothing",
+    "unspecified": "says nothing of calls, which is scored as: must call nothing",
+    "not checked": "calls are not checked",
+    "context": "context, not scored",
+}
+_ROWS = {
+    "same": ("=", "dim", ""),
+    "changed": ("~", "yellow", ""),
+    "moved": ("↕", "yellow", "moved"),
+    "missing": ("-", "red", "missing"),
+    "extra": ("+", "green", "extra"),
+}
+_WORD_MARKS: dict[WordOp, tuple[str, str, str]] = {
+    "same": ("", "", ""),
+    "removed": ("[-", "-]", "red"),
+    "added": ("{+", "+}", "green"),
+}
+
+# Lines longer than this are hard to follow to the note at their end.
+MAX_WIDTH = 100
+_MAX_PATH = 28
+_MAX_TRACEBACK_LINES = 24
+_MAX_SAME_TEXT = 160
+_MAX_TEXT = 800
+# Below this share of common text, marking single words confuses more than it shows.
+_MIN_COMMON = 0.3
+
+
+def case_details(case: CaseResult, width: int) -> list[Line]:
+    """Sentence, metrics, failing turns, final state and errors of a case, in that order.
+
+    No line is longer than `width` cells, but for those of tracebacks, which are never cut.
+    """
+    width = min(width, MAX_WIDTH)
+    blocks: list[list[Line]] = [
+        # An error is told in full below.
+        [] if case.error else _wrapped(2, [(sentence(case), "")], width),
+        _repeats(case),
+        list(_metrics(case.metrics, width)),
+        *([cut(line, width) for line in _turn(case, index, width)] for index in _telling_turns(case)),
+        [cut(line, width) for line in _state(case, width)],
+        *(_error(error, width) for error in _errors(case)),
+    ]
+    lines: list[Line] = []
+    for block in blocks:
+        if block:
+            lines += [[], *block] if lines else block
+    return lines
+
+
+def _wrapped(indent: int, spans: Sequence[Span], width: int, first: Sequence[Span] = ()) -> list[Line]:
+    """Text behind a margin; `first` stands in the margin of the first line and must fill it."""
+    lines = wrap(spans, max(20, width - indent))
+    margin: Span = (" " * indent, "")
+    margins = [list(first) or [margin], *([margin] for _ in lines[1:])]
+    return [[*before, *line] for before, line in zip(margins, lines, strict=True)]
+
+
+def _repeats(case: CaseResult) -> list[Line]:
+    if len(case.repeats) < 2:
+        return []
+    glyphs = [(GLYPHS[repeat.status], STYLES[repeat.status]) for repeat in case.repeats]
+    return [[("  runs  ", ""), *glyphs, ("  the gravest one is shown", "dim")]]
+
+
+def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
+    gating = [metric for metric in metrics if metric.status is not Status.INFORMATIONAL]
+    names = max((cell_len(visible(metric.name)) for metric in gating), default=0)
+    for metric in gating:
+        score, _, needs = _score(metric).partition(", ")
+        head: Line = [
+            ("  ", ""),
+            (GLYPHS[metric.status], STYLES[metric.status]),
+            (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:<10}", ""),
+        ]
+        reason: Span = ("" if metric.status is Status.PASSED else visible(_why(metric)), "dim")
+        if cells([*head, reason]) + 2 <= width:
+            yield [*head, ("  ", ""), reason]
+        else:
+            yield head
+            yield from _wrapped(6, [reason], width)
+    measured = [
+        f"{visible(metric.name)} {metric.score:.4g}"
+        for metric in metrics
+        if metric.status is Status.INFORMATIONAL and metric.score is not None
+    ]
+    if measured:
+        yield from _wrapped(4, [(", ".join(measured), "dim")], width, [("  · ", "dim")])
+
+
+def _score(metric: MetricResult) -> str:
+    if metric.status is Status.ERROR:
+        return "error"
+    return "–" if metric.score is None else scores(metric.score, metric.threshold)
+
+
+def _why(metric: MetricResult) -> str:
+    return error_text(metric.error) if metric.error else metric.reason
+
+
+def _telling_turns(case: CaseResult) -> list[int]:
+    """The turns that a metric failed; where none says which, those that differ: after a crash the first."""
+    to_blame = [
+        metric.per_invocation
+        for metric in case.metrics
+        if metric.status in (Status.FAILED, Status.ERROR) and len(metric.per_invocation) == len(case.turns)
+    ]
+    if to_blame:
+        grave = (Status.FAILED, Status.ERROR)
+        return [n for n in range(len(case.turns)) if any(scored[n].status in grave for scored in to_blame)]
+    differing = [
+        number
+        for number, turn in enumerate(case.turns)
+        if turn.expectation not in ("not checked", "context")
+        and any(diff.op != "same" for diff in turn.calls)
+    ]
+    return differing[:1] if case.error else differing
+
+
+def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
+    turn = case.turns[index]
+    yield [("  ", ""), (f"turn {index + 1}", "bold"), (f"  {_EXPECTATIONS[turn.expectation]}", "dim")]
+    if asked := _user_text(case, index):
+        yield [("    user    ", "dim"), (visible(asked), "dim")]
+    for diff in turn.calls:
+        yield from _call(diff, width)
+    yield from _answer(turn, _answer_score(case, index), width)
+    for author, text in turn.unscored:
+        yield [("    before  ", "dim"), (f"{visible(author)}: {visible(text)}", "dim")]
+
+
+def _user_text(case: CaseResult, index: int) -> str:
+    contents = (repeat.actual[index].user_content for repeat in case.repeats if index < len(repeat.actual))
+    return full_text(next(contents, None))
+
+
+def _call(diff: CallDiff, width: int) -> Iterator[Line]:
+    mark, style, note = _ROWS[diff.op]
+    row: Line = [("    ", ""), (mark, style), (f" {call_name(diff)}", "dim" if diff.op == "same" else "")]
+    if diff.op in ("missing", "extra", "moved"):
+        row.append((_inline_args(diff.actual or diff.expected), "dim"))
+    yield _noted(row, note, width)
+    if diff.op == "changed":
+        paths = min(_MAX_PATH, max(cell_len(visible(arg.path)) for arg in diff.args))
+        for arg in diff.args:
+            yield _arg(arg, paths, width)
+
+
+def _inline_args(call: Call | None) -> str:
+    args = (call.args if call else None) or {}
+    shown = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in args.items())
+    return f"  {shown}" if shown else ""
+
+
+def _arg(arg: ArgDiff, paths: int, width: int) -> Line:
+    mark, style, note = _ROWS[arg.op]
+    if arg.op == "same":
+        return [(f"        {pad(visible(arg.path), paths)}  {show_value(arg.expected)}", "dim")]
+    head: Line = [
+        ("      ", ""),
+        (mark, style),
+        (f" {pad(visible(arg.path) or 'args', max(paths, 4))}  ", ""),
+    ]
+    if arg.op == "changed":
+        note = "type" if type_change(arg.expected, arg.actual) else ""
+        return _noted([*head, *_change(arg.expected, arg.actual, width - paths - 24)], note, width)
+    value = arg.expected if arg.op == "missing" else arg.actual
+    return _noted([*head, (show_value(value), style)], note, width)
+
+
+def _change(expected: Any, actual: Any, width: int) -> list[Span]:
+    before, after = show_change(expected, actual, max(12, width // 2))
+    return [(before, "red"), ("  →  ", "dim"), (after, "green")]
+
+
+def _noted(row: Line, note: str, width: int) -> Line:
+    """The row with its note at the right margin."""
+    if not note:
+        return row
+    used = cells(row)
+    room = width - cell_len(note) - 2
+    if used > room:
+        text, style = row[-1]
+        row = [*row[:-1], (pad(text, max(2, cell_len(text) - (used - room))), style)]
+        used = room
+    return [*row, (" " * (room + 2 - used), ""), (note, "dim")]
+
+
+def _answer_score(case: CaseResult, index: int) -> InvocationScore | None:
+    for metric in case.metrics:
+        if metric.name == "response_match_score" and len(metric.per_invocation) == len(case.turns):
+            return metric.per_invocation[index]
+    return None
+
+
+def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iterator[Line]:
+    expected, actual = turn.response.expected, turn.response.actual
+    if expected is None or expected == actual:
+        return
+    head: Line = [("    answer  ", "")]
+    indent = 12
+    if score is not None and score.score is not None:
+        head += [(GLYPHS[score.status], STYLES[score.status]), (f" {score.score:.2f}  ", "")]
+        indent += 8
+    if actual is None:
+        yield from _wrapped(indent, [("none, expected was: ", "red"), *_plain(expected)], width, head)
+        return
+    parts = words(expected, actual)
+    common = sum(len(text) for op, text in parts if op == "same")
+    if common >= _MIN_COMMON * max(len(expected), len(actual)):
+        yield from _wrapped(indent, _marked(parts), width, head)
+    else:
+        yield from _wrapped(indent, [("[-", "red"), *_plain(expected, "red"), ("-]", "red")], width, head)
+        yield from _wrapped(indent, [("{+", "green"), *_plain(actual, "green"), ("+}", "green")], width)
+
+
+def _plain(text: str, style: str = "") -> list[Span]:
+    return [(_shown(text, _MAX_TEXT), style)]
+
+
+def _shown(text: str, limit: int) -> str:
+    """A text of several lines, its middle left out where it is long."""
+    if len(text) > limit:
+        text = f"{text[: limit // 2]} … {text[-limit // 2 :]}"
+    return "\n".join(visible_lines(text))
+
+
+def _marked(parts: Sequence[tuple[WordOp, str]]) -> list[Span]:
+    spans: list[Span] = []
+    before: WordOp = "same"
+    for op, text in parts:
+        start, end, style = _WORD_MARKS[op]
+        # In the text they touch; for the eye they are two words.
+        gap = " " if op == "added" and before == "removed" else ""
+        limit = _MAX_SAME_TEXT if op == "same" else _MAX_TEXT
+        spans.append((f"{gap}{start}{_shown(text, limit)}{end}", style))
+        before = op
+    return spans
+
+
+def _state(case: CaseResult, width: int) -> list[Line]:
+    if not case.state:
+        return []
+    paths = min(_MAX_PATH, max(cell_len(visible(diff.path)) for diff in case.state))
+    rows: list[Line] = [
+        [
+            ("    ", ""),
+            ("~", "yellow"),
+            (f" {pad(visible(diff.path), paths)}  ", ""),
+            *_change(diff.expected, diff.actual, width - paths - 24),
+        ]
+        for diff in case.state
+    ]
+    return [[("  final state", "bold")], *rows]
+
+
+def _errors(case: CaseResult) -> list[ErrorInfo]:
+    """The agent's error first, then those of metrics."""
+    errors = [case.error, *(metric.error for metric in case.metrics)]
+    return [error for error in errors if error]
+
+
+def _error(error: ErrorInfo, width: int) -> list[Line]:
+    head = f"{error.type}: {error.message}" if error.message else error.type
+    block = _wrapped(2, [(_shown(head, _MAX_TEXT), "red")], width)
+    if error.where:
+        block.append([(f"  at {visible(error.where)}", "bold")])
+    trace = visible_lines(error.traceback.rstrip("\n")) if error.traceback.strip() else []
+    left_out = len(trace) - _MAX_TRACEBACK_LINES
+    if left_out > 0:
+        trace = [f"… {left_out} lines above are in the JSON report", *trace[left_out:]]
+    return [*block, *([("    ", ""), (line, "dim")] for line in trace)]

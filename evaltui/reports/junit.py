@@ -1,0 +1,81 @@
+"""The report for CI servers, as JUnit XML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from xml.etree import ElementTree as ET
+
+from evaltui.core.explain import sentence
+from evaltui.core.outcome import CaseResult, Status
+from evaltui.core.show import visible
+from evaltui.reports.details import MAX_WIDTH, case_details
+from evaltui.reports.lines import draw
+from evaltui.reports.model import RunReport, SetInfo, verdict
+
+
+def junit_report(report: RunReport) -> str:
+    """One suite per set. What failed is a failure; what raised or could not be evaluated is an error.
+
+    A flaky case passes or fails by its policy, with the number of passed runs in the text. Characters that
+    XML cannot hold are spelled out.
+    """
+    root = ET.Element("testsuites", name=visible(report.agent), time=f"{report.seconds:.3f}")
+    _count(root, report.result.cases)
+    for info, cases in report.by_set():
+        root.append(_suite(info, cases, report))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.Element:
+    suite = ET.Element(
+        "testsuite",
+        name=visible(info.eval_set_id),
+        time=f"{sum(map(_seconds, cases)):.3f}",
+        timestamp=report.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+    )
+    _count(suite, cases)
+    properties = ET.SubElement(suite, "properties")
+    known = {
+        "eval_set": str(info.path),
+        "config": "defaults" if info.config_path is None else str(info.config_path),
+        "defaulted": ", ".join(info.defaulted),
+    }
+    for name, value in known.items():
+        ET.SubElement(properties, "property", name=name, value=visible(value))
+    for case in cases:
+        suite.append(_testcase(case))
+    return suite
+
+
+def _count(element: ET.Element, cases: Sequence[CaseResult]) -> None:
+    tags = [_tag(case) for case in cases]
+    element.set("tests", str(len(cases)))
+    element.set("failures", str(tags.count("failure")))
+    element.set("errors", str(tags.count("error")))
+    element.set("skipped", "0")
+
+
+def _tag(case: CaseResult) -> str:
+    return {Status.PASSED: "", Status.FAILED: "failure"}.get(verdict(case), "error")
+
+
+def _testcase(case: CaseResult) -> ET.Element:
+    element = ET.Element(
+        "testcase",
+        name=visible(case.eval_id),
+        classname=visible(case.eval_set_id),
+        time=f"{_seconds(case):.3f}",
+    )
+    if tag := _tag(case):
+        kind = case.error.type if case.error and tag == "error" else case.status.value
+        problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
+        problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))
+    elif case.status is Status.FLAKY:
+        ET.SubElement(element, "system-out").text = sentence(case)
+    return element
+
+
+def _seconds(case: CaseResult) -> float:
+    return sum(repeat.seconds for repeat in case.repeats)

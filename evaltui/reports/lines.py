@@ -1,0 +1,93 @@
+"""Lines of styled text, measured in terminal cells, with or without colour."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.cells import cell_len, chop_cells
+
+Span = tuple[str, str]
+Line = list[Span]
+
+_CODES = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
+
+
+def draw(line: Sequence[Span], *, color: bool) -> str:
+    """The line as text without spaces at its end; with `color`, with the terminal's codes."""
+    runs = [
+        ("".join(text for text, _ in group), style)
+        for style, group in groupby(line, key=lambda span: span[1])
+    ]
+    while runs and not runs[-1][0].strip():
+        runs.pop()
+    if runs:
+        runs[-1] = (runs[-1][0].rstrip(), runs[-1][1])
+    return "".join(_paint(text, style) if color else text for text, style in runs)
+
+
+def cells(line: Sequence[Span]) -> int:
+    return sum(cell_len(text) for text, _ in line)
+
+
+def cut(line: Line, width: int) -> Line:
+    """At most `width` cells of the line, the last one `…` where some were left out."""
+    if cells(line) <= width:
+        return line
+    left = width - 1
+    kept: Line = []
+    for text, style in line:
+        fitting = fit(text, left)
+        kept.append((fitting, style))
+        left -= cell_len(fitting)
+        if fitting != text:
+            break
+    return [*kept, ("…", "dim")]
+
+
+def _paint(text: str, style: str) -> str:
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style and text.strip() else text
+
+
+def fit(text: str, width: int) -> str:
+    """As much of the beginning as `width` cells hold."""
+    if cell_len(text) <= width:
+        return text
+    return next(iter(chop_cells(text, width)), "") if width > 1 else ""
+
+
+def pad(text: str, width: int) -> str:
+    """Exactly `width` cells: filled with spaces on the right, or cut with `…`."""
+    if cell_len(text) > width:
+        text = fit(text, width - 1) + "…"
+    return text + " " * (width - cell_len(text))
+
+
+def wrap(spans: Sequence[Span], width: int) -> list[Line]:
+    """Break between words into lines of at most `width` cells; a newline in a text is a break, too."""
+    lines: list[Line] = [[]]
+    used = 0
+    for piece, style in _pieces(spans, width):
+        if piece == "\n":
+            lines.append([])
+            used = 0
+            continue
+        size = cell_len(piece)
+        if used + size > width:
+            lines.append([])
+            used = 0
+            if piece.isspace():
+                continue
+        lines[-1].append((piece, style))
+        used += size
+    return lines
+
+
+def _pieces(spans: Sequence[Span], width: int) -> Iterator[Span]:
+    for text, style in spans:
+        for piece in re.findall(r"\n|[^\S\n]+|\S+", text):
+            if cell_len(piece) <= width:
+                yield piece, style
+            else:
+                yield from ((part, style) for part in chop_cells(piece, width))

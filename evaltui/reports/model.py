@@ -1,0 +1,63 @@
+"""What every report is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.outcome import CaseResult, RunResult, Status
+
+
+@dataclass(frozen=True)
+class SetInfo:
+    """A set that was run, and the config it was scored by.
+
+    `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
+    no file gave.
+    """
+
+    eval_set_id: str
+    path: Path
+    config_path: Path | None
+    effective: dict[str, Any]
+    defaulted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run and its circumstances: `started` is UTC, `seconds` wall time, `runs` how often each case was run.
+
+    Each case of the result belongs to one of the sets, by `eval_set_id`.
+    """
+
+    result: RunResult
+    agent: str
+    started: datetime
+    seconds: float
+    sets: tuple[SetInfo, ...]
+    log: str | None = None
+    parallel: int = 1
+    runs: int = 1
+    notes: tuple[str, ...] = ()
+
+    def by_set(self) -> list[tuple[SetInfo, list[CaseResult]]]:
+        """Each set with its cases; of files that share a set id the first one stands for all."""
+        infos = {one.eval_set_id: one for one in reversed(self.sets)}
+        cases: dict[str, list[CaseResult]] = {one.eval_set_id: [] for one in self.sets}
+        for case in self.result.cases:
+            cases[case.eval_set_id].append(case)
+        return [(infos[eval_set_id], found) for eval_set_id, found in cases.items()]
+
+
+def verdict(case: CaseResult) -> Status:
+    """A case's status, a flaky one as its policy decides: PASSED or FAILED."""
+    if case.status is Status.FLAKY:
+        return Status.PASSED if case.policy_met else Status.FAILED
+    return case.status
+
+
+def count(cases: Sequence[CaseResult], status: Status) -> int:
+    return sum(case.status is status for case in cases)
