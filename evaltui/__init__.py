@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evaltui.files.eval_sets import load_eval_set
     from evaltui.runner.native.agent import Agent
     from evaltui.runner.native.scripted import Rule, ScriptedModel
+    from evaltui.runner.native.tools import ToolContext
     from evaltui.runner.plan import evaluate
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
     "RunResult": "evaltui.core.outcome",
     "ScriptedModel": "evaltui.runner.native.scripted",
     "Status": "evaltui.core.outcome",
+    "ToolContext": "evaltui.runner.native.tools",
     "evaluate": "evaltui.runner.plan",
     "invocations_from_events": "evaltui.core.record",
     "load_eval_set": "evaltui.files.eval_sets",
@@ -56,6 +58,7 @@ __all__ = [
     "RunResult",
     "ScriptedModel",
     "Status",
+    "ToolContext",
     "evaluate",
     "invocations_from_events",
     "load_eval_set",

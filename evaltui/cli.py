@@ -62,19 +62,18 @@ def _workbench_parser() -> _Parser:
     )
     parser.add_argument("agent_dir", nargs="?", default=".", metavar="AGENT_DIR", help=_AGENT_DIR)
     parser.add_argument("--set", metavar="NAME", help="start in this eval set: its id or its file")
-    parser.add_argument("--version", action="version", version=_Version())
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     return parser
 
 
-class _Version(str):
-    """Looked up only when it is asked for: reading package metadata takes longer than anything else here."""
+class _Version(argparse.Action):
+    """Looked up only when asked for: reading package metadata takes longer than anything else here."""
 
-    __slots__ = ()
-
-    def __mod__(self, _: object) -> str:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib.metadata import version
 
-        return f"evaltui {version('evaltui')}"
+        print(f"evaltui {version('evaltui')}")
+        parser.exit()
 
 
 _AGENT_DIR = "a package or folder with agent.py, __init__.py or root_agent.yaml, or a single .py file"

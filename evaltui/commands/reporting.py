@@ -9,12 +9,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from evaltui.reports.console import render_console
-from evaltui.reports.json_report import json_report
-from evaltui.reports.junit import junit_report
-from evaltui.reports.model import RunReport
+if TYPE_CHECKING:
+    from evaltui.reports.model import RunReport
 
 Format = Literal["console", "json", "junit"]
 
@@ -78,9 +76,15 @@ def _write_stdout(text: str) -> None:
 
 def _render(report: RunReport, target: ReportTarget) -> str:
     if target.format == "json":
+        from evaltui.reports.json_report import json_report
+
         return json.dumps(json_report(report), indent=2, ensure_ascii=False) + "\n"
     if target.format == "junit":
+        from evaltui.reports.junit import junit_report
+
         return junit_report(report)
+    from evaltui.reports.console import render_console
+
     terminal = target.path is None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else 100
     return render_console(report, color=terminal and not os.environ.get("NO_COLOR"), width=width)

@@ -63,7 +63,7 @@ class CustomMetric(_Camel):
 
 
 class TurnMark(BaseModel):
-    """A mark on one turn: `context` is run and not scored, `skip` leaves its calls unchecked. Turns count from 0."""
+    """A mark on a turn, counted from 0: `context` is run and not scored, `skip` leaves its calls unchecked."""
 
     model_config = ConfigDict(extra="forbid")
     set: StrictStr

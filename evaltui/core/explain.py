@@ -200,7 +200,7 @@ def _arg_text(arg: ArgDiff) -> str:
     if arg.op == "missing":
         return f"without {path}"
     if arg.op == "extra":
-        return f"with {path} {show_value(arg.actual)}, which nothing expects"
+        return f"with the extra {path} {show_value(arg.actual)}"
     return f"with {path} {_instead(arg.expected, arg.actual)}"
 
 

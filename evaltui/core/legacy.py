@@ -107,7 +107,7 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
 def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     problems = list(likely_typos(item, [(key,) for key in _TURN_KEYS], path))
     query = _get(item, "query", str, path, problems, required=True)
-    reference = _get(item, "reference", str, path, problems)
+    reference = _get(item, "reference", str, path, problems, nullable=True)
     converted = {}
     for key, convert in (("expected_tool_use", _tool_use), ("expected_intermediate_agent_responses", _said)):
         entries = _get(item, key, list, path, problems) or []

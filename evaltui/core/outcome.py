@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from evaltui.core.evalset import Invocation
+if TYPE_CHECKING:
+    from evaltui.core.evalset import Invocation
 
 
 class Status(StrEnum):
@@ -59,7 +60,7 @@ class InvocationScore:
 
 @dataclass(frozen=True)
 class MetricResult:
-    """What one metric says of a case. `details` holds the parts of a compound value, such as tokens by kind."""
+    """What one metric says of a case; `details` holds the parts of a compound value, such as tokens."""
 
     name: str
     score: float | None

@@ -11,7 +11,7 @@ from evaltui.core.outcome import GRAVEST_FIRST, CaseResult, RepeatResult, Status
 def case_over_repeats(
     eval_set_id: str, eval_id: str, repeats: Sequence[RepeatResult], pass_if: PassIf
 ) -> CaseResult:
-    """Runs that differ make a case FLAKY, which its policy lets pass or not; the mean is never the verdict."""
+    """Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict."""
     worst = min(repeats, key=lambda repeat: GRAVEST_FIRST.index(repeat.status))
     passed = sum(repeat.status is Status.PASSED for repeat in repeats)
     status = Status.FLAKY if 0 < passed < len(repeats) else worst.status

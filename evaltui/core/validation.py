@@ -11,6 +11,7 @@ import re
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from google.genai.types import Content
@@ -30,6 +31,7 @@ from evaltui.core.evalset import (
     tool_calls,
 )
 from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.spelling import camel, spelt
 from evaltui.core.wording import did_you_mean, in_words, likely_typos
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -42,7 +44,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """Parsed JSON of the EvalSet schema as a model, None where there is an error; and every problem."""
     if not isinstance(data, dict):
         return None, [_error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")]
-    cases_key = _spelt("eval_cases", data)
+    cases_key = spelt("eval_cases", data)
     given = data.get(cases_key)
     raw_cases = given if isinstance(given, list) else []
     eval_set, problems = _set_without_cases(data)
@@ -103,9 +105,9 @@ def has_error(problems: Iterable[Problem]) -> bool:
 
 def _set_without_cases(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
     # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
-    twice = {_camel(name) for name in EvalSet.model_fields if name in data and _camel(name) != name}
+    twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}
     head = {key: value for key, value in data.items() if key not in twice}
-    cases_key = _spelt("eval_cases", data)
+    cases_key = spelt("eval_cases", data)
     if isinstance(head.get(cases_key), list):
         head[cases_key] = []
     return _validate(EvalSet, head)
@@ -114,11 +116,11 @@ def _set_without_cases(data: dict[str, Any]) -> tuple[EvalSet | None, list[Probl
 def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
     yield from likely_typos(data, _spellings(EvalSet), ())
     for name in EvalSet.model_fields:
-        camel = _camel(name)
-        if camel != name and camel in data:
+        other = camel(name)
+        if other != name and other in data:
             also = f"{name} is given too and counts" if name in data else f"ADK itself reads only {name} here"
-            yield _warning((camel,), also)
-    if data.get(key := _spelt("eval_cases", data)) == []:
+            yield _warning((other,), also)
+    if data.get(key := spelt("eval_cases", data)) == []:
         yield _warning((key,), "empty, so there is nothing to run")
 
 
@@ -127,7 +129,7 @@ def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem
     for index, raw in enumerate(raw_cases):
         if not isinstance(raw, dict):
             continue
-        key = _spelt("eval_id", raw)
+        key = spelt("eval_id", raw)
         eval_id = raw.get(key)
         if isinstance(eval_id, str) and first.setdefault(eval_id, index) != index:
             where = f"{cases_key}[{first[eval_id]}]"
@@ -152,14 +154,14 @@ def _open_keys(model: type[BaseModel], data: Any, path: JsonPath) -> Iterator[Pr
         return
     yield from likely_typos(data, _spellings(model), path)
     for name in model.model_fields:
-        if _camel(name) != name and name in data and _camel(name) in data:
-            yield _warning((*path, name), f"given twice; {_camel(name)} counts")
+        if camel(name) != name and name in data and camel(name) in data:
+            yield _warning((*path, name), f"given twice; {camel(name)} counts")
 
 
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
     if not isinstance(data, dict):
         return None, path
-    key = _spelt(name, data)
+    key = spelt(name, data)
     return data.get(key), (*path, key)
 
 
@@ -257,16 +259,14 @@ def _place(data: Any, details: ErrorDetails) -> _Found:
     """Leave out of pydantic's location what is not in the data: the tags of union members."""
     path: JsonPath = ()
     value = data
-    *_, last = details["loc"] or ("",)
-    for step in details["loc"]:
-        tag_follows = bool(path) and path[-1] in ("intermediate_data", "intermediateData")
-        if tag_follows and step in ("lists", "events"):
-            continue
-        if _has(value, step):
+    location = details["loc"]
+    for before, step in zip(("", *location), location, strict=False):
+        is_tag = before in ("intermediate_data", "intermediateData") and step in ("lists", "events")
+        if not is_tag and _has(value, step):
             value = value[step]
             path = (*path, step)
-    if details["type"] == "missing" and isinstance(last, str):
-        path = (*path, _in_style_of(data, path, last))
+    if details["type"] == "missing" and isinstance(location[-1], str):
+        path = (*path, _in_style_of(data, path, location[-1]))
     return _Found(path, details, value)
 
 
@@ -381,6 +381,7 @@ def _named_for_the_block(problem: Problem) -> Problem:
 # Spelling
 
 
+@cache
 def _spellings(model: type[BaseModel]) -> list[tuple[str, ...]]:
     return [
         (name, field.alias) if field.alias and field.alias != name else (name,)
@@ -388,26 +389,16 @@ def _spellings(model: type[BaseModel]) -> list[tuple[str, ...]]:
     ]
 
 
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
-
-
-def _spelt(name: str, data: dict[str, Any]) -> str:
-    """The key under which a field is given; its snake_case name where it is given twice or not at all."""
-    return _camel(name) if name not in data and _camel(name) in data else name
-
-
 def _as_spelt(path: JsonPath, data: Any) -> JsonPath:
-    spelt: JsonPath = ()
+    found: JsonPath = ()
     for step in path:
-        key = _spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
-        spelt = (*spelt, key)
+        key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
+        found = (*found, key)
         if isinstance(data, dict):
             data = data.get(key)
         elif isinstance(data, list) and isinstance(step, int):
             data = data[step]
-    return spelt
+    return found
 
 
 def _in_style_of(data: Any, parent: JsonPath, alias: str) -> str:

@@ -53,5 +53,5 @@ def likely_typos(
     known = {spelling for field in fields for spelling in field}
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
-        if key not in known and (hit := nearest(key, absent, likeness=0.8)):
+        if key not in known and (hit := nearest(key, absent, likeness=0.75)):
             yield Problem(Severity.WARNING, (*path, key), f"unknown key; did you mean {hit!r}?")

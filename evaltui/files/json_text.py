@@ -65,16 +65,16 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     """A sentence, and where the mistake is: not always where the parser stumbled over it."""
     if not text.strip():
         return "the file is empty", 0
-    position = _skip_space(text, position)
-    before = text[:position].rstrip()
-    rest = text[position:]
     if message.startswith("Unterminated string"):
         return "the text that begins here is never closed with a double quote", position
     if message.startswith("Invalid control character"):
         return "a line break or control character inside a text; write \\n for a line break", position
     if message.startswith("Invalid \\"):
         return "a backslash that starts no escape; write \\\\ for a backslash", position
-    if not rest.strip():
+    before = text[:position].rstrip()
+    position = _skip_space(text, position)
+    rest = text[position:]
+    if not rest:
         return "the file ends too early; a closing bracket or a value is missing", len(before)
     if rest.startswith(("//", "/*", "#")):
         return "comments are not allowed", position

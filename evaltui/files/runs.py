@@ -110,8 +110,8 @@ class StoredRun:
                 yield from _parsed(self.path, line)
 
 
-# Every line that is not an event begins like this; the many events need not be parsed to be passed over.
-_OUR_LINE = '{"kind":'
+# How the lines begin that are not events: the many events need not be parsed to be passed over.
+_OUR_LINE = ('{"kind":"header"', '{"kind":"case_result"', '{"kind":"footer"')
 
 
 def read_run(path: Path) -> StoredRun:

@@ -8,6 +8,7 @@ from typing import Any
 
 from evaltui.core.legacy import Format, Json
 from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.spelling import spelt
 from evaltui.core.wording import in_words
 from evaltui.files.eval_sets import read_set_data, set_name
 from evaltui.files.json_text import locate
@@ -42,16 +43,14 @@ class SetEntry:
 def read_entry(path: Path, origin: str) -> SetEntry:
     """What a list shows of an eval set file; never raises for what is in the file."""
     read = read_set_data(path)
-    data = read.data if isinstance(read.data, dict) else {}
+    data = read.data
+    if data is None:
+        return SetEntry(path, set_name(path), "", origin, read.format, (), read.problems)
     found: list[Problem] = []
-    eval_set_id = _text(data, ("eval_set_id",), found) if data else ""
-    key, raw_cases = _either(data, "eval_cases")
-    cases = tuple(
-        _case_info(raw, (key, index), found)
-        for index, raw in enumerate(raw_cases if isinstance(raw_cases, list) else [])
-    )
-    if read.format == "eval set":
-        found = locate(found, read.text, str(path))
+    eval_set_id = _get(data, ("eval_set_id",), str, found)
+    raw_cases = _get(data, ("eval_cases",), list, found) or []
+    key = spelt("eval_cases", data)
+    cases = tuple(_case_info(raw, (key, index), found) for index, raw in enumerate(raw_cases))
     name = data.get("name")
     return SetEntry(
         path=path,
@@ -60,35 +59,34 @@ def read_entry(path: Path, origin: str) -> SetEntry:
         origin=origin,
         format=read.format,
         cases=cases,
-        problems=(*read.problems, *found),
+        problems=(*read.problems, *locate(found, read.text, str(path))),
     )
 
 
 def _either(data: Any, name: str) -> tuple[str, Any]:
-    """A field under its snake_case or its camelCase key: the key, and the value or None."""
+    """A field in either spelling: its key, and its value or None."""
     if not isinstance(data, dict):
         return name, None
-    head, *rest = name.split("_")
-    camel = head + "".join(word.capitalize() for word in rest)
-    key = camel if name not in data and camel in data else name
+    key = spelt(name, data)
     return key, data.get(key)
 
 
-def _text(data: Json, path: JsonPath, problems: list[Problem]) -> str:
-    """The text of the field that a path ends with; what is wrong with it is added to the problems."""
+def _get(data: Json, path: JsonPath, kind: type[str] | type[list[Any]], problems: list[Problem]) -> Any:
+    """The field that a path ends with, None where it is missing or of another kind, which is a problem."""
     key, value = _either(data, str(path[-1]))
-    if isinstance(value, str):
+    if isinstance(value, kind):
         return value
-    message = f"must be text, is {in_words(value)}" if key in data else "missing"
+    wanted = "text" if kind is str else "a list"
+    message = f"must be {wanted}, is {in_words(value)}" if key in data else "missing"
     problems.append(Problem(Severity.ERROR, (*path[:-1], key), message))
-    return ""
+    return None
 
 
 def _case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
     if not isinstance(raw, dict):
         problems.append(Problem(Severity.ERROR, path, f"must be an object, is {in_words(raw)}"))
         return CaseInfo("", 0, "")
-    eval_id = _text(raw, (*path, "eval_id"), problems)
+    eval_id = _get(raw, (*path, "eval_id"), str, problems) or ""
     _, conversation = _either(raw, "conversation")
     if isinstance(conversation, list):
         first = _either(conversation[0], "user_content")[1] if conversation else None

@@ -84,7 +84,7 @@ def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspa
         real = file.resolve()
         if real in sets:
             continue
-        if file.name.endswith(SUFFIXES) or file in named:
+        if file.name.endswith(SUFFIXES) or (origin == "given" and file in named):
             sets[real] = read_entry(file, origin)
             skipped.pop(real, None)
         elif reason := _why_skipped(file):

@@ -12,6 +12,7 @@ from evaltui.core.evalset import Invocation
 from evaltui.core.events import Json
 from evaltui.core.metrics.custom import metric_result_from_custom
 from evaltui.core.outcome import ErrorInfo, MetricResult, Status
+from evaltui.files.workspace import agent_folder
 from evaltui.runner.supervisor import (
     IMPORT_TIMEOUT,
     AgentBrokenError,
@@ -40,7 +41,7 @@ class MetricHost:
         """The function's verdict; whatever it does wrong is an ERROR of this metric, with its traceback."""
         request = {
             "op": "metric",
-            "agent_dir": str(self._agent_dir.resolve()),
+            "agent_folder": str(agent_folder(self._agent_dir).resolve()),
             "path": metric.custom_function_path,
             "metric": metric.model_dump(mode="json", exclude={"custom_function_path"}),
             "actual": _dump(actual),
@@ -56,7 +57,8 @@ class MetricHost:
 
     async def _running_host(self) -> Host:
         if self._host is None or not self._host.alive:
-            self._host = Host(self._on_console)
+            self._host = Host()
+            self._host.listen(self._on_console)
             await self._host.load(None, None, time.monotonic(), IMPORT_TIMEOUT)
         return self._host
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from evaltui.core.scoring import Expected, failed_repeat, not_evaluated, score_r
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.custom_metrics import MetricHost
-from evaltui.runner.pool import HostPool, HostSettings, Ran
+from evaltui.runner.pool import HostPool, HostSettings, Ran, StartedHost
 from evaltui.runner.supervisor import IMPORT_TIMEOUT
 
 
@@ -141,19 +142,18 @@ def _set_plan(
     return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), own)
 
 
-async def run_plan(plan: RunPlan, on_update: OnUpdate) -> RunResult:
+async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> RunResult:
     """Run everything in a plan and tell what happens while it does.
 
-    Cancelling ends the agent's processes; what is finished by then has been told. Raises ValueError where
-    the plan has nothing to run.
+    `first` is a host that was started for this agent already. Cancelling ends the agent's processes; what
+    is finished by then has been told. Raises ValueError where the plan has nothing to run.
     """
     if any(number is not None and number < 1 for number in (plan.runs, plan.parallel, plan.workers)):
         raise ValueError("runs, parallel and workers must be at least 1")
     items = list(_items(plan))
     if not items:
         raise ValueError("nothing to run: no case is selected")
-    run = _Run(plan, items, on_update)
-    return await run.finish()
+    return await _Run(plan, items, on_update, first).finish()
 
 
 def _items(plan: RunPlan) -> Iterable[WorkItem]:
@@ -177,11 +177,21 @@ class _Progress:
 class _Run:
     """One run: what the pool works for, and where results come together."""
 
-    def __init__(self, plan: RunPlan, items: Sequence[WorkItem], on_update: OnUpdate) -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        items: Sequence[WorkItem],
+        on_update: OnUpdate,
+        first: StartedHost | None,
+    ) -> None:
         self._plan = plan
         self._items = items
         self._tell = on_update
-        self._began = time.monotonic()
+        self._began = first.settings.started if first else time.monotonic()
+        settings = HostSettings(
+            plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began
+        )
+        self._pool = HostPool(settings, self, plan.parallel, plan.workers, first)
         self._seq = 0
         self._progress: dict[int, _Progress] = {}
         for item in items:
@@ -190,19 +200,14 @@ class _Run:
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
 
     async def finish(self) -> RunResult:
-        plan = self._plan
-        settings = HostSettings(
-            plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began
-        )
-        pool = HostPool(settings, self, plan.parallel, plan.workers)
         runnable = [item for item in self._items if item.expected.case.conversation]
         try:
             for item in self._items:
                 if not item.expected.case.conversation:
                     await self.done(item, Ran())
-            await pool.run(runnable)
+            await self._pool.run(runnable)
         finally:
-            await self._metrics.close()
+            await asyncio.gather(self._pool.close(), self._metrics.close())
         cases = tuple(one.result for one in self._progress.values() if one.result is not None)
         return RunResult(cases, gravest(case.status for case in cases))
 

@@ -43,6 +43,26 @@ class Ran:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class StartedHost:
+    """A host that is importing its agent."""
+
+    settings: HostSettings
+    host: Host
+    loading: asyncio.Task[Json]
+
+
+def start_host(settings: HostSettings) -> StartedHost:
+    """Start a host before it is known what it will run: importing takes longer than everything else."""
+    host = Host()
+    loading = asyncio.create_task(
+        host.load(settings.agent_dir, settings.agent_name, settings.started, settings.import_timeout)
+    )
+    # Whoever needs the host hears of a broken agent; nobody may need it.
+    loading.add_done_callback(lambda task: task.cancelled() or task.exception())
+    return StartedHost(settings, host, loading)
+
+
 class Listener(Protocol[ItemGiven]):
     """Whom the pool works for."""
 
@@ -70,10 +90,19 @@ class Listener(Protocol[ItemGiven]):
 class _Place(Generic[Item]):
     """A host, and the items that it is working on."""
 
-    def __init__(self, listener: Listener[Item]) -> None:
+    def __init__(self, listener: Listener[Item], started: StartedHost) -> None:
         self._listener = listener
         self.in_flight: list[Item] = []
-        self.host = Host(self._printed)
+        self.served = 0
+        self.host = started.host
+        self.host.listen(self._printed)
+
+    def is_guilty(self, error: ErrorInfo) -> bool:
+        """Whether only the item in flight can have brought the host down.
+
+        What an earlier one left behind may end a process too, but not hold up the answer.
+        """
+        return len(self.in_flight) == 1 and (self.served == 0 or error.type == "TimeoutError")
 
     def _printed(self, source: str, line: str) -> None:
         alone = self.in_flight[0] if len(self.in_flight) == 1 else None
@@ -84,12 +113,18 @@ class HostPool(Generic[Item]):
     """Runs items on hosts, `parallel` in all at a time, handed out one by one."""
 
     def __init__(
-        self, settings: HostSettings, listener: Listener[Item], parallel: int, workers: int | None
+        self,
+        settings: HostSettings,
+        listener: Listener[Item],
+        parallel: int,
+        workers: int | None,
+        first: StartedHost | None = None,
     ) -> None:
         self._settings = settings
         self._listener = listener
         self._parallel = parallel
         self._workers = workers
+        self._first = first
         self._queue: deque[Item] = deque()
         self._suspects: deque[Item] = deque()
         self._loaded = False
@@ -108,6 +143,11 @@ class HostPool(Generic[Item]):
             self._queue.append(self._suspects.popleft())
             await self._work(1)
 
+    async def close(self) -> None:
+        """End the host that was started beforehand, if nothing needed it."""
+        if self._first is not None:
+            await self._first.host.kill()
+
     def _host_count(self, items: int) -> int:
         fitting = min(os.cpu_count() or 1, _MOST_WORKERS, ceil(items / self._parallel))
         return max(1, min(self._workers or fitting, self._parallel, items))
@@ -115,9 +155,10 @@ class HostPool(Generic[Item]):
     async def _work(self, slots: int) -> None:
         """Keep one host busy, and replace it when it dies, until there is nothing left to hand out."""
         while self._queue:
-            place = _Place(self._listener)
+            started, self._first = self._first or start_host(self._settings), None
+            place = _Place(self._listener, started)
             try:
-                await self._load(place.host)
+                await self._load(started)
                 async with asyncio.TaskGroup() as group:
                     for _ in range(slots):
                         group.create_task(self._serve(place))
@@ -127,11 +168,8 @@ class HostPool(Generic[Item]):
             finally:
                 await _finished(place.host.close())
 
-    async def _load(self, host: Host) -> None:
-        settings = self._settings
-        info = await host.load(
-            settings.agent_dir, settings.agent_name, settings.started, settings.import_timeout
-        )
+    async def _load(self, started: StartedHost) -> None:
+        info = await started.loading
         if not self._loaded:
             self._loaded = True
             self._listener.loaded(info)
@@ -148,12 +186,13 @@ class HostPool(Generic[Item]):
             item = self._queue.popleft()
             place.in_flight.append(item)
             ran, lost = await self._attempt(place.host, item)
-            if lost and len(place.in_flight) > 1:
+            if lost and ran.error and not place.is_guilty(ran.error):
                 # Any of them may have brought the host down: each is tried again, alone.
                 self._suspects.append(item)
                 continue
             if not lost:
                 place.in_flight.remove(item)
+                place.served += 1
             await self._listener.done(item, ran)
 
     async def _attempt(self, host: Host, item: Item) -> tuple[Ran, bool]:

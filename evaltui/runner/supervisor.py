@@ -56,13 +56,11 @@ class HostLostError(Exception):
 
 
 class Host:
-    """A child process with an agent in it.
+    """A child process with an agent in it."""
 
-    `on_console` gets ("stdout" or "stderr", line) for whatever the agent and its children print.
-    """
-
-    def __init__(self, on_console: OnConsole) -> None:
-        self._on_console = on_console
+    def __init__(self) -> None:
+        self._on_console: OnConsole | None = None
+        self._unheard: list[tuple[str, str]] = []
         self._mark = uuid.uuid4().hex
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Message]] = {}
@@ -105,6 +103,14 @@ class Host:
         self._process.wait()
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._gone.set)
+
+    def listen(self, on_console: OnConsole) -> None:
+        """From now on `on_console` gets ("stdout" or "stderr", line) for whatever the agent and its
+        children print, what they have printed already first."""
+        self._on_console = on_console
+        for source, line in self._unheard:
+            on_console(source, line)
+        self._unheard.clear()
 
     @property
     def alive(self) -> bool:
@@ -175,6 +181,9 @@ class Host:
         except RequestFailedError as failed:
             if failed.error.type == "CancelledError":
                 where, trace = failed.error.where, failed.error.traceback
+                if not where and self.busy == 1:
+                    # A thread of the agent hangs, which cancelling a task does not show.
+                    where = await self._where_it_hangs()
                 raise RequestFailedError(ErrorInfo("TimeoutError", late, trace, where)) from None
             raise
         except TimeoutError:
@@ -195,6 +204,7 @@ class Host:
             for line in self._last_words:
                 frame = re.match(r'\s*File "(.+)", line (\d+) in (\S+)', line)
                 if frame and is_own_code(frame[1]):
+                    self._asking_where = False
                     return f"{Path(frame[1]).name}:{frame[2]} in {frame[3]}"
         return ""
 
@@ -319,7 +329,10 @@ class Host:
             self._last_words = [*self._last_words[-99:], text]
             if self._asking_where:
                 return
-        self._on_console(source, text)
+        if self._on_console is None:
+            self._unheard.append((source, text))
+        else:
+            self._on_console(source, text)
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:

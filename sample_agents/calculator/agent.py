@@ -3,8 +3,7 @@
 Give the agent `model="gemini-2.5-flash"` to see how a real model does.
 """
 
-from evaltui import Agent, Rule, ScriptedModel
-from evaltui.runner.native.tools import ToolContext
+from evaltui import Agent, Rule, ScriptedModel, ToolContext
 
 
 def multiply_numbers(a: int, b: int, context: ToolContext) -> int:

@@ -6,8 +6,7 @@ the same way. Each failing case shows one kind of mistake; the eval sets say whi
 
 from typing import Literal
 
-from evaltui import Agent, Rule, ScriptedModel
-from evaltui.runner.native.tools import ToolContext
+from evaltui import Agent, Rule, ScriptedModel, ToolContext
 
 Room = Literal["Bedroom", "Kitchen", "Living Room"]
 

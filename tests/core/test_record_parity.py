@@ -73,10 +73,11 @@ actions = st.fixed_dictionaries(
         "transfer_to_agent": st.just("helper"),
     },
 )
-agent_events = st.fixed_dictionaries(
+invocation_ids = st.sampled_from(["i1", "i1", "i2"])
+any_events = st.fixed_dictionaries(
     {
         "author": st.sampled_from(["agent", "agent", "helper", "", "Agent"]),
-        "invocation_id": st.sampled_from(["i1", "i2"]),
+        "invocation_id": invocation_ids,
         "timestamp": st.floats(0, 2e9),
         "content": contents,
     },
@@ -93,11 +94,26 @@ agent_events = st.fixed_dictionaries(
         "turn_complete": st.booleans(),
     },
 )
+# Several answers compete for the place of the final response: text, sound, thoughts.
+answers = st.fixed_dictionaries(
+    {
+        "author": st.just("agent"),
+        "invocation_id": invocation_ids,
+        "content": st.sampled_from(
+            [
+                {"parts": [{"text": "It is noon."}]},
+                {"parts": [{"text": "It is late.", "thought": True}]},
+                {"parts": [{"inline_data": {"data": encoded(b"sound"), "mime_type": "audio/pcm"}}]},
+            ]
+        ),
+    }
+)
+agent_events = any_events | answers
 without_content = agent_events.map(lambda event: {k: v for k, v in event.items() if k != "content"})
 user_events = st.fixed_dictionaries(
     {
         "author": st.sampled_from(["user", "User"]),
-        "invocation_id": st.sampled_from(["i1", "i2"]),
+        "invocation_id": invocation_ids,
         "timestamp": st.floats(0, 2e9),
     },
     optional={"content": contents},

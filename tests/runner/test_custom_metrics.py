@@ -51,7 +51,7 @@ METRICS = """
 def config(*names: str, place: str = "my_agent.metrics") -> EvalConfig:
     return EvalConfig.model_validate(
         {
-            "criteria": {"response_match_score": 0.5, **{name: 0.5 for name in names}},
+            "criteria": {"response_match_score": 0.5, **dict.fromkeys(names, 0.5)},
             "custom_metrics": {name: {"code_config": {"name": f"{place}.{name}"}} for name in names},
         }
     )

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
+from importlib.util import find_spec
 
 import psutil
 import pytest
@@ -132,6 +132,33 @@ def is_running(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+@pytest.mark.parametrize("hang", ["while True: pass", "time.sleep(1000)"])
+async def test_a_hang_in_a_tool_is_found_in_its_thread(write_agent, hang):
+    agent = write_agent(f"""
+        import time
+
+        def root_agent(message, session):
+            if message == "hang":
+                {hang}
+            return message
+    """)
+    result = await evaluate(agent, cases_saying("hang", "one"), TEXT_ONLY, timeout=1, parallel=1)
+    assert statuses(result) == [Status.ERROR, Status.PASSED]
+    error = result.cases[0].error
+    assert error is not None
+    assert error.where.startswith("agent.py:")
+
+
+@pytest.mark.skipif(find_spec("google.adk") is not None, reason="google-adk is installed")
+async def test_an_adk_agent_without_google_adk_says_what_to_install(write_agent):
+    agent = write_agent("from google.adk.agents import LlmAgent\n\nroot_agent = LlmAgent(name='x')\n")
+    result = await evaluate(agent, cases_saying("one"), TEXT_ONLY)
+    error = result.cases[0].error
+    assert error is not None
+    assert "pip install 'evaltui[adk]'" in error.message
+    assert error.traceback == ""
 
 
 def children() -> list[psutil.Process]:
@@ -293,7 +320,7 @@ async def test_session_input_is_honoured_and_nothing_leaks_between_cases(write_a
 
 async def test_repeats_that_differ_are_flaky(write_agent, tmp_path):
     agent = write_agent(f"""
-        from pathlib import Path
+        from importlib.util import find_spec
         marks = Path({str(tmp_path)!r}) / "marks"
 
         def root_agent(message, session):
@@ -311,7 +338,7 @@ async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
     pid_file = tmp_path / "pid"
     agent = write_agent(f"""
         import itertools, os
-        from pathlib import Path
+        from importlib.util import find_spec
 
         def root_agent(message, session):
             Path({str(pid_file)!r}).write_text(str(os.getpid()))

@@ -14,7 +14,7 @@ from evaltui.core.problems import JsonPath, format_path
 from evaltui.runner.adapters.base import plain_json
 
 
-def step_of(event: Event, turn: int | None) -> Step:
+def step_of(event: Event) -> Step:
     """Raises TypeError, naming the tool or agent, for a content that cannot be written as JSON."""
     return Step(
         author=event.author,
@@ -26,7 +26,6 @@ def step_of(event: Event, turn: int | None) -> Step:
         model_version=event.model_version,
         id=event.id,
         invocation_id=event.invocation_id,
-        turn=turn,
         branch=event.branch or "",
         timestamp=event.timestamp,
         state=_delta(event.actions.state_delta),

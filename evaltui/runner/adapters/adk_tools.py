@@ -32,7 +32,7 @@ def report(recorder: Recorder, event: Event) -> None:
     if event.author == "user":
         return
     spent = _spent.get(recorder, {})
-    for part in split(step_of(event, recorder.turn)):
+    for part in split(step_of(event)):
         recorder.event(
             part.kind,
             part.content,

@@ -21,8 +21,7 @@ async def score(request: Json) -> Json:
     The function gets google-adk's types if its module uses google-adk, else ours of the same shape.
     Raises whatever the function raises, and TypeError where it returns something else.
     """
-    agent_dir = Path(request["agent_dir"])
-    folder = agent_dir.parent if agent_dir.is_file() else agent_dir
+    folder = Path(request["agent_folder"])
     for place in (str(folder), str(folder.parent)):
         if place not in sys.path:
             sys.path.insert(0, place)

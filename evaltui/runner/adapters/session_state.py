@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from evaltui.core.events import Json
@@ -10,18 +9,17 @@ from evaltui.core.problems import JsonPath, format_path
 
 
 def plain_copy(value: Any, path: JsonPath) -> Any:
-    """A deep copy of JSON data; tuples become lists.
+    """A deep copy of JSON data; tuples become lists. NaN and infinities stay: the protocol knows them.
 
     Raises TypeError for what JSON cannot hold, and says where it is: `path` is the place of `value`.
     """
-    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+    if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple):
         return [plain_copy(item, (*path, index)) for index, item in enumerate(value)]
     if isinstance(value, dict):
         return {_text_key(key, path): plain_copy(item, (*path, key)) for key, item in value.items()}
-    what = repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
-    raise TypeError(f"{format_path(path)} is {what}, which JSON cannot hold")
+    raise TypeError(f"{format_path(path)} is a {type(value).__name__}, which JSON cannot hold")
 
 
 def _text_key(key: object, path: JsonPath) -> str:

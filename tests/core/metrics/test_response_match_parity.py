@@ -31,19 +31,7 @@ OTHER = [
     *("ที่นี่", "น้ำ", "๑๒๓", "ฯลฯ", "฿50", "ພາສາລາວ", "ភាសាខ្មែរ", "មិន", "မြန်မာ", "ဘာသာ၊"),
     *("правильно", "Ёлка", "العربية", "مُدَرِّسَة", "עברית", "हिन्दी", "தமிழ்", "Ελληνικά", "ΣΊΣΥΦΟΣ"),
     *("café", "cafe\u0301", "İstanbul", "straße", "ﬁne", "Ⅷ", "½", "x²", "１２３", "naïve_word", "é"),
-    *(
-        "snake_case",
-        "isn't",
-        "e-mail",
-        "3.14",
-        "10,000",
-        "👍",
-        "👩‍👩‍👧",
-        "!!",
-        "—",
-        "\u200b",
-        "a\u0301\u0301",
-    ),
+    *("snake_case", "isn't", "e-mail", "3.14", "10,000", "👍", "👩‍👩‍👧", "!!", "—", "\u200b"),
 ]
 LETTERS = st.sampled_from("aesingdyliotuzXE9")
 # Characters at the edges of the ranges that are cut into single characters or clusters.

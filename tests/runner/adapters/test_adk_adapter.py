@@ -119,7 +119,9 @@ async def test_state_deltas_are_reported_without_adk_s_own_keys():
     assert set(state.data["delta"]) == {"plain", "app:shared", "user:shared"}
 
 
-async def test_the_initial_state_is_copied():
+async def test_the_initial_state_is_copied(monkeypatch):
+    # With this switch of ADK, what a tool gets is the very object that the session began with.
+    monkeypatch.setenv("ADK_ENABLE_IN_MEMORY_SESSION_SERVICE_LIGHT_COPY", "1")
     given = {"cart": ["tea"], "user:name": "Ada"}
 
     def buy(tool_context: ToolContext) -> str:
@@ -232,15 +234,17 @@ def test_a_bad_yaml_agent_is_told_by_its_path(tmp_path, text):
         agent_from_yaml(config)
 
 
-def test_an_error_in_a_module_that_a_yaml_agent_names_comes_out_whole(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "reference", ["agent_class: broken_yaml_code.MyAgent", "tools:\n  - name: broken_yaml_code.look"]
+)
+def test_an_error_in_code_that_a_yaml_agent_names_is_not_hidden(tmp_path, monkeypatch, reference):
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "broken_yaml_tools.py").write_text("1 / 0\n")
+    (tmp_path / "broken_yaml_code.py").write_text("1 / 0\n")
     config = tmp_path / "root_agent.yaml"
-    config.write_text("name: x\nmodel: m\ninstruction: x\ntools:\n  - name: broken_yaml_tools.look\n")
-    with pytest.raises(Exception) as raised:
+    config.write_text(f"name: x\nmodel: m\ninstruction: x\n{reference}\n")
+    with pytest.raises((ZeroDivisionError, ValueError)) as raised:
         agent_from_yaml(config)
-    chain = [raised.value, raised.value.__cause__]
-    assert any(isinstance(error, ZeroDivisionError) for error in chain)
+    assert isinstance(raised.value.__cause__ or raised.value, ZeroDivisionError)
 
 
 async def test_what_the_model_raises_comes_out_unchanged_and_the_session_goes_on():

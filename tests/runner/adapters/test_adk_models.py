@@ -181,7 +181,8 @@ async def test_of_a_stream_only_the_whole_is_reported():
     stream = [say("he", partial=True), say("llo", partial=True), say("hello")]
     talk = await chat(AdkAdapter(agent({"anything": stream})), "hi")
     assert [event.content["parts"][0]["text"] for event in talk.of("model_response")] == ["hello"]
-    assert talk.texts() == ["hello"]
+    assert talk.texts() == ["he", "llo", "hello"]
+    assert [event.data.get("partial", False) for event in talk.of("text")] == [True, True, False]
 
 
 async def test_a_stream_that_ends_without_the_whole_tells_its_last_chunk():

@@ -26,9 +26,11 @@ class Fussy(BaseToolset):
         super().__init__(**fields)
         self.tools = [tool if isinstance(tool, AgentTool) else FunctionTool(func=tool) for tool in tools]
         self.opened_by = None
+        self.asked = 0
         self.closed = 0
 
     async def get_tools(self, readonly_context=None):
+        self.asked += 1
         self.opened_by = self.opened_by or asyncio.current_task()
         return self.tools
 
@@ -83,15 +85,16 @@ async def test_parallel_cases_share_toolsets_that_are_opened_and_closed_once(cap
 
 
 async def test_toolsets_are_found_everywhere_in_the_tree_and_shared_ones_once():
-    shared, deep, hidden = Fussy(), Fussy(), Fussy()
-    helper = agent({}, name="helper", tools=[hidden, shared])
-    deepest = agent({}, name="deepest", tools=[deep, Fussy(tools=[AgentTool(helper)])])
+    shared, deep, hidden, around = Fussy(), Fussy(), Fussy(), Fussy(tools=[])
+    helper = agent({}, name="helper", tools=[hidden, shared, around])
+    around.tools.append(AgentTool(helper))
+    deepest = agent({}, name="deepest", tools=[deep, around])
     root = agent({}, tools=[shared], sub_agents=[agent({}, name="middle", sub_agents=[deepest])])
     adapter = AdkAdapter(root)
     await adapter.open()
-    assert all(toolset.opened_by for toolset in (shared, deep, hidden))
+    assert [toolset.asked for toolset in (shared, deep, hidden, around)] == [1, 1, 1, 1]
     await adapter.close()
-    assert [toolset.closed for toolset in (shared, deep, hidden)] == [1, 1, 1]
+    assert [toolset.closed for toolset in (shared, deep, hidden, around)] == [1, 1, 1, 1]
 
 
 async def test_a_toolset_that_cannot_be_opened_is_a_note_and_the_agent_still_runs():

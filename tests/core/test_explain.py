@@ -1,0 +1,210 @@
+from dataclasses import replace
+
+import pytest
+
+from evaltui.core.diff import align_calls
+from evaltui.core.explain import describe_call, error_text, sentence, summary
+from evaltui.core.outcome import (
+    Call,
+    CaseResult,
+    ErrorInfo,
+    InvocationScore,
+    MetricResult,
+    RepeatResult,
+    ResponseDiff,
+    StateDiff,
+    Status,
+    TurnResult,
+)
+
+OK = Status.PASSED
+BAD = Status.FAILED
+
+
+def turn(expected=(), actual=(), *, expectation="these calls", said="fine", wanted="fine"):
+    return TurnResult(expectation, align_calls(expected, actual), ResponseDiff(wanted, said))
+
+
+def metric(name, *statuses, score=0.5, threshold=1.0, status=BAD, reason=""):
+    per_turn = tuple(InvocationScore(1.0 if one is OK else 0.0, one) for one in statuses)
+    return MetricResult(name, score, threshold, status, per_turn, reason)
+
+
+def case(status, *metrics, **fields):
+    return CaseResult("c", status, metrics, **fields)
+
+
+def call(name, **args):
+    return Call(name, args)
+
+
+KITCHEN = turn(
+    [call("get_mode"), call("set_temperature", location="Kitchen", degrees=19)],
+    [call("get_mode"), call("set_temperature", location="Kitchen", degrees="19"), call("notify_user")],
+)
+NIGHT = case(BAD, metric("tool_trajectory_avg_score", OK, BAD), turns=(turn(), KITCHEN))
+
+
+def test_calls_of_a_turn_in_one_sentence():
+    assert sentence(NIGHT) == (
+        'in turn 2 set_temperature was called with degrees "19" (string) instead of 19, '
+        "and notify_user was called although nothing expects it"
+    )
+    assert summary(NIGHT) == (
+        'turn 2: set_temperature degrees "19" (string) instead of 19; notify_user is extra'
+    )
+
+
+def test_a_single_turn_needs_no_number():
+    only = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(KITCHEN,))
+    assert sentence(only).startswith("set_temperature was called with degrees")
+    assert summary(only).startswith("set_temperature degrees")
+
+
+def test_turns_that_the_metric_passed_are_not_blamed():
+    result = replace(NIGHT, turns=(KITCHEN, KITCHEN))
+    assert "turn 1" not in sentence(result)
+
+
+@pytest.mark.parametrize("expectation", ["not checked", "context"])
+def test_calls_that_are_not_checked_are_not_blamed(expectation):
+    unchecked = replace(KITCHEN, expectation=expectation)
+    result = case(BAD, metric("tool_trajectory_avg_score", reason="r"), turns=(unchecked, KITCHEN))
+    assert sentence(result).startswith("in turn 2 ")
+
+
+def test_recall_does_not_mind_extra_calls_and_precision_not_missing_ones():
+    both = turn([call("f")], [call("g")])
+    assert sentence(case(BAD, metric("trajectory_recall", BAD), turns=(both,))) == "f was not called"
+    assert sentence(case(BAD, metric("trajectory_precision", BAD), turns=(both,))) == (
+        "g was called although nothing expects it"
+    )
+
+
+def test_every_kind_of_argument_difference():
+    changed = turn([call("f", a=1, b=2, c=3)], [call("f", a=1, c=None, d=[4])])
+    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(changed,))
+    assert sentence(result) == "f was called without b, with c null instead of 3, and with the extra d [4]"
+    assert describe_call(changed.calls[0]) == "f b is missing, c null instead of 3, d [4] is extra"
+
+
+def test_no_arguments_instead_of_empty_ones():
+    (row,) = align_calls([Call("f", {})], [Call("f", None)])
+    assert describe_call(row) == "f args null instead of {}"
+
+
+def test_calls_in_another_order_and_missing_calls():
+    moved = turn([call("f"), call("g"), call("h"), call("i")], [call("g"), call("h"), call("f")])
+    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(moved,))
+    assert sentence(result) == "i was not called, and f was called at another place than expected"
+    assert summary(result) == "i is missing; f at another place"
+    assert describe_call(moved.calls[0]) == "g as expected"
+
+
+def test_an_answer_with_its_score():
+    two = (turn(said="nope"), turn())
+    result = case(BAD, metric("response_match_score", BAD, OK, threshold=0.8), turns=two)
+    assert sentence(result) == "the answer of turn 1 scores 0.00, needs 0.80"
+    assert summary(result) == "turn 1: answer 0.00, needs 0.80"
+
+
+def test_no_answer():
+    result = case(BAD, metric("response_match_score", BAD), turns=(turn(said=None),))
+    assert sentence(result) == "the answer has no text"
+
+
+def test_reasons_follow_the_turns():
+    metrics = (metric("response_match_score", BAD, BAD), metric("tool_trajectory_avg_score", BAD, BAD))
+    missing = turn([call("f")], [], said="nope")
+    assert sentence(case(BAD, *metrics, turns=(missing, missing))) == (
+        "in turn 1 f was not called; the answer of turn 1 scores 0.00, needs 1.00; "
+        "in turn 2 f was not called; the answer of turn 2 scores 0.00, needs 1.00"
+    )
+
+
+def test_more_reasons_than_anyone_reads_are_counted():
+    many = turn([call(name) for name in "abcdef"], [])
+    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(many,))
+    assert sentence(result) == "a was not called, b was not called, and c was not called, and 3 more"
+    assert summary(result) == "a is missing; b is missing; c is missing; 3 more"
+
+
+def test_more_arguments_than_anyone_reads_are_counted():
+    many = turn([call("f", **dict.fromkeys("abcdefgh", 1))], [call("f", **dict.fromkeys("abcdefgh", 2))])
+    assert describe_call(many.calls[0]).endswith("c 2 instead of 1, 5 more")
+    assert sentence(case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(many,))).endswith(
+        "and 5 more differences"
+    )
+
+
+def test_other_metrics_by_their_score_and_reason():
+    result = case(BAD, metric("politeness", BAD, score=0.25, threshold=0.5, reason="rude\x1b[0m"))
+    assert sentence(result) == "politeness is 0.25, needs 0.50: rude\\x1b[0m"
+
+
+def test_a_failed_call_metric_without_a_difference_is_told_by_its_score():
+    result = case(BAD, metric("tool_trajectory_avg_score", score=0.0), turns=(turn(),))
+    assert sentence(result) == "tool_trajectory_avg_score is 0.00, needs 1.00"
+
+
+def test_the_final_state():
+    result = case(BAD, metric("final_session_state"), state=(StateDiff("lights.hall", "on", "off"),))
+    assert sentence(result) == 'lights.hall of the final state is "off" instead of "on"'
+
+
+def test_an_error_of_the_agent_is_the_reason_for_all_that_follows():
+    error = ErrorInfo(
+        "TimeoutError", "no answer within 30 s\nmore", "Traceback ...", "tools.py:41 in wait_for_boiler"
+    )
+    unevaluated = metric("response_match_score", status=Status.NOT_EVALUATED)
+    expected = "TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boiler)"
+    result = case(Status.ERROR, unevaluated, error=error, turns=(turn([call("f")], []),))
+    assert sentence(result) == summary(result) == error_text(error) == expected
+
+
+def test_an_error_of_a_metric_and_a_failure_are_both_told():
+    raised = MetricResult("judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500"))
+    result = case(BAD, raised, metric("politeness", score=0.1, threshold=0.5))
+    assert sentence(result) == "politeness is 0.10, needs 0.50; judge raised RuntimeError: judge 500"
+    assert sentence(case(Status.ERROR, raised)) == "judge raised RuntimeError: judge 500"
+
+
+def test_why_a_metric_was_not_evaluated():
+    result = case(
+        Status.NOT_EVALUATED, metric("safety_v1", status=Status.NOT_EVALUATED, reason="needs Vertex AI")
+    )
+    assert sentence(result) == "safety_v1 could not be evaluated: needs Vertex AI"
+    assert summary(result) == "safety_v1: needs Vertex AI"
+
+
+def test_no_metric_at_all():
+    count = metric("tool_call_count_v1", status=Status.INFORMATIONAL)
+    assert sentence(case(Status.NOT_EVALUATED)) == "no metric was evaluated"
+    assert sentence(case(Status.NOT_EVALUATED, count)) == "no metric was evaluated"
+
+
+def test_a_passed_case():
+    passed = metric("response_match_score", OK, status=OK)
+    count = metric("tool_call_count_v1", status=Status.INFORMATIONAL)
+    assert sentence(case(OK, passed, passed, passed, count)) == "all 3 metrics passed"
+    assert sentence(case(OK, passed)) == summary(case(OK, passed)) == ""
+
+
+def test_several_runs():
+    repeats = tuple(RepeatResult(status) for status in (OK, BAD, OK, BAD, OK))
+    missing = turn([call("f")], [])
+    flaky = case(
+        Status.FLAKY,
+        metric("tool_trajectory_avg_score", BAD),
+        turns=(missing,),
+        repeats=repeats,
+        policy="majority",
+    )
+    assert sentence(flaky) == "3 of 5 runs passed, policy majority: f was not called"
+    assert summary(flaky) == "meets policy majority: f is missing"
+    assert summary(replace(flaky, policy="all", policy_met=False)) == "fails policy all: f is missing"
+
+
+def test_a_single_run_is_explained_alike():
+    repeat = RepeatResult(BAD, NIGHT.metrics, turns=NIGHT.turns)
+    assert sentence(repeat) == sentence(NIGHT)

@@ -1,0 +1,443 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.evalset import EvalCase
+from evaltui.core.problems import Severity
+from evaltui.core.validation import case_warnings, validate_case, validate_config, validate_eval_set
+
+USER = {"role": "user", "parts": [{"text": "hello"}]}
+
+
+def case(*turns: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"eval_id": "a", "conversation": list(turns), **more}
+
+
+def found(*cases: Any, **more: Any) -> list[str]:
+    """Every problem of a set with these cases, as `severity path: message`, the path within the set."""
+    _, problems = validate_eval_set({"eval_set_id": "s", "eval_cases": list(cases), **more})
+    return [f"{problem.severity} {problem}" for problem in problems]
+
+
+def of_turn(**turn: Any) -> list[str]:
+    """Every problem of one turn, the path within the turn."""
+    prefix = "eval_cases[0].conversation[0]."
+    return [line.replace(prefix, "") for line in found(case({"user_content": USER, **turn}))]
+
+
+def test_a_sound_set_has_no_problems():
+    turn = {
+        "user_content": USER,
+        "final_response": {"role": "model", "parts": [{"text": "hi"}]},
+        "intermediate_data": {
+            "tool_uses": [{"name": "f", "args": {"x": 1}, "id": "1"}],
+            "tool_responses": [{"name": "f", "response": {"y": 2}, "id": "1"}],
+            "intermediate_responses": [["helper", [{"text": "wait"}]]],
+        },
+    }
+    eval_set, problems = validate_eval_set(
+        {"eval_set_id": "s", "name": "S", "eval_cases": [case(turn, tags=["mine"])], "my_own": 1}
+    )
+    assert problems == []
+    assert eval_set is not None
+    assert eval_set.name == "S"
+    assert eval_set.eval_cases[0].conversation[0].intermediate_data.tool_uses[0].args == {"x": 1}
+    assert eval_set.eval_cases[0].tags == ["mine"]
+
+
+def test_bytes_are_read_as_base64():
+    blob = {"inline_data": {"data": "aGVsbG8=", "mime_type": "text/plain"}}
+    read, problems = validate_case(case({"user_content": {"role": "user", "parts": [blob]}}))
+    assert problems == []
+    assert read.conversation[0].user_content.parts[0].inline_data.data == b"hello"
+
+
+def test_a_missing_key_is_named_in_the_spelling_around_it():
+    assert found(case({"invocation_id": "x"})) == [
+        "error eval_cases[0].conversation[0].user_content: missing"
+    ]
+    camel = {"evalId": "a", "conversation": [{"invocationId": "x"}, {}], "sessionInput": {"appName": "a"}}
+    assert found(camel) == [
+        "error eval_cases[0].conversation[0].userContent: missing",
+        "error eval_cases[0].conversation[1].userContent: missing",
+        "error eval_cases[0].sessionInput.userId: missing",
+    ]
+    assert found({}) == ["error eval_cases[0].eval_id: missing"]
+
+
+@pytest.mark.parametrize(
+    ("turn", "problem"),
+    [
+        ({"user_contents": USER}, "user_contents: unknown key; did you mean 'user_content'?"),
+        ({"qqq": 1}, "qqq: unknown key"),
+        ({"userContent": USER}, "user_content: given twice, also as userContent"),
+        (
+            {"final_response": {"parts": [{"tex": "x"}]}},
+            "final_response.parts[0].tex: unknown key; did you mean 'text'?",
+        ),
+        (
+            {"intermediate_data": {"tool_uses": [{"nmae": "f"}]}},
+            "intermediate_data.tool_uses[0].nmae: unknown key; did you mean 'name'?",
+        ),
+        (
+            {"intermediateData": {"toolUses": [{"name": "f", "args": []}]}},
+            "intermediateData.toolUses[0].args: must be an object, is a list",
+        ),
+        (
+            {"intermediate_data": {"invocation_events": [{"author": 5}]}},
+            "intermediate_data.invocation_events[0].author: must be text, is the number 5",
+        ),
+        (
+            {"intermediate_data": {"invocation_events": [], "tool_uses": []}},
+            "intermediate_data.tool_uses: cannot stand beside invocation events; a turn has one or the other",
+        ),
+        ({"intermediate_data": {"lists": []}}, "intermediate_data.lists: unknown key"),
+        ({"intermediate_data": 5}, "intermediate_data: must be an object, is the number 5"),
+        (
+            {"intermediate_data": {"intermediate_responses": [["author"]]}},
+            "intermediate_data.intermediate_responses[0]: has too few entries: needs 2",
+        ),
+        (
+            {"intermediate_data": {"intermediate_responses": [["author", [], 3]]}},
+            "intermediate_data.intermediate_responses[0]: has too many entries: 3 instead of 2",
+        ),
+        (
+            {"final_response": "it's off"},
+            'final_response: must be an object, is the text "it\'s off"; '
+            'write {"parts": [{"text": "it\'s off"}]}',
+        ),
+        (
+            {"final_response": {"parts": [{"inline_data": {"data": "***"}}]}},
+            "final_response.parts[0].inline_data.data: must be base64 data, which this text is not",
+        ),
+        ({"duration": "long"}, "duration: must be a number, is the text 'long'"),
+        ({"rubrics": {}}, "rubrics: must be a list, is an object"),
+        (
+            {"app_details": {"agent_details": {"my agent": {}}}},
+            "app_details.agent_details['my agent'].name: missing",
+        ),
+        (
+            {"invocation_id": "\ud83d"},
+            "invocation_id: has half of a surrogate pair (such as \\ud83d), which is not a character",
+        ),
+    ],
+)
+def test_what_adk_refuses_in_a_turn(turn, problem):
+    assert of_turn(**turn) == [f"error {problem}"]
+
+
+def test_a_typo_of_a_tolerated_key_is_a_warning_beside_the_error_it_causes():
+    assert found({"eval_id": "a", "conversatoin": [{"user_content": USER}]}) == [
+        "error eval_cases[0]: needs exactly one of conversation and conversation_scenario, has neither",
+        "warning eval_cases[0].conversatoin: unknown key; did you mean 'conversation'?",
+    ]
+
+
+def test_typos_are_found_at_every_level_that_adk_tolerates():
+    event = {"author": "x", "contents": None}
+    assert found(
+        case(
+            {"user_content": USER, "intermediate_data": {"invocation_events": [event]}},
+            session_input={"app_name": "a", "user_id": "u", "sate": {}},
+            rubric=[],
+        ),
+        nmae="x",
+    ) == [
+        "warning nmae: unknown key; did you mean 'name'?",
+        "warning eval_cases[0].rubric: unknown key; did you mean 'rubrics'?",
+        "warning eval_cases[0].session_input.sate: unknown key; did you mean 'state'?",
+        "warning eval_cases[0].conversation[0].intermediate_data.invocation_events[0].contents: "
+        "unknown key; did you mean 'content'?",
+    ]
+
+
+def test_the_users_own_keys_are_no_problem():
+    assert found(case({"user_content": USER}, owner="me", priority=1, evalIds=[])) == []
+
+
+@pytest.mark.parametrize("scenario", [{"starting_prompt": "x", "conversation_plan": "y"}, None])
+def test_a_case_is_either_a_conversation_or_a_scenario(scenario):
+    both = found(
+        {"eval_id": "a", "conversation": [{"user_content": USER}], "conversation_scenario": scenario}
+    )
+    assert bool(both) == bool(scenario)
+    assert found({"eval_id": "a", "conversation": None, "conversation_scenario": scenario}) == (
+        []
+        if scenario
+        else ["error eval_cases[0]: needs exactly one of conversation and conversation_scenario, has neither"]
+    )
+
+
+def test_an_unknown_persona_and_an_incomplete_one():
+    plan = {"starting_prompt": "x", "conversation_plan": "y"}
+    assert found({"eval_id": "a", "conversation_scenario": {**plan, "user_persona": "BORED"}}) == [
+        "error eval_cases[0].conversation_scenario.user_persona: "
+        "unknown persona 'BORED'; the built-in ones are EXPERT, NOVICE, EVALUATOR"
+    ]
+    persona = {"id": "x", "description": "d"}
+    assert found({"eval_id": "a", "conversation_scenario": {**plan, "user_persona": persona}}) == [
+        "error eval_cases[0].conversation_scenario.user_persona.behaviors: missing"
+    ]
+    assert found({"eval_id": "a", "conversation_scenario": {**plan, "user_persona": 5}}) == [
+        "error eval_cases[0].conversation_scenario.user_persona: must be text or an object, is the number 5"
+    ]
+
+
+@pytest.mark.parametrize("data", [None, 5, "x", [], [case()]])
+def test_a_set_must_be_an_object(data):
+    eval_set, problems = validate_eval_set(data)
+    assert eval_set is None
+    assert "must be an object with eval_set_id and eval_cases" in str(problems[0])
+
+
+def test_set_fields():
+    _, problems = validate_eval_set({"eval_set_id": 5, "eval_cases": {}})
+    assert [str(problem) for problem in problems] == [
+        "eval_set_id: must be text, is the number 5",
+        "eval_cases: must be a list, is an object",
+    ]
+    _, problems = validate_eval_set({})
+    assert [str(problem) for problem in problems] == ["eval_set_id: missing", "eval_cases: missing"]
+
+
+def test_camel_case_at_the_set_level_is_read_with_a_warning():
+    eval_set, problems = validate_eval_set({"evalSetId": "s", "evalCases": [case({"user_content": USER})]})
+    assert eval_set.eval_set_id == "s"
+    assert eval_set.eval_cases[0].eval_id == "a"
+    assert [f"{problem.severity} {problem}" for problem in problems] == [
+        "warning evalSetId: ADK itself reads only eval_set_id here",
+        "warning evalCases: ADK itself reads only eval_cases here",
+    ]
+
+
+def test_of_two_spellings_at_the_set_level_the_one_that_adk_reads_counts():
+    eval_set, problems = validate_eval_set({"evalSetId": "other", "eval_set_id": "s", "eval_cases": []})
+    assert eval_set.eval_set_id == "s"
+    assert "warning evalSetId: eval_set_id is given too and counts" in [
+        f"{problem.severity} {problem}" for problem in problems
+    ]
+
+
+def test_of_two_spellings_in_a_case_the_camel_one_counts_as_in_adk():
+    read, problems = validate_case(
+        {"eval_id": "snake", "evalId": "camel", "conversation": [{"userContent": USER}]}
+    )
+    assert read.eval_id == "camel"
+    assert [str(problem) for problem in problems] == ["eval_id: given twice; evalId counts"]
+
+
+def test_duplicate_ids_name_both_cases_even_where_one_is_broken():
+    turn = {"user_content": USER}
+    broken = {"evalId": "a"}
+    assert found(case(turn), case(turn, eval_id="b"), broken, 5, case(turn, eval_id="b")) == [
+        "error eval_cases[2]: needs exactly one of conversation and conversation_scenario, has neither",
+        "error eval_cases[3]: must be an object, is the number 5",
+        "error eval_cases[2].evalId: duplicate id 'a'; eval_cases[0] has it too",
+        "error eval_cases[4].eval_id: duplicate id 'b'; eval_cases[1] has it too",
+    ]
+
+
+def test_what_is_empty_is_a_warning():
+    eval_set, problems = validate_eval_set({"eval_set_id": "s", "eval_cases": []})
+    assert eval_set is not None
+    assert [f"{problem.severity} {problem}" for problem in problems] == [
+        "warning eval_cases: empty, so there is nothing to run"
+    ]
+    assert found(case()) == ["warning eval_cases[0].conversation: empty, so there is nothing to run"]
+
+
+@pytest.mark.parametrize(
+    ("response", "orphan"),
+    [
+        ({"name": "f", "id": "1"}, None),
+        ({"name": "f"}, None),
+        ({"name": "f", "id": "2"}, "has id '2'"),
+        ({"name": "g", "id": "1"}, None),
+        ({"name": "g"}, "is 'g'"),
+    ],
+)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_tool_response_needs_an_expected_call(response, orphan, recorded):
+    call = {"name": "f", "id": "1", "args": {}}
+    if recorded:
+        data = {
+            "invocationEvents": [
+                {"author": "x", "content": {"parts": [{"functionCall": call}]}},
+                {"author": "x", "content": {"parts": [{"text": "t"}, {"functionResponse": response}]}},
+            ]
+        }
+        path = "intermediateData.invocationEvents[1].content.parts[1].functionResponse"
+        lines = of_turn(intermediateData=data)
+    else:
+        path = "intermediate_data.tool_responses[0]"
+        lines = of_turn(intermediate_data={"tool_uses": [call], "tool_responses": [response]})
+    expected = f"warning {path}: orphan tool response: no expected call of this turn {orphan}"
+    assert lines == ([expected] if orphan else [])
+
+
+@pytest.mark.parametrize("role", ["user", "model", None, "function", "assistant"])
+def test_unknown_roles(role):
+    content = {"role": role, "parts": []}
+    unknown = role in ("function", "assistant")
+    assert bool(found(case({"user_content": content}))) == unknown
+    assert bool(of_turn(final_response=content)) == unknown
+    of_event = of_turn(intermediate_data={"invocation_events": [{"author": "x", "content": content}]})
+    assert bool(of_event) == (role == "assistant")
+    if role == "assistant":
+        assert of_turn(final_response=content) == [
+            "warning final_response.role: unknown role 'assistant'; ADK knows user, model"
+        ]
+
+
+def test_case_warnings_stand_alone():
+    read = EvalCase.model_validate({"evalId": "a", "conversation": [{"userContent": {"role": "robot"}}]})
+    assert [str(problem) for problem in case_warnings(read)] == [
+        "conversation[0].user_content.role: unknown role 'robot'; ADK knows user, model"
+    ]
+    assert case_warnings(EvalCase.model_validate(case({"user_content": USER}))) == []
+
+
+def test_too_many_levels_are_a_problem_of_the_case():
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    (line,) = found(case({"user_content": USER}, mine=deep))
+    assert line.startswith("error eval_cases[0]: cannot be read as JSON: recursion limit exceeded")
+
+
+def test_whatever_a_validator_raises_is_a_problem_of_the_case(monkeypatch):
+    def explode(*_: Any) -> None:
+        raise KeyError("inside a validator")
+
+    monkeypatch.setattr(EvalCase, "model_validate_json", explode)
+    assert found(case()) == ["error eval_cases[0]: cannot be read: KeyError: 'inside a validator'"]
+
+
+def config_problems(data: Any) -> list[str]:
+    return [f"{problem.severity} {problem}" for problem in validate_config(data)[1]]
+
+
+def test_a_sound_config():
+    config, problems = validate_config(
+        {
+            "criteria": {"response_match_score": 0.5, "x": {"threshold": 1, "matchType": "EXACT"}},
+            "evaltui": {"criteria": {"trajectory_recall": 0.9}},
+            "$comment": "mine",
+        }
+    )
+    assert problems == []
+    assert [metric.metric_name for metric in config.metrics()] == [
+        "response_match_score",
+        "x",
+        "trajectory_recall",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ([], "error must be an object, is a list"),
+        ({"criteria": {"m": "high"}}, "error criteria.m: must be a number or an object, is the text 'high'"),
+        ({"criteria": {"m": {"treshold": 1}}}, "error criteria.m.threshold: missing"),
+        (
+            {"criteria": {"m": 1}, "custom_metrics": {"m": {}}},
+            "error custom_metrics.m.code_config: missing",
+        ),
+        (
+            {"criteria": {"m": 1}, "evaltui": {"rulez": []}},
+            "error evaltui.rulez: not known to this version of evaltui",
+        ),
+        (
+            {"criteria": {"m": 1}, "evaltui": {"repeats": {"run": 1}}},
+            "error evaltui.repeats.run: not known to this version of evaltui; did you mean 'runs'?",
+        ),
+        (
+            {"criteria": {"m": 1}, "evaltui": {"repeats": {"pass_if": "often"}}},
+            "error evaltui.repeats.pass_if: must be 'all' or 'majority' or a number, is the text 'often'",
+        ),
+        (
+            {
+                "criteria": {"m": 1},
+                "evaltui": {"turns": [{"set": "a", "case": "b", "turn": -1, "mode": "skip"}]},
+            },
+            "error evaltui.turns[0].turn: must be at least 0, is the number -1",
+        ),
+        ({"criteria": {"m": 1}, "evaltiu": {}}, "warning evaltiu: unknown key; did you mean 'evaltui'?"),
+        ({"criteria": {}}, "warning asks for no metric, so nothing is scored"),
+    ],
+)
+def test_what_is_wrong_with_a_config(data, problem):
+    assert config_problems(data) == [problem]
+    assert (validate_config(data)[0] is None) == problem.startswith("error")
+
+
+_NAMES = st.sampled_from(
+    [
+        "eval_id",
+        "evalId",
+        "conversation",
+        "conversation_scenario",
+        "user_content",
+        "userContent",
+        "parts",
+        "text",
+        "role",
+        "intermediate_data",
+        "tool_uses",
+        "invocation_events",
+        "intermediate_responses",
+        "author",
+        "content",
+        "function_call",
+        "name",
+        "args",
+        "session_input",
+        "app_name",
+        "state",
+        "criteria",
+        "evaltui",
+        "turns",
+        "threshold",
+        "eval_set_id",
+        "eval_cases",
+        "evalCases",
+        "lists",
+        "events",
+    ]
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_JSON)
+@settings(max_examples=150, deadline=None)
+def test_nothing_that_is_json_makes_validation_raise(data):
+    eval_sets = [data, {"eval_set_id": "s", "eval_cases": [data, {"eval_id": "x", "conversation": [data]}]}]
+    for eval_set in eval_sets:
+        model, problems = validate_eval_set(eval_set)
+        errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+        assert (model is None) == bool(errors)
+        for problem in problems:
+            assert _exists(eval_set, problem.path) or problem.message == "missing"
+            assert _exists(eval_set, problem.path[:-1])
+    config, problems = validate_config({"criteria": data, "evaltui": data})
+    assert (config is None) == any(problem.severity is Severity.ERROR for problem in problems)
+    assert json.dumps([str(problem) for problem in problems])
+
+
+def _exists(data: Any, path: tuple[str | int, ...]) -> bool:
+    for step in path:
+        if isinstance(step, str) and not (isinstance(data, dict) and step in data):
+            return False
+        if isinstance(step, int) and not (isinstance(data, list) and step < len(data)):
+            return False
+        data = data[step]
+    return True

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.problems import Problem, Severity
+from evaltui.files.lint import format_problem, lint
+
+TURN = {"user_content": {"role": "user", "parts": [{"text": "hello"}]}}
+
+
+def write_set(path: Path, set_id: str, **turns: int) -> None:
+    cases = [{"eval_id": eval_id, "conversation": [TURN] * count} for eval_id, count in turns.items()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"eval_set_id": set_id, "eval_cases": cases}, indent=1), encoding="utf-8")
+
+
+@pytest.fixture
+def agent(tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    (folder / "agent.py").touch()
+    return folder
+
+
+def test_sets_and_configs_of_an_agent_are_linted(agent):
+    write_set(agent / "one.evalset.json", "one", a=1)
+    write_set(agent / "eval" / "two.test.json", "two", a=0)
+    write_set(agent / "data" / "hidden.test.json", "hidden", a=0)
+    (agent / "eval" / "test_config.json").write_text('{"criteria": {\n"m": []}}')
+    assert [format_problem(problem) for problem in lint([agent])] == [
+        f"{agent}/eval/two.test.json: warning: "
+        "eval_cases[0].conversation: empty, so there is nothing to run; line 6",
+        f"{agent}/eval/test_config.json: error: criteria.m: must be a number or an object, is a list; line 2",
+    ]
+
+
+def test_a_folder_that_is_no_agent_is_searched_to_the_bottom(tmp_path):
+    write_set(tmp_path / "a" / "b" / "deep.evalset.json", "deep", a=0)
+    write_set(tmp_path / ".venv" / "x.evalset.json", "x", a=0)
+    (problem,) = lint([tmp_path])
+    assert problem.file.endswith("deep.evalset.json")
+
+
+def test_each_file_is_linted_once_and_its_problems_go_by_line(agent):
+    path = agent / "one.evalset.json"
+    path.write_text('{"eval_set_id": 5,\n"eval_cases": [\n{"eval_id": "a", "conversation": []},\n{}]}')
+    lines = [str(problem) for problem in lint([path, agent, path])]
+    assert lines == [
+        "eval_set_id: must be text, is the number 5; line 1",
+        "eval_cases[0].conversation: empty, so there is nothing to run; line 3",
+        "eval_cases[1].eval_id: missing; line 4",
+    ]
+
+
+def test_marks_on_turns_that_do_not_exist_are_warnings(agent):
+    write_set(agent / "lights.evalset.json", "lights", off=2, on=1)
+    marks = [
+        ("lights", "off", 1),
+        ("lights", "off", 2),
+        ("lights", "of", 0),
+        ("light", "off", 0),
+        ("lights", "on", 1),
+    ]
+    turns = [{"set": a, "case": b, "turn": c, "mode": "skip"} for a, b, c in marks]
+    config = agent / "test_config.json"
+    config.write_text(json.dumps({"criteria": {"m": 1}, "evaltui": {"turns": turns}}, indent=1))
+    problems = lint([config])
+    assert {problem.severity for problem in problems} == {Severity.WARNING}
+    assert [str(problem).rpartition(";")[0] for problem in problems] == [
+        "evaltui.turns[1].turn: no turn 2: off has 2 turns, counted from 0",
+        "evaltui.turns[2].case: no case 'of' in lights; did you mean 'off'?",
+        "evaltui.turns[3].set: no eval set 'light' beside this config; did you mean 'lights'?",
+        "evaltui.turns[4].turn: no turn 1: on has 1 turn, counted from 0",
+    ]
+    lines = config.read_text().splitlines()
+    assert [lines[problem.line - 1].strip(" ,") for problem in problems] == [
+        '"turn": 2',
+        '"case": "of"',
+        '"set": "light"',
+        '"turn": 1',
+    ]
+
+
+def test_a_set_that_cannot_be_read_hides_what_marks_may_mean(agent):
+    (agent / "broken.evalset.json").write_text("{")
+    turns = [{"set": "lights", "case": "off", "turn": 0, "mode": "skip"}]
+    config = agent / "test_config.json"
+    config.write_text(json.dumps({"criteria": {"m": 1}, "evaltui": {"turns": turns}}))
+    assert lint([config]) == []
+
+
+def test_a_config_is_known_by_its_content_too(tmp_path):
+    config = tmp_path / "strict.json"
+    config.write_text('{"criteria": {"m": "x"}}')
+    assert [str(problem) for problem in lint([config])] == [
+        "criteria.m: must be a number or an object, is the text 'x'; line 1"
+    ]
+
+
+def test_nothing_to_lint_is_an_error(tmp_path):
+    assert [format_problem(problem) for problem in lint([tmp_path, tmp_path / "x.test.json"])] == [
+        f"{tmp_path}: error: holds no eval sets",
+        f"{tmp_path}/x.test.json: error: no such file",
+    ]
+
+
+def test_format():
+    problem = Problem(Severity.ERROR, ("eval_cases", 2, "eval_id"), "missing", line=41)
+    assert format_problem(problem) == "error: eval_cases[2].eval_id: missing; line 41"

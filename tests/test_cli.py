@@ -1,0 +1,62 @@
+"""The front door."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from evaltui.cli import main
+
+
+def call(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evaltui", *words], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+
+
+def test_version_is_told():
+    done = call("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("evaltui 0.")
+
+
+def test_without_a_terminal_it_refuses_politely(tmp_path):
+    done = call(str(tmp_path))
+    assert done.returncode == 2
+    assert "evaltui run" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_is_neither_a_command_nor_a_folder_is_said_in_one_line():
+    done = call("rum")
+    assert done.returncode == 2
+    assert "run" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["lint"]])
+def test_help_is_there(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([*command, "--help"])
+    assert left.value.code == 0
+    assert "AGENT_DIR" in capsys.readouterr().out or command == ["lint"]
+
+
+IMPORTS = {
+    "evaltui": ["pydantic", "google.genai", "textual"],
+    "evaltui.cli": ["pydantic", "google.genai", "textual", "asyncio"],
+    "evaltui.files.workspace": ["google.genai", "textual"],
+    "evaltui.commands.run": ["textual", "google.adk", "rouge_score", "nltk"],
+    "evaltui.workbench": ["textual", "google.adk"],
+    "evaltui.runner.host": ["google.genai", "textual", "google.adk"],
+}
+
+
+@pytest.mark.parametrize("module", IMPORTS)
+def test_nothing_is_imported_before_it_is_needed(module):
+    script = f"import sys, {module}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = set(loaded.stdout.split())
+    assert modules.isdisjoint(IMPORTS[module])
