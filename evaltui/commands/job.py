@@ -64,7 +64,7 @@ def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Job
 def _choose(options: argparse.Namespace) -> list[ChosenSet]:
     agent_dir: Path = options.agent_dir
     explicit = find_config(agent_dir, options.config) if options.config else None
-    workspace = open_workspace(agent_dir, options.selectors)
+    workspace = open_workspace(agent_dir)
     chosen = []
     for entry, case_ids in select(workspace, options.selectors):
         eval_set = load_eval_set(entry.path, options.initial_session)
@@ -136,8 +136,8 @@ class Job:
             )
         finally:
             self._progress.end()
-            if self._log is not None:
-                self._log.close()
+        if self._log is not None:
+            self._log.close(None if interrupted else result.status)
         seconds = time.monotonic() - first.settings.started
         write_reports(self._report(result, started, seconds), self._targets)
         if interrupted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,9 @@ def lint(paths: Sequence[Path]) -> int:
             print(f"evaltui lint: {path} does not exist", file=sys.stderr)
             return 2
     problems = find_problems(paths)
+    # An id may hold what the terminal's encoding lacks.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     for problem in problems:
         print(format_problem(problem))
     errors = sum(problem.severity is Severity.ERROR for problem in problems)

@@ -93,7 +93,10 @@ def summary(result: CaseResult | RepeatResult) -> str:
 
 def describe_call(diff: CallDiff) -> str:
     """One row of an aligned trajectory: `set_temperature degrees "19" (string) instead of 19`."""
-    name = call_name(diff)
+    return _call_in_short(call_name(diff), diff)
+
+
+def _call_in_short(name: str, diff: CallDiff) -> str:
     if diff.op == "changed":
         shown, more = _cut_args(diff)
         return f"{name} " + ", ".join([*map(_short_arg, shown), *([f"{more} more"] if more else [])])
@@ -106,8 +109,16 @@ def describe_call(diff: CallDiff) -> str:
 
 
 def call_name(diff: CallDiff) -> str:
+    """The name that both sides of a row share."""
     call = diff.actual or diff.expected
     return visible(call.name) if call else ""
+
+
+def call_args(diff: CallDiff) -> str:
+    """The arguments of a row whose sides do not differ, or has only one: `location "Kitchen", degrees 19`."""
+    call = diff.actual or diff.expected
+    args = (call.args if call else None) or {}
+    return ", ".join(f"{visible(name)} {show_value(value)}" for name, value in args.items())
 
 
 def _cut_args(diff: CallDiff) -> tuple[list[ArgDiff], int]:
@@ -154,7 +165,9 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
         for op in sorted(minded, key=_GRAVEST_FIRST.index):
             for diff in turn.calls:
                 if diff.op == op:
-                    yield _Reason(_call_text(diff), describe_call(diff), index + 1, within=index + 1)
+                    name = _name_in(turn, diff)
+                    texts = _call_text(name, diff), _call_in_short(name, diff)
+                    yield _Reason(*texts, turn=index + 1, within=index + 1)
 
 
 def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[_Reason]:
@@ -181,8 +194,15 @@ def _same(text: str) -> _Reason:
     return _Reason(text, text)
 
 
-def _call_text(diff: CallDiff) -> str:
+def _name_in(turn: TurnResult, diff: CallDiff) -> str:
+    """The name, with the arguments where other calls of the turn have it, too."""
     name = call_name(diff)
+    ambiguous = sum(call_name(other) == name for other in turn.calls) > 1
+    args = call_args(diff) if ambiguous and diff.op != "changed" else ""
+    return f"{name} ({args})" if args else name
+
+
+def _call_text(name: str, diff: CallDiff) -> str:
     if diff.op == "changed":
         shown, more = _cut_args(diff)
         others = [f"{more} more differences"] if more else []

@@ -36,12 +36,14 @@ class EvalSetError(ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        files = {problem.file for problem in self.problems if problem.file}
-        prefix = f"{next(iter(files))}: " if len(files) == 1 else ""
-        super().__init__(prefix + "\n".join(str(problem) for problem in self.problems))
+        super().__init__("\n".join(_in_file(problem) for problem in self.problems))
 
 
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+def _in_file(problem: Problem) -> str:
+    return f"{problem.file}: {problem}" if problem.file else str(problem)
+
+
+_PLAIN_KEY = re.compile(r"[^\W\d][\w:-]*")
 
 
 def format_path(path: JsonPath) -> str:

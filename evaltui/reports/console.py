@@ -31,15 +31,11 @@ def render_console(report: RunReport, *, color: bool, width: int) -> str:
 
 def _report(report: RunReport, width: int) -> Iterator[Line]:
     for info, cases in report.by_set():
-        yield _set_header(info, len(cases), report)
+        yield cut(_set_header(info, len(cases), report), width)
         yield _config_line(info)
         yield from _case_lines(cases, width)
         yield []
-        for case in cases:
-            if verdict(case) is not Status.PASSED:
-                yield _rule(case, width)
-                yield from case_details(case, width)
-                yield []
+        yield from _all_details(cases, width)
     for note in report.notes:
         yield from wrap([("note  ", "yellow"), (visible(note), "")], width)
     yield from _sum(report, width)
@@ -92,6 +88,24 @@ def _figure(case: CaseResult) -> str:
     return "–" if score is None else f"{score:.2f}"
 
 
+def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
+    """Of every case that did not pass; what is the same for several, such as a broken agent, is told once."""
+    told: dict[str, tuple[list[Line], list[CaseResult]]] = {}
+    for case in cases:
+        if verdict(case) is not Status.PASSED:
+            lines = case_details(case, width)
+            text = "\n".join(draw(line, color=False) for line in lines)
+            told.setdefault(text, (lines, []))[1].append(case)
+    for lines, (first, *others) in told.values():
+        yield _rule(first, width)
+        yield from lines
+        if others:
+            same = ", ".join(visible(case.eval_id) for case in others)
+            yield []
+            yield from ([("  ", ""), *line] for line in wrap([(f"the same for {same}", "")], width - 2))
+        yield []
+
+
 def _rule(case: CaseResult, width: int) -> Line:
     head: Line = [
         ("── ", "dim"),
@@ -114,5 +128,5 @@ def _sum(report: RunReport, width: int) -> Iterator[Line]:
     if log and cells(line) + 3 + cells(log) <= width:
         yield [*line, (" · ", "dim"), *log]
     else:
-        yield line
+        yield from wrap(line, width)
         yield from [log] if log else []

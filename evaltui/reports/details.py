@@ -8,10 +8,9 @@ from typing import Any
 from rich.cells import cell_len
 
 from evaltui.core.evalset import full_text
-from evaltui.core.explain import call_name, error_text, sentence
+from evaltui.core.explain import call_args, call_name, error_text, sentence
 from evaltui.core.outcome import (
     ArgDiff,
-    Call,
     CallDiff,
     CaseResult,
     ErrorInfo,
@@ -112,6 +111,7 @@ def _repeats(case: CaseResult) -> list[Line]:
 def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
     gating = [metric for metric in metrics if metric.status is not Status.INFORMATIONAL]
     names = max((cell_len(visible(metric.name)) for metric in gating), default=0)
+    names = min(names, width - 24)
     for metric in gating:
         score, _, needs = _score(metric).partition(", ")
         head: Line = [
@@ -145,7 +145,10 @@ def _why(metric: MetricResult) -> str:
 
 
 def _telling_turns(case: CaseResult) -> list[int]:
-    """The turns that a metric failed; where none says which, those that differ: after a crash the first."""
+    """The turns that a metric failed; where none says which, those that differ.
+
+    After a crash that is the first of these, and none where the agent did not get to say anything.
+    """
     to_blame = [
         metric.per_invocation
         for metric in case.metrics
@@ -160,7 +163,9 @@ def _telling_turns(case: CaseResult) -> list[int]:
         if turn.expectation not in ("not checked", "context")
         and any(diff.op != "same" for diff in turn.calls)
     ]
-    return differing[:1] if case.error else differing
+    if case.error:
+        return differing[:1] if any(repeat.actual for repeat in case.repeats) else []
+    return differing
 
 
 def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
@@ -183,19 +188,13 @@ def _user_text(case: CaseResult, index: int) -> str:
 def _call(diff: CallDiff, width: int) -> Iterator[Line]:
     mark, style, note = _ROWS[diff.op]
     row: Line = [("    ", ""), (mark, style), (f" {call_name(diff)}", "dim" if diff.op == "same" else "")]
-    if diff.op in ("missing", "extra", "moved"):
-        row.append((_inline_args(diff.actual or diff.expected), "dim"))
+    if diff.op in ("missing", "extra", "moved") and (args := call_args(diff)):
+        row.append((f"  {args}", "dim"))
     yield _noted(row, note, width)
     if diff.op == "changed":
         paths = min(_MAX_PATH, max(cell_len(visible(arg.path)) for arg in diff.args))
         for arg in diff.args:
             yield _arg(arg, paths, width)
-
-
-def _inline_args(call: Call | None) -> str:
-    args = (call.args if call else None) or {}
-    shown = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in args.items())
-    return f"  {shown}" if shown else ""
 
 
 def _arg(arg: ArgDiff, paths: int, width: int) -> Line:
@@ -312,6 +311,8 @@ def _error(error: ErrorInfo, width: int) -> list[Line]:
     if error.where:
         block.append([(f"  at {visible(error.where)}", "bold")])
     trace = visible_lines(error.traceback.rstrip("\n")) if error.traceback.strip() else []
+    if trace and trace[-1].endswith(visible(head)):
+        trace.pop()
     left_out = len(trace) - _MAX_TRACEBACK_LINES
     if left_out > 0:
         trace = [f"… {left_out} lines above are in the JSON report", *trace[left_out:]]

@@ -54,7 +54,7 @@ def fit(text: str, width: int) -> str:
     """As much of the beginning as `width` cells hold."""
     if cell_len(text) <= width:
         return text
-    return next(iter(chop_cells(text, width)), "") if width > 1 else ""
+    return next(iter(chop_cells(text, width)), "") if width > 0 else ""
 
 
 def pad(text: str, width: int) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 
 from evaltui.core import events
+from evaltui.core.outcome import Status
 from evaltui.files.runs import RunLog
 from evaltui.reports.json_report import case_result_json
 from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, RunPlan, Update
@@ -24,8 +23,6 @@ class LoggedRun:
         """Create the log. Raises OSError where the agent directory cannot be written."""
         header = {
             "event_version": events.VERSION,
-            "evaltui": version("evaltui"),
-            "python": platform.python_version(),
             "started": started.isoformat(),
             "agent_dir": str(plan.agent_dir),
             "agent_name": plan.agent_name,
@@ -52,5 +49,6 @@ class LoggedRun:
             case CaseDone(result):
                 self._log.result(case_result_json(result))
 
-    def close(self) -> None:
-        self._log.close()
+    def close(self, status: Status | None = None) -> None:
+        """End the log; without a status it stays that of a run that was interrupted."""
+        self._log.close({"status": status} if status else None)

@@ -101,6 +101,14 @@ def test_calls_in_another_order_and_missing_calls():
     assert describe_call(moved.calls[0]) == "g as expected"
 
 
+def test_a_call_that_is_not_the_only_one_of_its_name_is_told_with_its_arguments():
+    lights = turn([call("dim", room="Hall"), call("dim", room="Bath")], [call("dim", room="Hall")])
+    result = case(BAD, metric("tool_trajectory_avg_score", BAD), turns=(lights,))
+    assert sentence(result) == 'dim (room "Bath") was not called'
+    assert summary(result) == 'dim (room "Bath") is missing'
+    assert describe_call(lights.calls[1]) == "dim is missing"
+
+
 def test_an_answer_with_its_score():
     two = (turn(said="nope"), turn())
     result = case(BAD, metric("response_match_score", BAD, OK, threshold=0.8), turns=two)

@@ -1,0 +1,139 @@
+"""Runs for the tests of reports."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evaltui.core.diff import align_calls
+from evaltui.core.evalset import Invocation
+from evaltui.core.outcome import (
+    Call,
+    CaseResult,
+    ErrorInfo,
+    InvocationScore,
+    MetricResult,
+    RepeatResult,
+    ResponseDiff,
+    RunResult,
+    StateDiff,
+    Status,
+    TurnResult,
+    gravest,
+)
+from evaltui.reports.model import RunReport, SetInfo
+
+DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
+
+
+def trajectory_metric(*statuses):
+    """A trajectory metric over turns of these statuses."""
+    scores = tuple(InvocationScore(float(status is Status.PASSED), status) for status in statuses)
+    mean = sum(one.score for one in scores) / len(scores)
+    return MetricResult("tool_trajectory_avg_score", mean, 1.0, gravest(statuses), scores)
+
+
+def answer_metric(*scores):
+    """A response metric over turns with these scores."""
+    turns = tuple(InvocationScore(score, _verdict(score)) for score in scores)
+    mean = sum(scores) / len(scores)
+    return MetricResult("response_match_score", mean, 0.8, _verdict(mean), turns)
+
+
+def _verdict(score):
+    return Status.PASSED if score >= 0.8 else Status.FAILED
+
+
+def said(text):
+    return Invocation.model_validate({"user_content": {"role": "user", "parts": [{"text": text}]}})
+
+
+def case(eval_id, status, *, seconds=1.5, actual=(), **fields):
+    """A case that was run once."""
+    repeat = RepeatResult(status, fields.get("metrics", ()), actual=tuple(actual), seconds=seconds)
+    return CaseResult(eval_id, status, **{"eval_set_id": "thermostat", "repeats": (repeat,), **fields})
+
+
+def passed(eval_id="turn_off_bedroom"):
+    turn = TurnResult("no calls", (), ResponseDiff("Done.", "Done."))
+    metrics = (trajectory_metric(Status.PASSED), answer_metric(1.0))
+    return case(eval_id, Status.PASSED, metrics=metrics, turns=(turn,))
+
+
+def failed(eval_id="thermostat_night"):
+    first = TurnResult("no calls", (), ResponseDiff("Hi.", "Hi."))
+    calls = align_calls(
+        [Call("get_mode", {}), Call("set_temperature", {"location": "Kitchen", "degrees": 19})],
+        [
+            Call("get_mode", {}),
+            Call("set_temperature", {"location": "Kitchen", "degrees": "19"}),
+            Call("notify_user", {"message": "too cold"}),
+        ],
+    )
+    second = TurnResult(
+        "these calls",
+        calls,
+        ResponseDiff("The kitchen is now 19 °C.", "The kitchen is set to 19 °C.", 0.77),
+        unscored=(("root_agent", "Let me check."),),
+    )
+    return case(
+        eval_id,
+        Status.FAILED,
+        metrics=(trajectory_metric(Status.PASSED, Status.FAILED), answer_metric(1.0, 0.77)),
+        turns=(first, second),
+        state=(StateDiff("kitchen.degrees", 19, "19"),),
+        actual=(said("hello"), said("And the kitchen?")),
+    )
+
+
+def crashed(eval_id="away_for_a_week"):
+    error = ErrorInfo(
+        "TimeoutError",
+        "no answer within 30 s",
+        'Traceback (most recent call last):\n  File "tools.py", line 41, in wait_for_boiler\n',
+        "tools.py:41 in wait_for_boiler",
+    )
+    return case(eval_id, Status.ERROR, error=error)
+
+
+def unevaluated(eval_id="judged"):
+    metric = MetricResult("safety_v1", None, 0.5, Status.NOT_EVALUATED, reason="needs Vertex AI")
+    return case(eval_id, Status.NOT_EVALUATED, metrics=(metric,))
+
+
+def flaky(eval_id="movie_mode", *, met=False, policy="all"):
+    statuses = (Status.PASSED, Status.FAILED, Status.PASSED, Status.FAILED, Status.PASSED)
+    missing = TurnResult(
+        "these calls", align_calls([Call("dim", {"to": 5})], []), ResponseDiff("Enjoy.", "Enjoy.")
+    )
+    return case(
+        eval_id,
+        Status.FLAKY,
+        metrics=(trajectory_metric(Status.FAILED),),
+        turns=(missing,),
+        repeats=tuple(RepeatResult(status, seconds=0.5) for status in statuses),
+        policy=policy,
+        policy_met=met,
+    )
+
+
+def report(*cases, **fields):
+    """A run of one set with the default config."""
+    info = SetInfo(
+        "thermostat", Path("home/thermostat.evalset.json"), None, DEFAULTS, tuple(DEFAULTS["criteria"])
+    )
+    result = RunResult(cases, gravest(one.status for one in cases))
+    started = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    return RunReport(
+        **{"result": result, "agent": "home", "started": started, "seconds": 6.2, "sets": (info,), **fields}
+    )
+
+
+def mixed():
+    """A run with one case of every outcome."""
+    return report(
+        passed(),
+        failed(),
+        crashed(),
+        unevaluated(),
+        flaky(),
+        flaky("movie_night", met=True, policy="majority"),
+    )

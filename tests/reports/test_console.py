@@ -1,0 +1,213 @@
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from example_runs import answer_metric, case, crashed, failed, flaky, mixed, passed, report, said, unevaluated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from evaltui.core.diff import align_calls
+from evaltui.core.outcome import Call, ErrorInfo, MetricResult, ResponseDiff, Status, TurnResult
+from evaltui.reports.console import render_console
+from evaltui.reports.model import SetInfo
+
+
+def lines(run, *, color=False, width=100):
+    return render_console(run, color=color, width=width).splitlines()
+
+
+def line_of(run, eval_id, **options):
+    return next(line for line in lines(run, **options) if line[2:].startswith(eval_id))
+
+
+def details_of(run, eval_id, **options):
+    """The lines below the case's own heading."""
+    text = render_console(run, **{"color": False, "width": 100, **options})
+    block = re.split(r"^── . ", text, flags=re.MULTILINE)[1:]
+    return next(one for one in block if one.startswith(f"{eval_id} "))
+
+
+def test_the_header_says_what_was_run_and_by_which_config():
+    assert lines(mixed())[:2] == [
+        "thermostat (6 cases, 1 run each, 1 at once)",
+        "config  defaults: tool_trajectory_avg_score 1.0, response_match_score 0.8",
+    ]
+
+
+def test_a_line_per_case():
+    assert lines(mixed(), width=98)[2:8] == [
+        "✓ turn_off_bedroom   1.00",
+        '✗ thermostat_night   0.50  turn 2: set_temperature degrees "19" (string) instead of 19; notify_us…',
+        "! away_for_a_week   error  TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boiler)",
+        "– judged                –  safety_v1: needs Vertex AI",
+        "≈ movie_mode          3/5  fails policy all: dim is missing",
+        "≈ movie_night         3/5  meets policy majority: dim is missing",
+    ]
+
+
+def test_the_sum_counts_every_outcome():
+    run = replace(mixed(), log=".evaltui/runs/x.jsonl")
+    assert lines(run)[-1] == (
+        "1 passed, 1 failed, 1 error, 1 not evaluated, 2 flaky in 6.2 s · log .evaltui/runs/x.jsonl"
+    )
+    assert lines(report(crashed("a"), crashed("b")))[-1] == "2 errors in 6.2 s"
+    assert "passed" not in lines(report(failed()))[-1]
+    assert lines(report())[-1] == "no case was run in 6.2 s"
+
+
+def test_a_log_path_is_never_cut():
+    log = f"/{'folder/' * 20}x.jsonl"
+    assert lines(report(passed(), log=log), width=60)[-2:] == ["1 passed in 6.2 s", f"log {log}"]
+
+
+def test_only_what_did_not_pass_has_details():
+    headings = [line for line in lines(mixed()) if line.startswith("── ")]
+    assert [line.split()[2] for line in headings] == [
+        "thermostat_night",
+        "away_for_a_week",
+        "judged",
+        "movie_mode",
+    ]
+
+
+def test_details_of_a_failure():
+    assert details_of(report(failed()), "thermostat_night", width=98).splitlines()[1:-2] == [
+        '  in turn 2 set_temperature was called with degrees "19" (string) instead of 19, and notify_user',
+        '  was called although nothing expects it; kitchen.degrees of the final state is "19" instead of 19',
+        "",
+        "  ✗ tool_trajectory_avg_score   0.50  needs 1.00",
+        "  ✓ response_match_score        0.89  needs 0.80",
+        "",
+        "  turn 2  expects these calls",
+        "    user    And the kitchen?",
+        "    = get_mode",
+        "    ~ set_temperature",
+        '        location  "Kitchen"',
+        f'      ~ degrees   19  →  "19"{"type":>69}',
+        f'    + notify_user  message "too cold"{"extra":>61}',
+        "    answer  ✗ 0.77  The kitchen is [-now-] {+set to+} 19 °C.",
+        "    before  root_agent: Let me check.",
+        "",
+        "  final state",
+        '    ~ kitchen.degrees  19  →  "19"',
+    ]
+
+
+def test_details_of_a_crash_hold_place_and_traceback():
+    details = details_of(report(crashed()), "away_for_a_week")
+    assert "  TimeoutError: no answer within 30 s\n  at tools.py:41 in wait_for_boiler\n" in details
+    assert '      File "tools.py", line 41, in wait_for_boiler\n' in details
+
+
+def test_tracebacks_are_not_cut_to_the_width_but_to_their_end():
+    trace = "\n".join(f"frame {n} {'x' * 150}" for n in range(40))
+    run = report(replace(crashed(), error=ErrorInfo("E", "m", trace, "a.py:1")))
+    details = details_of(run, "away_for_a_week")
+    assert f"frame 39 {'x' * 150}" in details
+    assert "frame 15 " not in details
+    assert "16 lines above" in details
+
+
+def test_the_last_line_of_a_traceback_is_not_said_twice():
+    error = ErrorInfo("ValueError", "no", "Traceback:\n  frame\nmodule.ValueError: no\n")
+    assert details_of(report(replace(crashed(), error=error)), "away_for_a_week").count("no") == 1
+
+
+def test_what_is_the_same_for_several_cases_is_told_once():
+    run = report(crashed("a"), failed("b"), crashed("c"), crashed("d"))
+    headings = [line for line in lines(run) if line.startswith("── ")]
+    assert [line.split()[2] for line in headings] == ["a", "b"]
+    assert "\n  the same for c, d\n" in details_of(run, "a")
+    assert "the same" not in details_of(run, "b")
+
+
+@pytest.mark.parametrize(("actual", "shown"), [((), False), ((said("hello"),), True)])
+def test_the_turn_that_crashed_is_shown_where_it_was_reached(actual, shown):
+    missing = TurnResult("these calls", align_calls([Call("dim", {})], []), ResponseDiff("Enjoy.", None))
+    run = report(case("c", Status.ERROR, error=ErrorInfo("E", "m"), turns=(missing, missing), actual=actual))
+    assert ("turn 1" in details_of(run, "c")) is shown
+    assert "turn 2" not in details_of(run, "c")
+
+
+def test_the_error_of_a_metric_is_told_beside_a_failure():
+    judge = MetricResult(
+        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "the trace")
+    )
+    run = report(case("both", Status.FAILED, metrics=(judge, *failed().metrics), turns=failed().turns))
+    details = details_of(run, "both")
+    assert re.search(r"! judge +error +RuntimeError: judge 500\n", details)
+    assert "    the trace\n" in details
+    assert line_of(run, "both").startswith("✗ both  0.50  turn 2: ")
+
+
+def test_runs_of_a_flaky_case():
+    assert "  runs  ✓✗✓✗✓  " in details_of(mixed(), "movie_mode")
+    assert "3 of 5 runs passed, policy all: dim was not called" in details_of(mixed(), "movie_mode")
+
+
+def test_texts_with_little_in_common_are_shown_one_below_the_other():
+    turn = TurnResult("no calls", (), ResponseDiff("I can switch lights.", "Sorry, no."))
+    bad = case("c", Status.FAILED, metrics=(answer_metric(0.0),), turns=(turn,))
+    assert f"[-I can switch lights.-]\n{' ' * 20}{{+Sorry, no.+}}\n" in details_of(report(bad), "c")
+
+
+def test_an_answer_that_is_missing():
+    turn = TurnResult("no calls", (), ResponseDiff("I can switch lights.", None))
+    bad = case("c", Status.FAILED, metrics=(answer_metric(0.0),), turns=(turn,))
+    assert "    answer  ✗ 0.00  none, expected was: I can switch lights.\n" in details_of(report(bad), "c")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("color", [False, True])
+def test_no_line_is_wider_than_the_terminal(width, color):
+    wide = failed("日本語の名前がとても長いケースです" * 3)
+    run = report(wide, *mixed().result.cases, notes=("a note that goes on " * 10,))
+    for line in lines(run, width=width, color=color):
+        plain = re.sub(r"\x1b\[\d+m", "", line)
+        if not plain.startswith(("config  ", '      File "')):
+            assert cell_len(plain) <= width, plain
+
+
+def test_colour_only_when_asked_for():
+    assert "\x1b" not in render_console(mixed(), color=False, width=100)
+    assert "\x1b[32m✓\x1b[0m turn_off_bedroom" in render_console(mixed(), color=True, width=100)
+    stripped = re.sub(r"\x1b\[\d+m", "", render_console(mixed(), color=True, width=100))
+    assert stripped == render_console(mixed(), color=False, width=100)
+
+
+def test_the_config_file_and_what_it_left_to_defaults():
+    info = SetInfo(
+        "thermostat", Path("t.json"), Path("test_config.json"), {"criteria": {"a": {"threshold": 0.5}}}
+    )
+    assert lines(report(passed(), sets=(info,)))[1] == "config  test_config.json"
+    some = replace(info, defaulted=("a",))
+    assert lines(report(passed(), sets=(some,)))[1] == "config  test_config.json, by default: a 0.5"
+
+
+def test_each_set_has_its_own_part():
+    infos = tuple(SetInfo(name, Path(f"{name}.json"), None, {}) for name in ("lights", "thermostat"))
+    run = report(replace(passed(), eval_set_id="lights"), unevaluated(), sets=infos, runs=3, parallel=2)
+    heads = [line for line in lines(run) if "at once" in line]
+    assert heads == [
+        "lights (1 case, 3 runs each, 2 at once)",
+        "thermostat (1 case, 3 runs each, 2 at once)",
+    ]
+
+
+hostile = st.text(st.sampled_from(list("ab \n\t\r\x00\x1b[31m\x9b日é\u202e\ud800[-{+}]\"'<&")), max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(hostile, hostile, hostile, st.integers(40, 130))
+def test_texts_of_others_do_no_harm(name, text, other, width):
+    calls = align_calls([Call(name, {text: text})], [Call(name, {text: other, other: None})])
+    turn = TurnResult("these calls", calls, ResponseDiff(text, other), ((name, text),))
+    error = ErrorInfo(name, text, other, text)
+    metric = MetricResult(name or "m", 0.5, 1.0, Status.FAILED, reason=other)
+    bad = case(name, Status.FAILED, metrics=(metric,), turns=(turn,), error=error)
+    run = report(bad, flaky(text), log=text, notes=(other,), agent=name)
+    output = render_console(run, color=False, width=width)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", output)
+    assert all(cell_len(line) <= width for line in output.splitlines()[2:4])

@@ -1,0 +1,164 @@
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from example_runs import DEFAULTS, case, crashed, failed, flaky, mixed, passed, report
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.diff import align_calls
+from evaltui.core.outcome import (
+    Call,
+    ErrorInfo,
+    InvocationScore,
+    MetricResult,
+    ResponseDiff,
+    StateDiff,
+    Status,
+    TurnResult,
+)
+from evaltui.reports.json_report import case_result_json, json_report
+from evaltui.reports.model import SetInfo
+
+
+def test_the_run():
+    document = json_report(mixed())
+    assert list(document)[:6] == ["version", "status", "agent", "started", "seconds", "totals"]
+    assert document["version"] == 1
+    assert document["status"] == "FAILED"
+    assert document["agent"] == "home"
+    assert document["started"] == "2026-01-02T03:04:05.000Z"
+    assert document["seconds"] == 6.2
+    assert document["totals"] == {
+        "cases": 6,
+        "passed": 1,
+        "failed": 1,
+        "error": 1,
+        "not_evaluated": 1,
+        "flaky": 2,
+    }
+
+
+def test_the_start_is_told_in_utc():
+    elsewhere = datetime(2026, 1, 2, 5, 4, 5, tzinfo=timezone(timedelta(hours=2)))
+    assert json_report(report(started=elsewhere))["started"] == "2026-01-02T03:04:05.000Z"
+
+
+def test_which_config_and_what_was_defaulted():
+    (one,) = json_report(mixed())["sets"]
+    assert one == {
+        "eval_set_id": "thermostat",
+        "path": "home/thermostat.evalset.json",
+        "config": {
+            "path": None,
+            "effective": DEFAULTS,
+            "defaulted": ["tool_trajectory_avg_score", "response_match_score"],
+        },
+    }
+    given_config = SetInfo("thermostat", Path("t.json"), Path("test_config.json"), {"criteria": {"x": 1}})
+    config = json_report(report(passed(), sets=(given_config,)))["sets"][0]["config"]
+    assert config == {"path": "test_config.json", "effective": {"criteria": {"x": 1}}, "defaulted": []}
+
+
+def test_a_failed_case():
+    document = json_report(report(failed()))["cases"][0]
+    assert (document["eval_set_id"], document["eval_id"]) == ("thermostat", "thermostat_night")
+    assert (document["status"], document["error"]) == ("FAILED", None)
+    assert {
+        key: document["metrics"][0][key] for key in ("name", "score", "threshold", "status", "reason")
+    } == {
+        "name": "tool_trajectory_avg_score",
+        "score": 0.5,
+        "threshold": 1.0,
+        "status": "FAILED",
+        "reason": "",
+    }
+    assert [turn["expectation"] for turn in document["turns"]] == ["no calls", "these calls"]
+    same, changed, extra = document["turns"][1]["calls"]
+    assert same == {
+        "op": "same",
+        "expected": {"name": "get_mode", "args": {}},
+        "actual": {"name": "get_mode", "args": {}},
+        "args": [],
+    }
+    assert changed["args"] == [
+        {"path": "location", "op": "same", "expected": "Kitchen", "actual": "Kitchen"},
+        {"path": "degrees", "op": "changed", "expected": 19, "actual": "19"},
+    ]
+    assert (extra["op"], extra["expected"], extra["actual"]["name"]) == ("extra", None, "notify_user")
+    assert document["turns"][1]["response"] == {
+        "expected": "The kitchen is now 19 °C.",
+        "actual": "The kitchen is set to 19 °C.",
+        "score": 0.77,
+    }
+    assert document["state"] == [{"path": "kitchen.degrees", "expected": 19, "actual": "19"}]
+
+
+def test_the_runs_of_a_case():
+    (one,) = json_report(report(failed()))["cases"][0]["repeats"]
+    assert (one["status"], one["seconds"]) == ("FAILED", 1.5)
+    assert [turn["user_content"]["parts"] for turn in one["actual"]] == [
+        [{"text": "hello"}],
+        [{"text": "And the kitchen?"}],
+    ]
+    document = case_result_json(flaky(met=True, policy="majority"))
+    assert [repeat["status"] for repeat in document["repeats"]].count("PASSED") == 3
+    assert document["policy"] == {"pass_if": "majority", "met": True}
+
+
+def test_errors_of_agent_and_metric_are_whole():
+    document = case_result_json(crashed())
+    assert document["error"] == {
+        "type": "TimeoutError",
+        "message": "no answer within 30 s",
+        "traceback": crashed().error.traceback,
+        "where": "tools.py:41 in wait_for_boiler",
+    }
+    judge = MetricResult(
+        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "trace")
+    )
+    metric = case_result_json(case("c", Status.ERROR, metrics=(judge,)))["metrics"][0]
+    assert (metric["status"], metric["error"]["message"], metric["error"]["traceback"]) == (
+        "ERROR",
+        "judge 500",
+        "trace",
+    )
+
+
+def test_no_number_is_outside_json():
+    nan, infinite = float("nan"), float("inf")
+    metric = MetricResult("m", nan, infinite, Status.ERROR, (InvocationScore(nan, Status.ERROR),))
+    document = case_result_json(case("c", Status.ERROR, metrics=(metric,)))["metrics"][0]
+    assert (document["score"], document["threshold"], document["per_turn"][0]["score"]) == (None, None, None)
+
+
+def test_the_log_line_of_a_case_is_the_case_in_the_report():
+    assert json_report(report(failed()))["cases"] == [case_result_json(failed())]
+
+
+any_text = st.text(st.characters(codec=None), max_size=12)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(any_text, anything, anything, st.floats())
+@example("\ud800", {"\udfff": ["\ud800"]}, None, 1.0)
+def test_any_content_is_valid_json(text, expected, actual, number):
+    calls = align_calls([Call(text, {text: expected})], [Call(text, {text: actual})])
+    odd = case(
+        text,
+        Status.FAILED,
+        error=ErrorInfo(text, text, text, text),
+        metrics=(MetricResult(text, number, number, Status.FAILED, reason=text, details={text: number}),),
+        turns=(TurnResult("these calls", calls, ResponseDiff(text, None, number), ((text, text),)),),
+        state=(StateDiff(text, expected, actual),),
+    )
+    run = replace(report(odd), agent=text, log=text, notes=(text,), seconds=1.0)
+    document = json_report(run)
+    written = json.dumps(document, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    assert json.loads(written) == document

@@ -1,0 +1,32 @@
+"""Every sample agent comes out as the README says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evaltui import evaluate
+from evaltui.files.workspace import agents_in, open_workspace
+
+ROOT = Path(__file__).parents[1]
+ROW = re.compile(r"^\| `(\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
+SAMPLES = {name: (about, result) for name, about, result in ROW.findall((ROOT / "README.md").read_text())}
+
+
+def test_the_readme_knows_every_sample():
+    assert sorted(SAMPLES) == sorted(agents_in(ROOT / "sample_agents"))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_a_sample_comes_out_as_the_readme_says(name):
+    about, result = SAMPLES[name]
+    if "google-adk" in about:
+        pytest.importorskip("google.adk")
+    agent = ROOT / "sample_agents" / name
+    paths = [entry.path for entry in open_workspace(agent).sets]
+    ran = await evaluate(agent, paths)
+    counts = Counter(case.status for case in ran.cases)
+    assert {f"{number} {status.lower()}" for status, number in counts.items()} == set(result.split(", "))
