@@ -96,7 +96,7 @@ def _run_parser() -> _Parser:
     )
     add("--config", type=Path, metavar="FILE", help="one config for all sets instead of their own")
     add("--initial-session", type=Path, metavar="FILE", help="session for old-format .test.json files")
-    add("--runs", type=_count, metavar="N", help="run each case N times (default: what the config says, or 1)")
+    add("--runs", type=_count, metavar="N", help="run each case N times (default: as the config says, or 1)")
     add("--pass-if", type=_pass_if, metavar="all|majority|RATE", help="when a case that differs passes")
     add("--parallel", type=_count, default=4, metavar="N", help="cases at once (default: 4)")
     add("--workers", type=_count, metavar="N", help="agent processes (default: as fits, up to 4)")

@@ -63,7 +63,7 @@ class CustomMetric(_Camel):
 
 
 class TurnMark(BaseModel):
-    """A mark on a turn, counted from 0: `context` is run and not scored, `skip` leaves its calls unchecked."""
+    """A mark on a turn, counted from 0: `context` is run, not scored; `skip` leaves its calls unchecked."""
 
     model_config = ConfigDict(extra="forbid")
     set: StrictStr

@@ -48,16 +48,27 @@ def invocations_from_events(events: Iterable[Event | Mapping[str, Any]]) -> list
 
 
 def steps_from_events(events: Iterable[Event]) -> list[Step]:
-    """Put the events of each step together again; events of agents inside a tool are left out."""
+    """Put the events of each step together again.
+
+    Events of agents inside a tool and pieces of a streamed text are left out. An event that names no step is
+    one of its own, one that names no turn belongs to the last user message.
+    """
     grouped: dict[object, list[Event]] = {}
+    turn = -1
     for number, event in enumerate(events):
         if event.data.get("nested"):
             continue
         if event.kind == "user":
-            grouped[("user", number)] = [event]
-        elif "step" in event.data:
-            grouped.setdefault((event.turn, event.data["step"]), []).append(event)
+            turn = turn + 1 if event.turn is None else event.turn
+        placed = replace(event, turn=max(turn, 0)) if event.turn is None else event
+        if "step" in event.data:
+            grouped.setdefault((placed.turn, event.data["step"]), []).append(placed)
+        elif event.kind == "user" or (event.kind in _SAID_OR_DONE and not event.data.get("partial")):
+            grouped[number] = [placed]
     return [_step(group) for group in grouped.values()]
+
+
+_SAID_OR_DONE = ("text", "tool_call", "tool_result")
 
 
 def _step(events: Sequence[Event]) -> Step:
@@ -69,7 +80,7 @@ def _step(events: Sequence[Event]) -> Step:
         content = {**content, "parts": parts}
     shared = {name: first.data[name] for name in STEP_FIELDS if name in first.data}
     effects = {event.kind: event.data for event in events}
-    return Step(
+    step = Step(
         author="user" if first.kind == "user" else first.agent,
         content=content,
         usage=first.usage,
@@ -80,6 +91,7 @@ def _step(events: Sequence[Event]) -> Step:
         transfer=effects.get("transfer", {}).get("to"),
         **{**shared, "long_running": tuple(shared.get("long_running", ()))},
     )
+    return step if "step" in first.data else replace(step, final=is_final(step))
 
 
 def step_from_adk(event: Mapping[str, Any]) -> Step:

@@ -1,0 +1,224 @@
+"""What a case comes out as, and what never lets it pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invocations_from_events, score_case
+from evaltui.core.diff import calls_of
+from evaltui.core.outcome import MetricResult, RepeatResult, gravest
+from evaltui.core.repeats import case_over_repeats
+
+BOTH = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+HELLO = {"role": "user", "parts": [{"text": "hello"}]}
+
+
+def answer(*parts: str | dict[str, Any]) -> dict[str, Any]:
+    return {"role": "model", "parts": [{"text": part} if isinstance(part, str) else part for part in parts]}
+
+
+def turn(*parts: str | dict[str, Any], calls: list[str] | None = None) -> dict[str, Any]:
+    data: dict[str, Any] = {"user_content": HELLO, "final_response": answer(*parts)}
+    if calls is not None:
+        data["intermediate_data"] = {"tool_uses": [{"name": name, "args": {}} for name in calls]}
+    return data
+
+
+def case(*turns: dict[str, Any], **more: Any) -> EvalCase:
+    return EvalCase.model_validate({"eval_id": "one", "conversation": list(turns), **more})
+
+
+def did(*turns: dict[str, Any]) -> list[Invocation]:
+    return [Invocation.model_validate(one) for one in turns]
+
+
+def metrics(result: CaseResult) -> dict[str, MetricResult]:
+    return {metric.name: metric for metric in result.metrics}
+
+
+async def score(expected: EvalCase, actual: list[Invocation], **options: Any) -> CaseResult:
+    config = EvalConfig.model_validate({"criteria": BOTH, **options.pop("config", {})})
+    return await score_case(expected, actual, config, eval_set_id="s", **options)
+
+
+async def test_all_that_was_asked_for_must_pass():
+    same = turn("good morning", calls=["greet"])
+    assert (await score(case(same), did(same))).status is Status.PASSED
+    other = await score(case(same), did(turn("good morning", calls=["wave"])))
+    assert other.status is Status.FAILED
+    assert [call.op for call in other.turns[0].calls] == ["missing", "extra"]
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ({"criteria": BOTH | {"safety_v1": 0.8}}, "safety_v1"),
+        ({"criteria": BOTH | {"final_response_match_v2": 0.8}}, "final_response_match_v2"),
+        ({"criteria": BOTH | {"response_match_scor": 0.8}}, "response_match_scor"),
+        ({"live_model_config": {}}, "live_model_config"),
+        (
+            {
+                "criteria": BOTH | {"mine": 0.5},
+                "custom_metrics": {"mine": {"code_config": {"name": "my_agent.metrics.mine"}}},
+            },
+            "mine",
+        ),
+    ],
+)
+async def test_what_cannot_be_evaluated_is_said_and_never_passes(config, name):
+    same = turn("good morning", calls=[])
+    result = await score(case(same), did(same), config=config)
+    assert result.status is Status.NOT_EVALUATED
+    assert metrics(result)[name].status is Status.NOT_EVALUATED
+    assert metrics(result)[name].reason
+    worse = await score(case(same), did(turn("something else", calls=[])), config=config)
+    assert worse.status is Status.FAILED
+    as_adk = await score(case(same), did(same), config=config, adk_verdicts=True)
+    assert as_adk.status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"intermediate_data": {"tool_responses": [{"name": "greet", "id": "1", "response": {}}]}},
+        {"final_response": {"role": "robot", "parts": [{"text": "good morning"}]}},
+    ],
+    ids=["orphan response", "unknown role"],
+)
+async def test_a_case_with_a_warning_never_passes(odd):
+    odd_turn = turn("good morning") | odd
+    result = await score(case(odd_turn), did(turn("good morning")))
+    assert result.status is Status.NOT_EVALUATED
+    assert metrics(result)["eval_case"].reason
+
+
+async def test_nothing_to_run_is_not_evaluated():
+    assert (await score(case(), [])).status is Status.NOT_EVALUATED
+    scenario = EvalCase.model_validate(
+        {"eval_id": "s", "conversation_scenario": {"starting_prompt": "hi", "conversation_plan": "ask"}}
+    )
+    result = await score(scenario, [])
+    assert result.status is Status.NOT_EVALUATED
+    assert "simulated" in result.metrics[0].reason
+
+
+async def test_the_final_state_is_checked_by_the_keys_that_are_given():
+    expected = case(turn("good morning"), final_session_state={"count": 2, "user": {"name": "Ann"}})
+    actual = did(turn("good morning"))
+    right = {"count": 2, "user": {"name": "Ann"}, "more": 1}
+    assert (await score(expected, actual, final_state=right)).status is Status.PASSED
+    wrong = await score(expected, actual, final_state={"count": 2, "user": {"name": "Bob"}})
+    assert wrong.status is Status.FAILED
+    assert [(one.path, one.expected, one.actual) for one in wrong.state] == [("user.name", "Ann", "Bob")]
+    assert (await score(expected, actual)).status is Status.NOT_EVALUATED
+    assert (await score(expected, actual, adk_verdicts=True)).status is Status.PASSED
+
+
+async def test_thoughts_are_never_scored_unless_asked_for():
+    thinking = {"text": "let me think " * 100, "thought": True}
+    expected, actual = case(turn("good morning")), did(turn(thinking, "good morning"))
+    assert metrics(await score(expected, actual))["response_match_score"].score == 1.0
+    for options in ({"adk_verdicts": True}, {"config": {"evaltui": {"thoughts": "score"}}}):
+        result = await score(expected, actual, **options)
+        assert metrics(result)["response_match_score"].status is Status.FAILED
+
+
+async def test_an_expectation_is_one_of_four_kinds_or_context():
+    expected = case(
+        turn("a b", calls=["greet"]),
+        turn("a b", calls=[]),
+        turn("a b"),
+        turn("a b", calls=["greet"]),
+        turn("a b", calls=["greet"]),
+    )
+    actual = did(
+        turn("a b", calls=["greet"]),
+        turn("a b", calls=[]),
+        turn("a b", calls=[]),
+        turn("a b", calls=["wave"]),
+        turn("other words", calls=["wave"]),
+    )
+    marks = [
+        {"set": "s", "case": "one", "turn": 3, "mode": "skip"},
+        {"set": "s", "case": "one", "turn": 4, "mode": "context"},
+        {"set": "another set", "case": "one", "turn": 0, "mode": "context"},
+    ]
+    result = await score(expected, actual, config={"evaltui": {"turns": marks}})
+    assert [one.expectation for one in result.turns] == [
+        "these calls",
+        "no calls",
+        "unspecified",
+        "not checked",
+        "context",
+    ]
+    assert result.status is Status.PASSED
+    assert (await score(expected, actual)).status is Status.FAILED
+
+
+async def test_a_call_where_none_is_expected_fails_and_one_that_is_not_checked_does_not():
+    actual = did(turn("a b", calls=["greet"]), turn("a b", calls=[]))
+    expected = case(turn("a b", calls=[]), turn("a b", calls=[]))
+    assert (await score(expected, actual)).status is Status.FAILED
+    mark = {"turns": [{"set": "s", "case": "one", "turn": 0, "mode": "skip"}]}
+    assert (await score(expected, actual, config={"evaltui": mark})).status is Status.PASSED
+
+
+async def test_criteria_of_ours_stand_where_adk_does_not_look():
+    ours = {"evaltui": {"criteria": {"trajectory_recall": 1.0, "trajectory_precision": 0.4}}, "criteria": {}}
+    expected = case(turn("a", calls=["greet"]))
+    result = await score(expected, did(turn("b", calls=["wave", "greet"])), config=ours)
+    assert metrics(result)["trajectory_recall"].score == 1.0
+    assert metrics(result)["trajectory_precision"].score == 0.5
+    assert result.status is Status.PASSED
+
+
+CALL = {"role": "model", "parts": [{"function_call": {"name": "greet", "args": {}}}]}
+
+EVENTS = [
+    {"kind": "user", "content": HELLO},
+    {"kind": "console", "data": {"source": "stdout", "text": "noise"}},
+    {"kind": "text", "agent": "a", "data": {"partial": True}, "content": answer("good")},
+    {"kind": "tool_call", "agent": "a", "content": CALL},
+    {"kind": "text", "agent": "a", "content": answer("good morning")},
+    {"kind": "user", "content": HELLO},
+    {"kind": "text", "agent": "a", "content": answer("again")},
+]
+
+
+@pytest.mark.parametrize("with_steps", [True, False])
+def test_events_become_invocations_that_can_be_scored(with_steps):
+    events = [dict(event) for event in EVENTS]
+    if with_steps:
+        for number, turn_number in ((3, 0), (4, 0), (6, 1)):
+            final = {"final": True} if events[number]["kind"] == "text" else {}
+            events[number] |= {"turn": turn_number, "data": {"step": str(number), **final}}
+    first, second = invocations_from_events(events)
+    expected = [turn("good morning", calls=["greet"]), turn("again", calls=[])]
+    for invocation, like in zip((first, second), did(*expected), strict=True):
+        assert invocation.final_response == like.final_response
+        assert calls_of(invocation.intermediate_data) == calls_of(like.intermediate_data)
+
+
+STATUSES = st.sampled_from([s for s in Status if s not in (Status.INFORMATIONAL, Status.FLAKY)])
+
+
+@given(st.lists(STATUSES, min_size=1, max_size=6), st.sampled_from(["all", "majority", 0.2, 0.6, 1.0]))
+def test_repeats_add_up(statuses, pass_if):
+    result = case_over_repeats("s", "one", [RepeatResult(status) for status in statuses], pass_if)
+    passed = statuses.count(Status.PASSED)
+    if 0 < passed < len(statuses):
+        assert result.status is Status.FLAKY
+    else:
+        assert result.status is gravest(statuses)
+    needed = {"all": len(statuses), "majority": len(statuses) / 2 + 0.1}.get(pass_if, pass_if)
+    rate = needed if isinstance(pass_if, float) else needed / len(statuses)
+    assert result.policy_met == (passed / len(statuses) >= rate - 1e-9)
+
+
+@given(st.permutations(list(Status)), st.integers(0, len(Status)))
+def test_the_order_of_metrics_changes_nothing(order, count):
+    assert gravest(order[:count]) is gravest(reversed(order[:count]))
