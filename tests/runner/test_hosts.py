@@ -320,7 +320,7 @@ async def test_session_input_is_honoured_and_nothing_leaks_between_cases(write_a
 
 async def test_repeats_that_differ_are_flaky(write_agent, tmp_path):
     agent = write_agent(f"""
-        from importlib.util import find_spec
+        from pathlib import Path
         marks = Path({str(tmp_path)!r}) / "marks"
 
         def root_agent(message, session):
@@ -338,7 +338,7 @@ async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
     pid_file = tmp_path / "pid"
     agent = write_agent(f"""
         import itertools, os
-        from importlib.util import find_spec
+        from pathlib import Path
 
         def root_agent(message, session):
             Path({str(pid_file)!r}).write_text(str(os.getpid()))
@@ -352,6 +352,7 @@ async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
     """)
     parent = subprocess.Popen([sys.executable, "-c", script])
     while not pid_file.exists() or not pid_file.read_text():
+        assert parent.poll() is None
         await asyncio.sleep(0.01)
     host = psutil.Process(int(pid_file.read_text()))
     os.kill(parent.pid, signal.SIGKILL)
