@@ -1,0 +1,1 @@
+"""Everything on screen: the Textual app on top of the workbench."""

@@ -1,0 +1,100 @@
+"""The Textual app: starts the workbench, shows its screen, and ends both in order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path, PurePath
+from typing import ClassVar
+
+from textual.app import App
+from textual.command import Provider
+
+from evaltui.files.workspace import SelectionError, agents_in, select
+from evaltui.tui.palette import ActionProvider
+from evaltui.tui.screens.main import MainScreen
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+WRONG_USE = 2
+TERMINATED = 128 + signal.SIGTERM
+_HERE = Path(__file__).parent
+
+
+class WorkbenchApp(App[int]):
+    """`set_name` is the id or the file of the set to start in."""
+
+    TITLE = "evaltui"
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
+        _HERE / "app.tcss",
+        _HERE / "panes" / "tree.tcss",
+        _HERE / "panes" / "result.tcss",
+        _HERE / "panes" / "bars.tcss",
+        _HERE / "screens" / "help.tcss",
+    ]
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}
+
+    def __init__(self, workbench: Workbench, set_name: str | None = None) -> None:
+        super().__init__()
+        self.workbench = workbench
+        self._set_name = set_name
+        self.refusal: str | None = None
+
+    def get_default_screen(self) -> MainScreen:
+        return MainScreen(self.workbench)
+
+    def on_mount(self) -> None:
+        self.animation_level = "none"
+        # Ended from outside, the terminal must not be left behind as it is now.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
+        # The first frame does not wait for files, and files do not wait for the models.
+        self.call_after_refresh(self.run_worker, self._start(), exit_on_error=True)
+
+    async def _start(self) -> None:
+        await self.workbench.open()
+        if self._set_name and not self._select_set(self._set_name):
+            self.exit(return_code=WRONG_USE)
+            return
+        await self.workbench.warm_up()
+
+    def _select_set(self, name: str) -> bool:
+        if self.workbench.workspace is None:
+            return False
+        try:
+            entry = select(self.workbench.workspace, [name])[0][0]
+        except SelectionError as error:
+            self.refusal = str(error)
+            return False
+        self.workbench.select(Selection(entry.path, entry.cases[0].eval_id if entry.cases else None))
+        return True
+
+    def _terminated(self) -> None:
+        self.run_worker(self._leave(TERMINATED))
+
+    async def _leave(self, code: int) -> None:
+        await self.workbench.close()
+        self.exit(return_code=code)
+
+    async def action_quit(self) -> None:
+        """Leave once the agent's processes have ended."""
+        await self._leave(0)
+
+    async def on_unmount(self) -> None:
+        await self.workbench.close()
+
+
+def open_workbench(agent_dir: Path, set_name: str | None = None) -> int:
+    """Show the workbench until the user leaves it; the exit code of the program."""
+    if several := agents_in(agent_dir):
+        return _refuse(f"{agent_dir} holds several agents: {', '.join(several)}; name one of them")
+    given = [set_name] if set_name and Path(set_name).exists() else []
+    app = WorkbenchApp(Workbench(agent_dir, given), set_name)
+    app.run()
+    return _refuse(app.refusal) if app.refusal else app.return_code or 0
+
+
+def _refuse(reason: str) -> int:
+    sys.stderr.write(f"evaltui: {reason}\n")
+    return WRONG_USE

@@ -1,0 +1,1 @@
+"""What the result pane says, as lines of text with tones: no widget, no key, no colour."""

@@ -1,0 +1,195 @@
+"""What came of a case: why, the metrics, and every turn beside what was expected of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from evaltui.core.evalset import EvalCase, full_text
+from evaltui.core.explain import error_text, sentence
+from evaltui.core.outcome import CaseResult, Expectation, MetricResult, Status, TurnResult
+from evaltui.core.show import scores, visible, visible_lines
+from evaltui.core.text_diff import WordOp, words
+from evaltui.reports.lines import Span, pad
+from evaltui.tui.pages.calls import write_call, write_change
+from evaltui.tui.pages.outcome import glyph, verdict
+from evaltui.tui.pages.problems import write_error
+from evaltui.tui.pages.writer import LABEL, Page
+from evaltui.workbench.state import Scored
+from evaltui.workbench.verdicts import WORDS, turn_status
+
+EXPECTATIONS: dict[Expectation, str] = {
+    "these calls": "expects these calls",
+    "no calls": "must call nothing",
+    "unspecified": "says nothing of calls: scored as no calls",
+    "not checked": "calls are not checked",
+    "context": "context: run, not scored",
+}
+_WORD_MARKS: dict[WordOp, tuple[str, str, str]] = {
+    "same": ("", "", ""),
+    "removed": ("[-", "-]", "red"),
+    "added": ("{+", "+}", "green"),
+}
+# Below this share of common text, marking single words confuses more than it shows.
+_MIN_COMMON = 0.3
+_LONGEST_TEXT = 20_000
+
+
+def write_case_result(page: Page, scored: Scored) -> None:
+    result = scored.result
+    why = sentence(result)
+    page.text([(why, "")] if why else [], [*verdict(result.status), ("  ", "")])
+    _write_repeats(page, result)
+    _write_metrics(page, result.metrics)
+    if result.error:
+        page.blank()
+        write_error(page, result.error)
+    for number, turn in enumerate(result.turns):
+        _write_turn(page, result, number, turn, scored.case)
+    _write_state(page, result)
+    _write_measured(page, result.metrics)
+    for metric in result.metrics:
+        if metric.error and metric.error != result.error:
+            page.blank()
+            page.row((f"{visible(metric.name)} raised", "bold"))
+            write_error(page, metric.error)
+
+
+def _write_repeats(page: Page, result: CaseResult) -> None:
+    if len(result.repeats) < 2:
+        return
+    spans: list[Span] = []
+    for repeat in result.repeats:
+        spans += [glyph(repeat.status), (" ", "")]
+    count = f" {result.passed_repeats} of {len(result.repeats)} passed, needs {result.policy}"
+    page.blank()
+    page.labelled("runs", [*spans, (count, "")])
+    page.labelled("", [("what follows is the gravest of them", "dim")])
+
+
+def _write_metrics(page: Page, metrics: Sequence[MetricResult]) -> None:
+    gating = [metric for metric in metrics if metric.status is not Status.INFORMATIONAL]
+    if gating:
+        page.blank()
+        names = min(max(cell_len(visible(metric.name)) for metric in gating), page.width // 2)
+        page.row((f"    {pad('metric', names)}  score  needs", "dim"))
+    for metric in gating:
+        _write_metric(page, metric, names)
+
+
+def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
+    score, _, needs = _score(metric).partition(", needs ")
+    page.row(
+        ("  ", ""),
+        glyph(metric.status),
+        (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:>5}", ""),
+        (f"  {WORDS[metric.status]}", "dim"),
+    )
+    reason = error_text(metric.error) if metric.error else visible(metric.reason)
+    if reason and metric.status is not Status.PASSED:
+        page.block([(reason, "dim")], 6)
+
+
+def _score(metric: MetricResult) -> str:
+    return "–" if metric.score is None else scores(metric.score, metric.threshold)
+
+
+def _write_measured(page: Page, metrics: Sequence[MetricResult]) -> None:
+    """The values that have no verdict."""
+    values = [
+        f"{visible(metric.name)} {metric.score:.4g}"
+        for metric in metrics
+        if metric.status is Status.INFORMATIONAL and metric.score is not None
+    ]
+    if values:
+        page.blank()
+        page.row(("Measured", "bold"), ("  without a verdict", "dim"))
+        page.block([(", ".join(values), "dim")], 2)
+
+
+def _write_turn(page: Page, result: CaseResult, number: int, turn: TurnResult, case: EvalCase) -> None:
+    page.blank()
+    page.turns[number] = len(page.lines)
+    status = turn_status(result, number)
+    head: list[Span] = [(f"Turn {number + 1}", "bold"), ("  ", "")]
+    if status:
+        head += [*verdict(status), ("  ", "")]
+    page.row(*head, (EXPECTATIONS[turn.expectation], "dim"))
+    if asked := _user_text(case, number):
+        page.labelled("user", [(_shown(asked), "")])
+    for diff in turn.calls:
+        write_call(page, diff)
+    for author, text in turn.unscored:
+        page.labelled(
+            "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "dim")]
+        )
+    _write_answer(page, turn)
+
+
+def _user_text(case: EvalCase, number: int) -> str:
+    turns = case.conversation or []
+    return full_text(turns[number].user_content) if number < len(turns) else ""
+
+
+def _write_answer(page: Page, turn: TurnResult) -> None:
+    expected, actual = turn.response.expected, turn.response.actual
+    label = "answer" if turn.response.score is None else f"answer {turn.response.score:.2f}"
+    if expected is None and actual is None:
+        return
+    first: list[Span] = [(f"  {pad(label, LABEL)}", "dim")]
+    if expected is None:
+        page.text([(_shown(actual or ""), ""), ("  (no answer is expected)", "dim")], first)
+    elif actual is None:
+        page.text([("none, expected was  ", "red"), (_shown(expected), "")], first)
+    elif expected == actual:
+        page.text([(_shown(actual), "")], first)
+    else:
+        _write_difference(page, expected, actual, first)
+
+
+def _write_difference(page: Page, expected: str, actual: str, first: list[Span]) -> None:
+    parts = words(expected, actual)
+    common = sum(len(text) for op, text in parts if op == "same")
+    if common >= _MIN_COMMON * max(len(expected), len(actual)):
+        page.text(list(_marked(parts)), first)
+    else:
+        page.text([("[-", "red"), (_shown(expected), "red"), ("-]", "red")], first)
+        page.block([("{+", "green"), (_shown(actual), "green"), ("+}", "green")], 2 + LABEL)
+
+
+def _marked(parts: Sequence[tuple[WordOp, str]]) -> Iterator[Span]:
+    touching = False
+    for op, text in parts:
+        start, end, tone = _WORD_MARKS[op]
+        words_only = text.strip() or text
+        before, after = text[: text.index(words_only)], text[text.index(words_only) + len(words_only) :]
+        # In the texts they touch; for the eye they are two words.
+        gap = " " if op == "added" and touching else ""
+        yield f"{gap}{_shown(before)}", ""
+        yield f"{start}{_shown(words_only)}{end}", tone
+        yield _shown(after), ""
+        touching = op == "removed" and not after
+
+
+def _shown(text: str) -> str:
+    """A text of several lines as the terminal may have it, without its middle where it is very long."""
+    if len(text) > _LONGEST_TEXT:
+        half = _LONGEST_TEXT // 2
+        text = f"{text[:half]}\n… {len(text) - 2 * half} characters …\n{text[-half:]}"
+    return "\n".join(visible_lines(text))
+
+
+def _write_state(page: Page, result: CaseResult) -> None:
+    if not result.state:
+        return
+    page.blank()
+    page.row(("Final state", "bold"), ("  is not as expected", "dim"))
+    paths = min(28, max(cell_len(visible(diff.path)) for diff in result.state))
+    for diff in result.state:
+        write_change(
+            page,
+            [("  ~ ", "yellow"), (f"{pad(visible(diff.path), paths)}  ", "")],
+            diff.expected,
+            diff.actual,
+        )

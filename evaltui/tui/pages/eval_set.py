@@ -1,0 +1,97 @@
+"""A set: how its cases came out, which config scores them, what is wrong with its file."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+from evaltui.core.problems import Severity
+from evaltui.core.show import cut, visible
+from evaltui.files.workspace import SetEntry
+from evaltui.reports.lines import Line
+from evaltui.tui.pages.outcome import glyph
+from evaltui.tui.pages.problems import write_problems
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.documents import OpenSet
+from evaltui.workbench.results import Results
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.verdicts import COUNTED, NOT_RUN, WORDS, figure
+
+# This page is written anew while results come in.
+_MAX_LISTED = 50
+
+
+def write_set(page: Page, entry: SetEntry, opened: OpenSet | None, results: Results) -> None:
+    """`opened` is None while the file is still being read."""
+    problems = opened.problems if opened else entry.problems
+    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+    if errors:
+        page.text([("this file cannot be run before these are mended", "")], [("! error  ", "red")])
+        page.blank()
+        write_problems(page, errors, entry.path)
+        page.blank()
+    _write_facts(page, entry, opened)
+    if not errors:
+        _write_counts(page, entry, results)
+        _write_attention(page, entry, results)
+    warnings = [problem for problem in problems if problem.severity is not Severity.ERROR]
+    if warnings:
+        page.blank()
+        page.row(("Warnings", "bold"))
+        write_problems(page, warnings, entry.path)
+
+
+def _write_facts(page: Page, entry: SetEntry, opened: OpenSet | None) -> None:
+    if entry.name and entry.name != entry.eval_set_id:
+        page.labelled("name", [(visible(entry.name), "")])
+    if opened and opened.eval_set and opened.eval_set.description:
+        page.labelled("about", [(visible(opened.eval_set.description), "")])
+    page.labelled("file", [(visible(str(entry.path)), "")])
+    if entry.format and entry.format != "eval set":
+        page.labelled("format", [(f"{entry.format}, from before the EvalSet schema", "")])
+    if opened and opened.config:
+        page.labelled("config", [(_config_place(opened.config.path, entry.path), "")])
+        for metric in opened.config.config.metrics():
+            needs = "" if metric.threshold is None else f"  needs {metric.threshold:g}"
+            page.labelled("", [(visible(metric.metric_name), ""), (needs, "dim")])
+    elif opened is None:
+        page.labelled("", [("reading the cases …", "dim")])
+
+
+def _config_place(path: Path | None, set_path: Path) -> str:
+    if path is None:
+        return "none: the defaults of ADK apply"
+    return visible(f"{path.name} beside it" if path.parent == set_path.parent else str(path))
+
+
+def _write_counts(page: Page, entry: SetEntry, results: Results) -> None:
+    counts = results.counts(entry.path)
+    counts[NOT_RUN] = max(0, len(entry.cases) - counts.total())
+    page.blank()
+    page.row(("Cases", "bold"), (f"  {len(entry.cases)}", ""))
+    for status in (*COUNTED, NOT_RUN):
+        if counts[status]:
+            page.row(("  ", ""), glyph(status), (f" {WORDS[status]:<14}{counts[status]:>6}", ""))
+
+
+def _write_attention(page: Page, entry: SetEntry, results: Results) -> None:
+    failing = sum(key.path == entry.path for key in results.attention)
+    if not failing:
+        return
+    # It builds on the models, which are there once there are results, and not before the first frame.
+    from evaltui.core.explain import summary
+
+    keys = (CaseKey(entry.path, case.eval_id) for case in entry.cases)
+    page.blank()
+    page.row(("Did not pass", "bold"))
+    for key in islice((key for key in keys if key in results.attention), _MAX_LISTED):
+        if scored := results.get(key):
+            name = cut(visible(key.eval_id), 40)
+            head: Line = [
+                ("  ", ""),
+                glyph(scored.result.status),
+                (f" {name}  {figure(scored.result)}  ", ""),
+            ]
+            page.hanging([*head, (summary(scored.result), "dim")], 6)
+    if failing > _MAX_LISTED:
+        page.row((f"    and {failing - _MAX_LISTED} more: f goes from one to the next", "dim"))

@@ -1,0 +1,121 @@
+"""Which page the selection asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line
+from evaltui.tui.pages.empty import write_no_sets
+from evaltui.tui.pages.eval_set import write_set
+from evaltui.tui.pages.outcome import verdict
+from evaltui.tui.pages.problems import write_error
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.verdicts import NOT_RUN, RUNNING
+from evaltui.workbench.workbench import Workbench
+
+# The modules that show cases load google.genai. They are imported where a case is shown, which is after the
+# workbench has loaded the models in a thread.
+
+
+def fingerprint(workbench: Workbench) -> Hashable:
+    """Changes whenever the page would: what is equal need not be written again."""
+    selection = workbench.selection
+    key, path = selection.case, selection.path
+    opened = workbench.opened(path) if path else None
+    seen = id(workbench.workspace), path, key, id(opened), id(workbench.agent_error)
+    if key is None:
+        counts = workbench.results.counts(path) if path else None
+        return *seen, tuple(counts.items()) if counts else ()
+    live = workbench.live.get(key)
+    return (
+        *seen,
+        id(workbench.results.get(key)),
+        workbench.status(key),
+        workbench.is_waiting(key),
+        len(live or ()),
+    )
+
+
+def page_title(workbench: Workbench) -> tuple[Line, Line]:
+    """What the result pane shows, and which run that is from."""
+    selection = workbench.selection
+    if selection.path is None:
+        return [("Result", "bold")], []
+    entry = workbench.entry(selection.path)
+    set_id = visible(entry.eval_set_id) if entry else selection.path.name
+    if selection.eval_id is None:
+        return [(set_id, "bold")], []
+    title: Line = [(visible(selection.eval_id), "bold")]
+    if selection.turn is not None:
+        title.append((f" › turn {selection.turn + 1}", ""))
+    scored = workbench.results.get(CaseKey(selection.path, selection.eval_id))
+    return title, [(f"run {scored.run}", "dim")] if scored else [(set_id, "dim")]
+
+
+def write_page(workbench: Workbench, width: int) -> Page:
+    page = Page(width)
+    if workbench.workspace is None:
+        page.row(("looking for eval sets …", "dim"))
+        return page
+    selection = workbench.selection
+    entry = workbench.entry(selection.path) if selection.path else None
+    scored = workbench.results.get(selection.case) if selection.case else None
+    if workbench.agent_error and not (scored and scored.result.error == workbench.agent_error):
+        _write_broken_agent(page, workbench)
+    if entry is None:
+        write_no_sets(page, workbench.workspace)
+    elif selection.case is None:
+        write_set(page, entry, workbench.opened(entry.path), workbench.results)
+    else:
+        _write_case(page, workbench, selection.case)
+    return page
+
+
+def _write_broken_agent(page: Page, workbench: Workbench) -> None:
+    if workbench.agent_error is None:
+        return
+    page.text([("the agent cannot be imported", "")], [*verdict("ERROR"), ("  ", "")])
+    page.blank()
+    write_error(page, workbench.agent_error)
+    page.blank()
+    page.text([("The eval sets can still be read. Mend the agent, then run again.", "dim")])
+    page.blank()
+
+
+def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
+    scored = workbench.results.get(key)
+    if workbench.status(key) == RUNNING:
+        from evaltui.tui.pages.live import write_live
+
+        page.row(*verdict(RUNNING))
+        write_live(page, workbench.live.get(key, []))
+    elif scored is not None:
+        from evaltui.tui.pages.case_result import write_case_result
+
+        if workbench.is_waiting(key):
+            page.row((f"waits for its turn; this is from run {scored.run}", "dim"))
+            page.blank()
+        write_case_result(page, scored)
+    else:
+        _write_not_run(page, workbench, key)
+
+
+def _write_not_run(page: Page, workbench: Workbench, key: CaseKey) -> None:
+    opened = workbench.opened(key.path)
+    case = opened.case(key.eval_id) if opened else None
+    if opened is not None and case is None:
+        entry = workbench.entry(key.path)
+        if entry is not None:
+            write_set(page, entry, opened, workbench.results)
+        return
+    hint = "it waits for its turn" if workbench.is_waiting(key) else "press r to run it"
+    page.row(*verdict(NOT_RUN), (f"  {hint}", ""))
+    if case is None:
+        page.blank()
+        page.row(("reading the case …", "dim"))
+    else:
+        from evaltui.tui.pages.expectation import write_expectation
+
+        write_expectation(page, case)

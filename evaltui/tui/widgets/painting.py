@@ -1,0 +1,36 @@
+"""Lines of toned text to what the terminal shows.
+
+A line is a list of `(text, tone)`; a tone says what a text means, the stylesheet says how that looks. Texts
+are drawn as they are: nothing in them is markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+from evaltui.reports.lines import Span, cut
+
+TONES = ("green", "red", "yellow", "dim", "bold", "accent")
+
+
+def tone_classes() -> set[str]:
+    """The component classes of a widget that draws lines."""
+    return {f"tone-{tone}" for tone in TONES}
+
+
+def paint(widget: Widget, line: Sequence[Span], width: int, *also: str) -> Strip:
+    """A line as a strip of exactly `width` cells, cut with `…` where it is longer.
+
+    `also` are component classes that lie under the tones, such as that of a selected row.
+    """
+    base = widget.get_visual_style(*also).rich_style
+    segments = [
+        Segment(text, widget.get_visual_style(*also, f"tone-{tone}").rich_style if tone else base)
+        for text, tone in cut(list(line), width)
+        if text
+    ]
+    return Strip(segments).adjust_cell_length(width, base)

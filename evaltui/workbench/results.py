@@ -1,0 +1,51 @@
+"""The last result of every case, and how many of each set came out how."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from evaltui.workbench.state import CaseKey, Scored
+from evaltui.workbench.verdicts import needs_attention
+
+
+class Results:
+    """Counted as they come in: a set of ten thousand cases is not counted anew for each of them.
+
+    `attention` are the cases whose last result is one to stop at.
+    """
+
+    def __init__(self) -> None:
+        self._scored: dict[CaseKey, Scored] = {}
+        self._counts: dict[Path, Counter[str]] = {}
+        self.attention: set[CaseKey] = set()
+
+    def put(self, key: CaseKey, scored: Scored) -> None:
+        """Replaces the result that an earlier run had for the case."""
+        self.drop(key)
+        self._scored[key] = scored
+        self._counts.setdefault(key.path, Counter())[scored.result.status] += 1
+        if needs_attention(scored.result):
+            self.attention.add(key)
+
+    def drop(self, key: CaseKey) -> None:
+        if earlier := self._scored.pop(key, None):
+            self._counts[key.path][earlier.result.status] -= 1
+            self.attention.discard(key)
+
+    def get(self, key: CaseKey) -> Scored | None:
+        return self._scored.get(key)
+
+    def keep_only(self, keys: set[CaseKey]) -> None:
+        """Forget cases that do not exist any more."""
+        for key in [key for key in self._scored if key not in keys]:
+            self.drop(key)
+
+    def counts(self, path: Path | None = None) -> Counter[str]:
+        """How many cases of a set, or of all, came out how, by status; what did not run is not in it."""
+        if path is not None:
+            return +self._counts.get(path, Counter())
+        total: Counter[str] = Counter()
+        for counts in self._counts.values():
+            total.update(counts)
+        return +total

@@ -1,0 +1,99 @@
+"""From chosen cases to plans, and plans at work. Importing this loads the models: do it in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evaltui.core.evalset import EvalCase
+from evaltui.core.outcome import Status
+from evaltui.reports.run_log import LoggedRun
+from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, run_plan
+from evaltui.workbench.documents import Documents
+from evaltui.workbench.state import CaseKey, Run
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The cases of one file that are to be run; None means all that are in it now."""
+
+    path: Path
+    eval_ids: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan, and which file each of its cases is from."""
+
+    plan: RunPlan
+    keys: dict[tuple[str, str], CaseKey]
+    cases: dict[CaseKey, EvalCase]
+
+
+def prepare(agent_dir: Path, chosen: Sequence[Chosen], documents: Documents, run: Run) -> list[Prepared]:
+    """Read the chosen sets; a set that cannot be run is left out with a remark.
+
+    A run tells its results by set id, so files that share an id go into plans of their own.
+    """
+    batches: list[dict[str, tuple[Path, SetPlan]]] = []
+    for one in chosen:
+        opened = documents.open(one.path)
+        if opened.eval_set is None or opened.config is None:
+            run.remarks.append(f"{one.path.name} cannot be run: {opened.errors[0]}")
+            continue
+        wanted = None if one.eval_ids is None else set(one.eval_ids)
+        cases = tuple(case for case in opened.eval_set.eval_cases if wanted is None or case.eval_id in wanted)
+        if not cases:
+            continue
+        eval_set_id = opened.eval_set.eval_set_id
+        batch = next((batch for batch in batches if eval_set_id not in batch), None)
+        if batch is None:
+            batches.append(batch := {})
+        batch[eval_set_id] = one.path, SetPlan(eval_set_id, cases, opened.config.config)
+    return [_prepared(agent_dir, batch) for batch in batches]
+
+
+def _prepared(agent_dir: Path, batch: dict[str, tuple[Path, SetPlan]]) -> Prepared:
+    keys = {
+        (eval_set_id, case.eval_id): CaseKey(path, case.eval_id)
+        for eval_set_id, (path, plan) in batch.items()
+        for case in plan.cases
+    }
+    cases = {CaseKey(path, case.eval_id): case for path, plan in batch.values() for case in plan.cases}
+    return Prepared(RunPlan(agent_dir, tuple(plan for _, plan in batch.values())), keys, cases)
+
+
+async def perform(prepared: Prepared, run: Run, on_update: OnUpdate) -> None:
+    """Run a plan and keep its log. A log that cannot be written is a remark, and the run goes on."""
+    log: LoggedRun | None = None
+    try:
+        log = LoggedRun.start(prepared.plan, datetime.now(UTC))
+        run.log = log.path
+    except OSError as error:
+        run.remarks.append(f"this run is not kept: {error}")
+
+    def take(update: Update) -> None:
+        nonlocal log
+        if log is not None:
+            try:
+                log.take(update)
+            except OSError as error:
+                run.remarks.append(f"this run is not kept to its end: {error}")
+                log = None
+        on_update(update)
+
+    status: Status | None = None
+    try:
+        status = (await run_plan(prepared.plan, take)).status
+    finally:
+        if log is not None:
+            _close(log, status, run)
+
+
+def _close(log: LoggedRun, status: Status | None, run: Run) -> None:
+    try:
+        log.close(status)
+    except OSError as error:
+        run.remarks.append(f"the end of this run is not kept: {error}")

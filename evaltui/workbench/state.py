@@ -1,0 +1,95 @@
+"""What the workbench knows, as plain data."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    # Importing these loads google.genai, which must not happen before the first frame.
+    from evaltui.core.evalset import EvalCase
+    from evaltui.core.outcome import CaseResult
+
+
+class CaseKey(NamedTuple):
+    """A case, wherever it is named: the file that it is in, and its id there."""
+
+    path: Path
+    eval_id: str
+
+
+class Selection(NamedTuple):
+    """What is selected: a set, a case in it, a turn of that case (from 0), or nothing at all."""
+
+    path: Path | None = None
+    eval_id: str | None = None
+    turn: int | None = None
+
+    @property
+    def case(self) -> CaseKey | None:
+        if self.path is None or self.eval_id is None:
+            return None
+        return CaseKey(self.path, self.eval_id)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What came of a case, the run it comes from, and the case as it was run."""
+
+    result: CaseResult
+    run: int
+    case: EvalCase
+
+
+class Stage(StrEnum):
+    READING = "reading the eval sets"
+    STARTING = "starting the agent"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+OVER = frozenset({Stage.FINISHED, Stage.CANCELLED, Stage.FAILED})
+
+
+@dataclass
+class Run:
+    """One run and how far it is. `began` and `ended` are `time.monotonic()`; `counts` is by status."""
+
+    number: int
+    title: str
+    stage: Stage = Stage.READING
+    selected: frozenset[CaseKey] = frozenset()
+    running: set[CaseKey] = field(default_factory=set)
+    done: set[CaseKey] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    began: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    log: Path | None = None
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        return self.stage in OVER
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended or time.monotonic()) - self.began
+
+    def is_waiting(self, key: CaseKey) -> bool:
+        """Whether the case is still to be run."""
+        return not self.over and key in self.selected and key not in self.running and key not in self.done
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence that the user should see for a while. `at` is `time.monotonic()`."""
+
+    text: str
+    at: float = field(default_factory=time.monotonic)

@@ -1,0 +1,300 @@
+"""The workbench: what is open and selected, what runs, what came of it, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.problems import Problem, Severity
+from evaltui.files.workspace import SetEntry, Workspace, open_workspace
+from evaltui.workbench.documents import Documents, OpenSet
+from evaltui.workbench.results import Results
+from evaltui.workbench.state import CaseKey, Notice, Run, Scored, Selection, Stage
+from evaltui.workbench.verdicts import NOT_RUN, RUNNING
+
+if TYPE_CHECKING:
+    from evaltui.core.events import Event
+    from evaltui.core.outcome import ErrorInfo
+    from evaltui.runner.plan import Update
+    from evaltui.workbench.running import Prepared
+
+Observer = Callable[[], None]
+
+# A case that loops prints without end; this many of its events can be followed while it runs.
+_LIVE_EVENTS = 400
+
+
+class Workbench:
+    """`given` are eval sets from elsewhere: files and folders, beside those that the agent has.
+
+    Everything is called from the event loop's thread. Observers are called after every change.
+    """
+
+    def __init__(self, agent_dir: Path, given: Sequence[str | Path] = ()) -> None:
+        self.agent_dir = agent_dir
+        self._given = tuple(given)
+        self.workspace: Workspace | None = None
+        self.documents = Documents()
+        self.results = Results()
+        self.selection = Selection()
+        self.run: Run | None = None
+        self.agent: dict[str, Any] | None = None
+        self.agent_error: ErrorInfo | None = None
+        self.live: dict[CaseKey, list[Event]] = {}
+        self.notice: Notice | None = None
+        self._observers: list[Observer] = []
+        self._task: asyncio.Task[None] | None = None
+        self._reading: dict[Path, asyncio.Task[OpenSet]] = {}
+        self._runs = 0
+
+    # Observers
+
+    def subscribe(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
+    def _changed(self) -> None:
+        for observer in self._observers:
+            observer()
+
+    def say(self, text: str) -> None:
+        """Show a sentence for a while."""
+        self.notice = Notice(text)
+        self._changed()
+
+    # Files
+
+    async def open(self) -> None:
+        """Look for the eval sets, again if they were open; results of cases that still exist are kept."""
+        self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
+        keys = {CaseKey(entry.path, case.eval_id) for entry in self.sets for case in entry.cases}
+        self.results.keep_only(keys)
+        if self.selection.path is None or self.entry(self.selection.path) is None:
+            self.selection = self._first()
+        elif self.selection.case is not None and self.selection.case not in keys:
+            self.selection = Selection(self.selection.path)
+        self._changed()
+
+    async def warm_up(self) -> None:
+        """Load the models in a thread, so that showing and running the first case does not wait for them."""
+        await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
+
+    @property
+    def sets(self) -> tuple[SetEntry, ...]:
+        return self.workspace.sets if self.workspace else ()
+
+    def entry(self, path: Path) -> SetEntry | None:
+        return next((entry for entry in self.sets if entry.path == path), None)
+
+    def opened(self, path: Path) -> OpenSet | None:
+        """A set as models; None while it is being read, and observers are told when it has been."""
+        if known := self.documents.known(path):
+            return known
+        if path not in self._reading:
+            task = asyncio.create_task(asyncio.to_thread(self.documents.open, path))
+            self._reading[path] = task
+            task.add_done_callback(lambda _: self._was_read(path))
+        return None
+
+    def errors(self, entry: SetEntry) -> list[Problem]:
+        """Why a set cannot be run, as far as is known: without its models not everything is."""
+        opened = self.documents.last(entry.path)
+        if opened is not None:
+            return opened.errors
+        return [problem for problem in entry.problems if problem.severity is Severity.ERROR]
+
+    def _was_read(self, path: Path) -> None:
+        del self._reading[path]
+        self._changed()
+
+    # Selection
+
+    def select(self, selection: Selection) -> None:
+        if selection != self.selection:
+            self.selection = selection
+            self._changed()
+
+    def _first(self) -> Selection:
+        for entry in self.sets:
+            for case in entry.cases:
+                return Selection(entry.path, case.eval_id)
+        return Selection(self.sets[0].path) if self.sets else Selection()
+
+    def select_failing(self, step: int) -> None:
+        """Select the next (1) or the previous (-1) case that did not pass, around the end."""
+        order = {key: number for number, key in enumerate(self._keys())}
+        failing = sorted(self.results.attention & order.keys(), key=order.__getitem__)
+        if not failing:
+            return
+        current = self.selection.case
+        here = order.get(current, -1) if current else self._before_selected_set(order)
+        ahead = [key for key in failing if (order[key] - here) * step > 0]
+        if ahead:
+            chosen = ahead[0] if step > 0 else ahead[-1]
+        else:
+            chosen = failing[0] if step > 0 else failing[-1]
+            self.say("from the top again" if step > 0 else "from the bottom again")
+        self.select(Selection(*chosen))
+
+    def _before_selected_set(self, order: dict[CaseKey, int]) -> float:
+        """A place just before the first case of the selected set."""
+        numbers = [number for key, number in order.items() if key.path == self.selection.path]
+        return min(numbers) - 0.5 if numbers else -0.5
+
+    def _keys(self) -> Iterator[CaseKey]:
+        for entry in self.sets:
+            for case in entry.cases:
+                yield CaseKey(entry.path, case.eval_id)
+
+    # Outcomes
+
+    def status(self, key: CaseKey) -> str:
+        """The status of a case's last result, or that it is running, or not run."""
+        if self.run is not None and not self.run.over and key in self.run.running:
+            return RUNNING
+        scored = self.results.get(key)
+        return scored.result.status if scored else NOT_RUN
+
+    def is_waiting(self, key: CaseKey) -> bool:
+        return self.run is not None and self.run.is_waiting(key)
+
+    # Running
+
+    @property
+    def busy(self) -> bool:
+        return self.run is not None and not self.run.over
+
+    def refuses_to_run(self) -> str | None:
+        """Why no run can be started now, as a sentence; None where one can."""
+        if self.workspace is None:
+            return "the eval sets are still being read"
+        if self.run is not None and self.busy:
+            return f"run {self.run.number} is not over yet: esc cancels it"
+        if not any(entry.cases for entry in self.sets):
+            return "there is no case to run"
+        return None
+
+    def run_case(self) -> None:
+        """Run the selected case; with a set selected, all of its cases."""
+        key = self.selection.case
+        if key is None:
+            self.run_set()
+        else:
+            self._start(key.eval_id, {key.path: (key.eval_id,)})
+
+    def run_set(self) -> None:
+        """Run every case of the selected set."""
+        if self.selection.path is not None and (entry := self.entry(self.selection.path)):
+            self._start(entry.eval_set_id, {entry.path: None})
+
+    def run_all(self) -> None:
+        sets: dict[Path, tuple[str, ...] | None] = {entry.path: None for entry in self.sets if entry.cases}
+        self._start("every set", sets)
+
+    def _start(self, title: str, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+        if reason := self.refuses_to_run():
+            self.say(reason)
+            return
+        self._runs += 1
+        self.run = Run(self._runs, title)
+        self.notice = None
+        self._task = asyncio.create_task(self._work(self.run, chosen))
+        self._changed()
+
+    async def _work(self, run: Run, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+        try:
+            await self._run_chosen(run, chosen)
+            run.stage = Stage.FINISHED if run.selected else Stage.FAILED
+        except asyncio.CancelledError:
+            # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
+            run.stage = Stage.CANCELLED
+        except Exception as error:  # whatever it is, the workbench goes on and says so
+            run.stage = Stage.FAILED
+            run.remarks.append(f"{type(error).__name__}: {error}")
+        finally:
+            run.ended = time.monotonic()
+            run.running.clear()
+            self.live.clear()
+            self._changed()
+
+    async def _run_chosen(self, run: Run, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+        plans = await asyncio.to_thread(self._prepare, run, chosen)
+        run.selected = frozenset(key for prepared in plans for key in prepared.cases)
+        if not run.selected and not run.remarks:
+            run.remarks.append("the selected cases are no longer in their files")
+        if self._is_stale(run.selected, chosen):
+            await self.open()
+        from evaltui.workbench.running import perform
+
+        for prepared in plans:
+            run.stage = Stage.STARTING
+            self._changed()
+            await perform(prepared, run, partial(self._take, run, prepared))
+
+    def _prepare(self, run: Run, chosen: dict[Path, tuple[str, ...] | None]) -> list[Prepared]:
+        """In a thread: imports the models and reads the sets."""
+        from evaltui.workbench.running import Chosen, prepare
+
+        given = [Chosen(path, eval_ids) for path, eval_ids in chosen.items()]
+        return prepare(self.agent_dir, given, self.documents, run)
+
+    def _is_stale(self, keys: frozenset[CaseKey], chosen: dict[Path, tuple[str, ...] | None]) -> bool:
+        """Whether the files have other cases than the list shows."""
+        known = set(self._keys())
+        whole = {path for path, eval_ids in chosen.items() if eval_ids is None}
+        listed = {key for key in known if key.path in whole}
+        return not keys <= known or not listed <= keys
+
+    def _take(self, run: Run, prepared: Prepared, update: Update) -> None:
+        from evaltui.runner import plan
+
+        match update:
+            case plan.AgentLoaded(info):
+                self.agent = info
+                self.agent_error = None
+            case plan.AgentBroken(error):
+                self.agent_error = error
+            case plan.CaseStarted(eval_set_id, eval_id):
+                key = prepared.keys[eval_set_id, eval_id]
+                run.running.add(key)
+                self.live.setdefault(key, [])
+                if run.stage is Stage.STARTING:
+                    run.stage = Stage.RUNNING
+            case plan.Happened(event):
+                self._follow(prepared, event)
+            case plan.CaseDone(result):
+                key = prepared.keys[result.eval_set_id, result.eval_id]
+                run.running.discard(key)
+                self.live.pop(key, None)
+                run.done.add(key)
+                run.counts[result.status] += 1
+                self.results.put(key, Scored(result, run.number, prepared.cases[key]))
+        self._changed()
+
+    def _follow(self, prepared: Prepared, event: Event) -> None:
+        key = prepared.keys.get((event.set, event.case))
+        events = self.live.get(key) if key else None
+        if events is not None and len(events) < _LIVE_EVENTS:
+            events.append(event)
+
+    def cancel(self) -> None:
+        """End the run: its cases in flight stay as they were before, what is finished stays."""
+        if self.run is None or self._task is None or not self.busy:
+            return
+        if self.run.stage is Stage.CANCELLING:
+            self.say("already cancelling: an agent that does not answer is ended within seconds")
+            return
+        self.run.stage = Stage.CANCELLING
+        self._task.cancel()
+        self._changed()
+
+    async def close(self) -> None:
+        """End what runs, the agent's processes included."""
+        if self._task is not None:
+            if self.busy and self.run is not None and self.run.stage is not Stage.CANCELLING:
+                self.cancel()
+            await asyncio.wait([self._task])

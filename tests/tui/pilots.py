@@ -1,0 +1,49 @@
+"""Driving the app in a test: wait for conditions, read what is on screen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+from textual.pilot import Pilot
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
+    """Wait for a condition; the time limit of the test is the limit."""
+    while not condition():
+        await asyncio.sleep(0.005)
+    await pilot.pause()
+
+
+def screen_lines(app: App[Any]) -> list[str]:
+    """The text on screen, line by line, without spaces at the ends of lines."""
+    # Textual has no public way to read the screen as text.
+    strips = app.screen._compositor.render_strips()
+    return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+
+def screen_text(app: App[Any]) -> str:
+    return "\n".join(screen_lines(app))
+
+
+def turn(said: str, answer: str, *calls: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "user_content": {"role": "user", "parts": [{"text": said}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+        "intermediate_data": {"tool_uses": list(calls)},
+    }
+
+
+def write_cases(folder: Path, name: str, cases: dict[str, list[dict[str, Any]]]) -> Path:
+    """An eval set file of cases, id to turns; returns its path."""
+    data = {
+        "eval_set_id": name,
+        "eval_cases": [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()],
+    }
+    path = folder / f"{name.replace('/', '_')}.evalset.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path

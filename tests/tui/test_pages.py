@@ -1,0 +1,68 @@
+"""Pages as text: they fit their width and hold nothing that a terminal would obey."""
+
+import asyncio
+
+from google.genai import types
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.config import EvalConfig
+from evaltui.core.evalset import EvalCase, IntermediateData, Invocation
+from evaltui.core.outcome import ErrorInfo
+from evaltui.core.repeats import case_over_repeats
+from evaltui.core.scoring import Expected, failed_repeat, score_case
+from evaltui.reports.lines import cells
+from evaltui.tui.pages.case_result import write_case_result
+from evaltui.tui.pages.expectation import write_expectation
+from evaltui.tui.pages.writer import MIN_WIDTH, Page
+from evaltui.workbench.state import Scored
+
+texts = st.text(st.characters(codec="utf-8"), max_size=60) | st.sampled_from(
+    ["[/x]", "\x1b[2J", "日本語テキスト" * 9, "a\n\tb\r\n", "x" * 200, "🎉 \u202e done"]
+)
+arguments = st.dictionaries(
+    texts, st.none() | st.booleans() | st.integers() | texts | st.lists(texts, max_size=2), max_size=3
+)
+calls = st.builds(lambda name, args: types.FunctionCall(name=name, args=args), texts, arguments)
+
+
+def invocation(said, answer, called):
+    return Invocation(
+        user_content=types.Content(role="user", parts=[types.Part(text=said)]),
+        final_response=types.Content(role="model", parts=[types.Part(text=answer)]),
+        intermediate_data=IntermediateData(tool_uses=called),
+    )
+
+
+invocations = st.builds(invocation, texts, texts, st.lists(calls, max_size=3))
+
+
+def check(page):
+    assert all(cells(line) <= page.width for line in page.lines)
+    shown = "".join(text for line in page.lines for text, _ in line)
+    assert not {letter for letter in shown if letter < " " or letter in "\x7f\u202e"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(invocations, invocations), min_size=1, max_size=3), st.integers(10, 130))
+def test_results_and_expectations_fit_their_width(turns, width):
+    case = EvalCase(eval_id="case", conversation=[want for want, _ in turns])
+    result = asyncio.run(score_case(case, [did for _, did in turns], EvalConfig.default()))
+    page = Page(width)
+    write_case_result(page, Scored(result, 1, case))
+    check(page)
+    assert sorted(page.turns) == list(range(len(turns)))
+    page = Page(width)
+    write_expectation(page, case)
+    check(page)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts, texts, texts, st.integers(MIN_WIDTH, 130))
+def test_errors_fit_their_width(kind, message, traceback, width):
+    case = EvalCase(eval_id="case", conversation=[])
+    wanted = Expected("set", case, EvalConfig.default())
+    repeat = failed_repeat(wanted, ErrorInfo(kind, message, traceback, "agent.py:3"), [], 0.1)
+    page = Page(width)
+    write_case_result(page, Scored(case_over_repeats("set", "case", [repeat], "all"), 1, case))
+    check(page)

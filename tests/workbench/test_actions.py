@@ -1,0 +1,45 @@
+"""The registry: no two meanings of one key, and a reason for everything that cannot be done."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evaltui.workbench.actions import ACTIONS, Scope, actions_in, hints
+from evaltui.workbench.workbench import Workbench
+
+# What is focused, from the inside out; a modal screen stands alone.
+FOCUS_CHAINS = [(Scope.CASES, Scope.MAIN), (Scope.RESULT, Scope.MAIN), (Scope.HELP,)]
+
+
+@pytest.mark.parametrize("chain", FOCUS_CHAINS, ids=str)
+def test_a_key_means_one_thing_in_a_focus_chain(chain):
+    actions = {action.id: action for scope in chain for action in actions_in(scope)}
+    keys = Counter(key for action in actions.values() for key in action.keys)
+    assert {key for key, times in keys.items() if times > 1} == set()
+
+
+def test_the_keys_of_later_screens_are_free():
+    later = set("axceuwtnNyoA/")
+    assert not later & {key for action in ACTIONS for key in action.keys}
+
+
+def test_ids_are_unique_and_everything_is_explained():
+    assert len({action.id for action in ACTIONS}) == len(ACTIONS)
+    assert all(action.help and action.title and action.keys and action.where for action in ACTIONS)
+
+
+def test_nothing_can_be_run_before_the_sets_are_read():
+    workbench = Workbench(Path("nowhere"))
+    reasons = {action.id: action.refusal(workbench) for action in ACTIONS}
+    for name in ("run", "run_set", "run_all"):
+        assert reasons[name] == "the eval sets are still being read"
+    assert reasons["cancel"] == "nothing is running"
+    assert reasons["next_failing"] == "no case has been run yet"
+
+
+def test_the_footer_has_at_most_eight_hints_that_can_be_done():
+    workbench = Workbench(Path("nowhere"))
+    shown = hints(workbench)
+    assert len(shown) <= 8
+    assert [action.id for action in shown] == ["next_pane", "help", "quit"]

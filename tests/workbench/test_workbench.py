@@ -1,0 +1,232 @@
+"""Running cases from the workbench, on a real agent that is a function."""
+
+import pytest
+
+from evaltui.reports.run_log import LoggedRun
+from evaltui.workbench.state import CaseKey, Selection, Stage
+from evaltui.workbench.workbench import Workbench
+
+ECHO = """
+    import time
+
+    def root_agent(message, session):
+        if message == "forever":
+            while True:
+                time.sleep(0.01)
+        if message == "raise":
+            raise ValueError("not today")
+        return message
+"""
+
+
+@pytest.fixture
+def echo(write_agent, write_set):
+    """An agent that says what it hears, with one case that passes and one that does not."""
+    folder = write_agent(ECHO)
+    write_set(folder, good=("hello", "hello"), bad=("hello", "something else"))
+    return folder
+
+
+async def opened(folder):
+    workbench = Workbench(folder)
+    await workbench.open()
+    return workbench
+
+
+def statuses(workbench):
+    return {
+        case.eval_id: workbench.status(CaseKey(entry.path, case.eval_id))
+        for entry in workbench.sets
+        for case in entry.cases
+    }
+
+
+async def test_runs_the_selected_case_only(echo, until):
+    workbench = await opened(echo)
+    assert workbench.selection.eval_id == "good"
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    assert statuses(workbench) == {"good": "PASSED", "bad": "NOT_RUN"}
+    assert workbench.run.stage is Stage.FINISHED
+    assert workbench.agent["framework"] == "function"
+    assert workbench.run.log.parent == echo / ".evaltui" / "runs"
+
+
+async def test_runs_a_whole_set_and_says_how_far_it_is(echo, until):
+    workbench = await opened(echo)
+    seen = []
+    workbench.subscribe(lambda: seen.append((workbench.run.stage, len(workbench.run.done))))
+    workbench.run_set()
+    assert workbench.run.title == "greetings"
+    await until(lambda: workbench.run.over)
+    assert statuses(workbench) == {"good": "PASSED", "bad": "FAILED"}
+    stages = list(dict.fromkeys(stage for stage, _ in seen))
+    assert stages == [Stage.READING, Stage.STARTING, Stage.RUNNING, Stage.FINISHED]
+    assert [done for _, done in seen] == sorted(done for _, done in seen)
+    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
+
+
+async def test_a_second_run_is_refused_while_one_is_going(write_agent, write_set, until):
+    folder = write_agent(ECHO)
+    write_set(folder, endless=("forever", ""))
+    workbench = await opened(folder)
+    workbench.run_case()
+    await until(lambda: workbench.run.running)
+    workbench.run_all()
+    assert workbench.run.number == 1
+    assert workbench.notice.text == "run 1 is not over yet: esc cancels it"
+    workbench.cancel()
+    await until(lambda: workbench.run.over)
+
+
+async def test_cancelling_keeps_what_is_finished(write_agent, write_set, until):
+    folder = write_agent(ECHO)
+    write_set(folder, quick=("hello", "hello"), endless=("forever", ""))
+    workbench = await opened(folder)
+    workbench.run_all()
+    await until(lambda: workbench.run.done and workbench.run.running)
+    workbench.cancel()
+    assert workbench.run.stage is Stage.CANCELLING
+    await until(lambda: workbench.run.over)
+    assert workbench.run.stage is Stage.CANCELLED
+    assert statuses(workbench) == {"quick": "PASSED", "endless": "NOT_RUN"}
+    assert workbench.live == {}
+
+
+async def test_cancelling_stops_a_stream_of_quick_cases(write_agent, write_set, until):
+    folder = write_agent(ECHO)
+    write_set(folder, **{f"case_{number}": ("hello", "hello") for number in range(400)})
+    workbench = await opened(folder)
+    workbench.run_all()
+    await until(lambda: len(workbench.run.done) > 20)
+    workbench.cancel()
+    done = len(workbench.run.done)
+    await until(lambda: workbench.run.over)
+    assert workbench.run.stage is Stage.CANCELLED
+    assert len(workbench.run.done) < done + 20
+
+
+async def test_closing_ends_a_run(write_agent, write_set, until):
+    folder = write_agent(ECHO)
+    write_set(folder, endless=("forever", ""))
+    workbench = await opened(folder)
+    workbench.run_case()
+    await until(lambda: workbench.run.running)
+    await workbench.close()
+    assert workbench.run.stage is Stage.CANCELLED
+
+
+async def test_results_name_the_run_that_they_come_from(echo, until):
+    workbench = await opened(echo)
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    path = workbench.sets[0].path
+    assert workbench.results.get(CaseKey(path, "good")).run == 2
+    assert workbench.results.get(CaseKey(path, "bad")).run == 1
+    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
+
+
+async def test_sets_that_share_an_id_are_not_mixed_up(write_agent, write_set, until):
+    folder = write_agent(ECHO)
+    first = write_set(folder, "first", set_id="same", hi=("hello", "hello"))
+    second = write_set(folder, "second", set_id="same", hi=("hello", "bye"))
+    workbench = await opened(folder)
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    assert workbench.status(CaseKey(first, "hi")) == "PASSED"
+    assert workbench.status(CaseKey(second, "hi")) == "FAILED"
+    assert len(workbench.run.done) == 2
+
+
+async def test_an_agent_that_cannot_be_imported_is_told_once_and_forgotten_when_it_works(
+    write_agent, write_set, until
+):
+    folder = write_agent("raise RuntimeError('not yet')")
+    write_set(folder, good=("hello", "hello"))
+    workbench = await opened(folder)
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    assert workbench.agent_error.message == "not yet"
+    assert statuses(workbench) == {"good": "ERROR"}
+    write_agent(ECHO)
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    assert workbench.agent_error is None
+    assert statuses(workbench) == {"good": "PASSED"}
+
+
+async def test_a_broken_set_is_passed_over_and_named(echo, until):
+    (echo / "torn.evalset.json").write_text('{"eval_set_id": "torn", ', encoding="utf-8")
+    (echo / "refused.evalset.json").write_text(
+        '{"eval_set_id": "refused", "eval_cases": [{"eval_id": "x"}]}', encoding="utf-8"
+    )
+    workbench = await opened(echo)
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert [remark.partition(":")[0] for remark in workbench.run.remarks] == [
+        "refused.evalset.json cannot be run"
+    ]
+    assert workbench.errors(workbench.sets[1])
+    assert workbench.errors(workbench.sets[2])
+
+
+async def test_a_run_that_cannot_be_kept_still_runs(echo, until, monkeypatch):
+    def refuse(plan, started):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(LoggedRun, "start", refuse)
+    workbench = await opened(echo)
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    assert workbench.run.stage is Stage.FINISHED
+    assert "this run is not kept" in workbench.run.remarks[0]
+
+
+async def test_a_run_reads_files_that_changed(echo, write_set, until):
+    workbench = await opened(echo)
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    write_set(echo, good=("hello", "hello"), added=("a new one", "a new one"))
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    assert statuses(workbench) == {"good": "PASSED", "added": "PASSED"}
+    assert workbench.results.counts() == {"PASSED": 2}
+
+
+async def test_failing_cases_are_walked_through_in_order_and_around(write_agent, write_set, until):
+    folder = write_agent(ECHO)
+    first = write_set(folder, "a", good=("x", "x"), bad=("x", "y"))
+    second = write_set(folder, "b", boom=("raise", "x"), fine=("x", "x"))
+    workbench = await opened(folder)
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    seen = []
+    for step in (1, 1, 1, -1):
+        workbench.select_failing(step)
+        seen.append(workbench.selection)
+    bad, boom = Selection(first, "bad"), Selection(second, "boom")
+    assert seen == [bad, boom, bad, boom]
+    workbench.select(Selection(second))
+    workbench.select_failing(-1)
+    assert workbench.selection == bad
+
+
+async def test_a_folder_without_sets_has_nothing_to_run(write_agent):
+    workbench = await opened(write_agent(ECHO))
+    assert workbench.selection == Selection()
+    workbench.run_all()
+    assert workbench.run is None
+    assert workbench.notice.text == "there is no case to run"
+
+
+async def test_a_given_set_stays_when_the_sets_are_read_again(echo, tmp_path, write_set):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    given = write_set(elsewhere, "given", hi=("hello", "hello"))
+    workbench = Workbench(echo, [given])
+    for _ in range(2):
+        await workbench.open()
+        assert {entry.eval_set_id for entry in workbench.sets} == {"greetings", "given"}
