@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evaltui.commands.progress import Progress
-from evaltui.commands.reporting import ReportTarget, UsageError, write_reports
+from evaltui.commands.reporting import ReportTarget, write_reports
+from evaltui.commands.usage import UsageError
 from evaltui.core.config import DEFAULT_CRITERIA
 from evaltui.core.outcome import CaseResult, ErrorInfo, RunResult, Status, gravest
 from evaltui.files.configs import ConfigInUse, find_config
@@ -185,4 +186,5 @@ def _set_info(one: ChosenSet) -> SetInfo:
         config_path=one.config.path,
         effective=one.config.config.model_dump(mode="json", exclude_defaults=True),
         defaulted=tuple(DEFAULT_CRITERIA) if one.config.defaulted else (),
+        cases=one.plan.cases,
     )

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaltui.commands.usage import complain
 from evaltui.core.problems import Severity
 from evaltui.files.lint import format_problem
 from evaltui.files.lint import lint as find_problems
@@ -16,8 +17,7 @@ def lint(paths: Sequence[Path]) -> int:
     """Print a line per problem; 1 where one of them is an error."""
     for path in paths:
         if not path.exists():
-            print(f"evaltui lint: {path} does not exist", file=sys.stderr)
-            return 2
+            return complain("lint", f"{path} does not exist")
     problems = find_problems(paths)
     # An id may hold what the terminal's encoding lacks.
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from evaltui.commands.output import write_stdout
+from evaltui.commands.usage import UsageError
+
 if TYPE_CHECKING:
     from evaltui.reports.model import RunReport
 
-Format = Literal["console", "json", "junit"]
-
-
-class UsageError(ValueError):
-    """The command was called in a way that cannot work; one sentence."""
+Format = Literal["console", "json", "junit", "csv"]
 
 
 @dataclass(frozen=True)
@@ -60,18 +59,12 @@ def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> None:
     for target in targets:
         text = _render(report, target)
         if target.path is None:
-            _write_stdout(text)
+            write_stdout(text)
         else:
             target.path.write_text(text, encoding="utf-8")
     if all(target.format != "console" for target in targets):
         for note in report.notes:
             print(f"evaltui run: {note}", file=sys.stderr)
-
-
-def _write_stdout(text: str) -> None:
-    # The terminal's encoding may lack a glyph: better a replacement than a traceback after a long run.
-    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
-    sys.stdout.buffer.flush()
 
 
 def _render(report: RunReport, target: ReportTarget) -> str:
@@ -83,6 +76,10 @@ def _render(report: RunReport, target: ReportTarget) -> str:
         from evaltui.reports.junit import junit_report
 
         return junit_report(report)
+    if target.format == "csv":
+        from evaltui.reports.csv_report import csv_report
+
+        return csv_report(report)
     from evaltui.reports.console import render_console
 
     terminal = target.path is None and sys.stdout.isatty()

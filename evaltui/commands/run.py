@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.commands.reporting import ReportTarget, UsageError, parse_targets
+from evaltui.commands.reporting import ReportTarget, parse_targets
+from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.problems import EvalSetError
-from evaltui.files.workspace import SelectionError, agents_in
+from evaltui.files.workspace import SelectionError
 from evaltui.runner.pool import HostSettings, start_host
 from evaltui.runner.supervisor import IMPORT_TIMEOUT
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job
 
-WRONG_USE = 2
-
 
 def run(options: argparse.Namespace) -> int:
     """Run what the options select and report; returns the exit code."""
     try:
         targets = parse_targets(options.report)
-        if not options.agent_dir.exists():
-            raise UsageError(f"{options.agent_dir} does not exist")
-        if several := agents_in(options.agent_dir):
-            raise UsageError(
-                f"{options.agent_dir} holds several agents: {', '.join(several)}; name one of them"
-            )
+        require_one_agent(options.agent_dir)
         return asyncio.run(_run(options, targets))
     except (UsageError, SelectionError, EvalSetError) as error:
-        for line in str(error).splitlines():
-            print(f"evaltui run: {line}", file=sys.stderr)
-        return WRONG_USE
+        return complain("run", error)
 
 
 async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:

@@ -58,13 +58,12 @@ class Event:
     t: float = 0.0
 
     def to_json(self) -> Json:
-        always = {"seq": self.seq, "t": round(self.t, 6), "kind": self.kind}
-        rest = {
-            item.name: value
-            for item in fields(self)
-            if item.name not in always and (value := getattr(self, item.name)) not in (None, "", {})
-        }
-        return always | rest
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        # An empty content or usage is still one; empty data and names say nothing.
+        absent = {name for name, value in data.items() if value in (None, "")}
+        if not self.data:
+            absent.add("data")
+        return {name: value for name, value in data.items() if name not in absent} | {"t": round(self.t, 6)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Event:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from evaltui.core.outcome import (
     TurnResult,
 )
 from evaltui.reports.model import RunReport, SetInfo, count
+from evaltui.reports.valid_json import valid_json
 
 VERSION = 1
 
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 def json_report(report: RunReport) -> Json:
     """The report as data that any JSON writer takes: no NaN or infinity (null instead), no lone surrogate."""
     cases = report.result.cases
-    document: Json = _valid(
+    document: Json = valid_json(
         {
             "version": VERSION,
             "status": report.result.status.value,
@@ -54,7 +54,7 @@ def json_report(report: RunReport) -> Json:
 
 def case_result_json(case: CaseResult) -> Json:
     """One case as it stands in the report."""
-    document: Json = _valid(
+    document: Json = valid_json(
         {
             "eval_set_id": case.eval_set_id,
             "eval_id": case.eval_id,
@@ -155,21 +155,3 @@ def _state(diff: StateDiff) -> Json:
 
 def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _valid(value: Any) -> Any:
-    """The same data with what JSON has no word for replaced."""
-    if isinstance(value, dict):
-        return {_valid_text(str(key)): _valid(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_valid(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, str):
-        return _valid_text(value)
-    return value if isinstance(value, int | float | None) else repr(value)
-
-
-def _valid_text(text: str) -> str:
-    """Lone surrogates become U+FFFD: they can be escaped in JSON, but strict readers refuse them."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

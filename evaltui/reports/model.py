@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.evalset import EvalCase, Invocation
 from evaltui.core.outcome import CaseResult, RunResult, Status
 
 
@@ -16,7 +17,7 @@ class SetInfo:
     """A set that was run, and the config it was scored by.
 
     `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
-    no file gave.
+    no file gave. `cases` are those that were run, with what they expect.
     """
 
     eval_set_id: str
@@ -24,6 +25,12 @@ class SetInfo:
     config_path: Path | None
     effective: dict[str, Any]
     defaulted: tuple[str, ...] = ()
+    cases: tuple[EvalCase, ...] = ()
+
+    def expected(self, eval_id: str) -> list[Invocation]:
+        """What each turn of a case expects; nothing where a user is simulated."""
+        found = (case.conversation for case in self.cases if case.eval_id == eval_id)
+        return next(found, None) or []
 
 
 @dataclass(frozen=True)

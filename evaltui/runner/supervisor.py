@@ -136,14 +136,14 @@ class Host:
                 "t0": started,
             }
         )
-        try:
-            return await asyncio.wait_for(asyncio.shield(self.loaded), timeout)
-        except TimeoutError:
+        done, _ = await asyncio.wait({self.loaded}, timeout=timeout)
+        if not done:
             where = await self._where_it_hangs()
             await self.kill()
             raise AgentBrokenError(
                 ErrorInfo("TimeoutError", f"the agent was not imported within {timeout:g} s", where=where)
-            ) from None
+            )
+        return self.loaded.result()
 
     async def request(self, message: Message, timeout: float, on_event: OnEvent) -> Message:
         """Send a request and wait for its answer for at most `timeout` seconds.
@@ -160,9 +160,9 @@ class Host:
                 raise HostLostError(self._lost)
             await self._send({**message, "id": number})
             try:
-                return await asyncio.wait_for(asyncio.shield(answer), timeout)
-            except TimeoutError:
-                return await self._give_up(number, answer, timeout)
+                # Not wait_for: in Python 3.11 it loses a cancellation that comes along with the answer.
+                done, _ = await asyncio.wait({answer}, timeout=timeout)
+                return answer.result() if done else await self._give_up(number, answer, timeout)
             except asyncio.CancelledError:
                 with contextlib.suppress(RequestFailedError, HostLostError):
                     await self._give_up(number, answer, timeout)

@@ -17,7 +17,9 @@ METRICS = """
 
     def _result(score, metric, actual):
         status = Status.PASSED if score >= metric.criterion.threshold else Status.FAILED
-        turns = [PerInvocationResult(actual_invocation=one, score=score, eval_status=status) for one in actual]
+        turns = [
+            PerInvocationResult(actual_invocation=one, score=score, eval_status=status) for one in actual
+        ]
         return EvaluationResult(overall_score=score, overall_eval_status=status, per_invocation_results=turns)
 
 

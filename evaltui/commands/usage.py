@@ -1,0 +1,29 @@
+"""What a command says when it was called in a way that cannot work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from evaltui.files.folders import agents_in
+
+WRONG_USE = 2
+
+
+class UsageError(ValueError):
+    """The command was called in a way that cannot work; one sentence."""
+
+
+def complain(command: str, problem: object) -> int:
+    """Say what was wrong with the call, line by line; returns the exit code for it."""
+    for line in str(problem).splitlines():
+        print(f"evaltui {command}: {line}", file=sys.stderr)
+    return WRONG_USE
+
+
+def require_one_agent(agent_dir: Path) -> None:
+    """Raises UsageError for what does not exist and for a folder of several agents."""
+    if not agent_dir.exists():
+        raise UsageError(f"{agent_dir} does not exist")
+    if several := agents_in(agent_dir):
+        raise UsageError(f"{agent_dir} holds several agents: {', '.join(several)}; name one of them")

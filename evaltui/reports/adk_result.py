@@ -1,0 +1,110 @@
+"""The results of a set in the shape that google-adk keeps them in, for `adk web` and other readers.
+
+The shape is `EvalSetResult` of google-adk 2.13 without what its reader fills in. It has no place for why
+something failed: that is in the other reports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from evaltui.core.evalset import Invocation, dump
+from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.reports.model import SetInfo
+from evaltui.reports.valid_json import valid_json
+
+Json = dict[str, Any]
+
+_DEFAULT_USER = "test_user_id"
+_PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
+# As in ADK, a run that raised failed, and a metric that raised was not evaluated.
+_OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
+_OF_METRIC = {
+    Status.PASSED: _PASSED,
+    Status.FAILED: _FAILED,
+    Status.INFORMATIONAL: _INFORMATIONAL,
+}
+_DETAILS = {"token_usage_v1": "token_usage_details", "invocation_duration_v1": "duration_details"}
+# What ADK refuses in the id of a result, and what no file name should have.
+_NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def eval_set_result(app_name: str, info: SetInfo, cases: Sequence[CaseResult], created: float) -> Json:
+    """The results of one set; each repeat of a case is an entry of its own, as with ADK's `num_runs`.
+
+    `created` is seconds since 1970. The id is ADK's `{app}_{set}_{time}` with other characters for those that
+    a file name cannot have, so that the file can be found by it. Sessions end with the agent's process: the
+    session ids name none that a server could know.
+    """
+    result_id = _NOT_IN_IDS.sub("_", f"{app_name}_{info.eval_set_id}_{created}")
+    runs = [(case.eval_id, repeat) for case in cases for repeat in case.repeats]
+    document: Json = valid_json(
+        {
+            "eval_set_result_id": result_id,
+            "eval_set_result_name": result_id,
+            "eval_set_id": info.eval_set_id,
+            "eval_case_results": [
+                _run(info, eval_id, repeat) | {"session_id": f"evaltui-{created}-{number}"}
+                for number, (eval_id, repeat) in enumerate(runs, start=1)
+            ],
+            "creation_timestamp": created,
+        }
+    )
+    return document
+
+
+def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
+    return {
+        "eval_set_id": info.eval_set_id,
+        "eval_id": eval_id,
+        "final_eval_status": _OF_RUN.get(repeat.status, _NOT_EVALUATED),
+        "overall_eval_metric_results": [
+            _metric(info, metric, metric.score, metric.status) | _details(metric)
+            for metric in repeat.metrics
+        ],
+        "eval_metric_result_per_invocation": list(_turns(info, eval_id, repeat)),
+        "user_id": _user(info, eval_id),
+    }
+
+
+def _user(info: SetInfo, eval_id: str) -> str:
+    sessions = (case.session_input for case in info.cases if case.eval_id == eval_id)
+    session = next(sessions, None)
+    return session.user_id if session and session.user_id else _DEFAULT_USER
+
+
+def _turns(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Iterator[Json]:
+    expected: list[Invocation] = info.expected(eval_id)
+    for index, actual in enumerate(repeat.actual):
+        turn: Json = {"actual_invocation": dump(actual)}
+        if index < len(expected):
+            turn["expected_invocation"] = dump(expected[index])
+        turn["eval_metric_results"] = [
+            _metric(info, metric, scored.score, scored.status)
+            for metric in repeat.metrics
+            if len(metric.per_invocation) == len(repeat.actual)
+            for scored in [metric.per_invocation[index]]
+        ]
+        yield turn
+
+
+def _metric(info: SetInfo, metric: MetricResult, score: float | None, status: Status) -> Json:
+    entry: Json = {"metric_name": metric.name, "eval_status": _OF_METRIC.get(status, _NOT_EVALUATED)}
+    if score is not None:
+        entry["score"] = score
+    if metric.threshold is not None:
+        entry["threshold"] = metric.threshold
+    criterion = _criteria(info).get(metric.name)
+    return entry | ({"criterion": criterion} if isinstance(criterion, dict) else {})
+
+
+def _criteria(info: SetInfo) -> Json:
+    own: Json = info.effective.get("evaltui", {}).get("criteria", {})
+    return info.effective.get("criteria", {}) | own
+
+
+def _details(metric: MetricResult) -> Json:
+    known = {name: value for name, value in metric.details.items() if value is not None}
+    return {"details": {_DETAILS[metric.name]: known}} if known and metric.name in _DETAILS else {}

@@ -1,0 +1,132 @@
+"""The report for spreadsheets, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+
+from evaltui.core.diff import calls_of
+from evaltui.core.evalset import Invocation, full_text
+from evaltui.core.outcome import Call, CaseResult, InvocationScore, MetricResult, RepeatResult, TurnResult
+from evaltui.core.show import visible_lines
+from evaltui.reports.model import RunReport
+
+# Those up to actual_tool_calls are the columns of the CSV file that google-adk's AgentEvaluator writes.
+COLUMNS = (
+    "eval_set_id",
+    "eval_id",
+    "metric_name",
+    "threshold",
+    "score",
+    "eval_status",
+    "prompt",
+    "expected_response",
+    "actual_response",
+    "expected_tool_calls",
+    "actual_tool_calls",
+    "repeat",
+    "turn",
+    "reason",
+    "metric_score",
+    "metric_status",
+    "case_status",
+)
+
+_Row = dict[str, str | float | None]
+
+# A spreadsheet takes text that begins with one of these for a formula.
+_FORMULA = tuple("=+-@＝＋－＠")
+
+
+def csv_report(report: RunReport) -> str:
+    """A row per turn and metric of every repeat, repeats and turns counted from 1.
+
+    A metric that says nothing of single turns has one row without a turn, and a repeat without any metric,
+    such as one that raised, one row without a metric, so that no case is missing. `score` and `eval_status`
+    are those of the row's turn, those of the metric over all turns are at the end. Text that a spreadsheet
+    would run as a formula gets a leading apostrophe; control characters are spelled out.
+    """
+    file = io.StringIO()
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for info, cases in report.by_set():
+        for case in cases:
+            for row in _case_rows(case, info.expected(case.eval_id)):
+                writer.writerow({column: _cell(value) for column, value in row.items()})
+    return file.getvalue()
+
+
+def _cell(value: str | float | None) -> str | float | None:
+    if not isinstance(value, str):
+        return value
+    text = "\n".join(visible_lines(value))
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+
+
+def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
+    for number, repeat in enumerate(case.repeats, start=1):
+        head: _Row = {
+            "eval_set_id": case.eval_set_id,
+            "eval_id": case.eval_id,
+            "repeat": number,
+            "case_status": case.status.value,
+        }
+        for row in _repeat_rows(repeat, expected):
+            yield head | row
+
+
+def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
+    if not repeat.metrics:
+        yield {"eval_status": repeat.status.value, "reason": str(repeat.error or "")}
+    for metric in repeat.metrics:
+        head: _Row = {
+            "metric_name": metric.name,
+            "threshold": metric.threshold,
+            "metric_score": metric.score,
+            "metric_status": metric.status.value,
+        }
+        if len(metric.per_invocation) != len(repeat.turns):
+            yield head | _whole(metric)
+            continue
+        for index, scored in enumerate(metric.per_invocation):
+            wanted = expected[index] if index < len(expected) else None
+            actual = repeat.actual[index] if index < len(repeat.actual) else None
+            yield head | _turn(index + 1, scored, repeat.turns[index], wanted, actual)
+
+
+def _whole(metric: MetricResult) -> _Row:
+    reason = str(metric.error) if metric.error else metric.reason
+    return {"score": metric.score, "eval_status": metric.status.value, "reason": reason}
+
+
+def _turn(
+    number: int,
+    scored: InvocationScore,
+    turn: TurnResult,
+    expected: Invocation | None,
+    actual: Invocation | None,
+) -> _Row:
+    either = expected or actual
+    return {
+        "turn": number,
+        "score": scored.score,
+        "eval_status": scored.status.value,
+        "reason": scored.reason,
+        "prompt": full_text(either.user_content) if either else "",
+        "expected_response": turn.response.expected,
+        "actual_response": turn.response.actual,
+        "expected_tool_calls": _calls(expected),
+        "actual_tool_calls": _calls(actual),
+    }
+
+
+def _calls(invocation: Invocation | None) -> str:
+    """A call per line: `set_device({"id": "lamp", "on": false})`."""
+    return "\n".join(map(_call, calls_of(invocation.intermediate_data))) if invocation else ""
+
+
+def _call(call: Call) -> str:
+    args = "" if call.args is None else json.dumps(call.args, ensure_ascii=False, default=repr)
+    return f"{call.name}({args})"

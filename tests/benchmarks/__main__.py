@@ -1,0 +1,111 @@
+"""How fast, as ratios: `python tests/benchmarks [NAME...]` measures both sides of each row in one run.
+
+Needs `.[adk,compat,test]`. A row is the median of several runs, the two sides taken in turns.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from agents import adk_echo, function_echo, native_echo, write_set
+from measuring import Row, first_paint, medians, resident_megabytes, seconds_of, table
+
+EVALTUI = [sys.executable, "-m", "evaltui"]
+ADK = [str(Path(sys.executable).with_name("adk"))]
+
+
+def one_adk_case_cold(folder: Path) -> Row:
+    agent = adk_echo(folder)
+    path = write_set(agent, cases=1)
+    ours, theirs = medians(
+        5,
+        lambda: seconds_of([*EVALTUI, "run", str(agent)]),
+        lambda: seconds_of([*ADK, "eval", str(agent), str(path)]),
+    )
+    return Row("one case, google-adk agent, cold / adk eval", ours, theirs)
+
+
+def one_native_case_cold(folder: Path) -> Row:
+    native, adk = native_echo(folder), adk_echo(folder)
+    write_set(native, cases=1)
+    path = write_set(adk, cases=1)
+    ours, theirs = medians(
+        5,
+        lambda: seconds_of([*EVALTUI, "run", str(native)]),
+        lambda: seconds_of([*ADK, "eval", str(adk), str(path)]),
+    )
+    return Row("one case, native agent, cold / adk eval", ours, theirs, bar=1 / 8)
+
+
+def thousand_adk_cases(folder: Path) -> Row:
+    agent = adk_echo(folder)
+    path = write_set(agent, cases=1000)
+    ours, theirs = medians(
+        3,
+        lambda: seconds_of([*EVALTUI, "run", str(agent)]),
+        lambda: seconds_of([*ADK, "eval", str(agent), str(path)]),
+    )
+    return Row("1,000 one-turn cases, google-adk agent, cold / adk eval", ours, theirs, bar=1 / 3)
+
+
+def runner_overhead(folder: Path) -> Row:
+    agent = adk_echo(folder)
+    bare, ours = [
+        [sys.executable, str(Path(__file__).with_name("runner_loop.py")), str(agent), side]
+        for side in ("bare", "adapter")
+    ]
+    mine, theirs = medians(
+        5, lambda: seconds_of(ours, own_clock=True), lambda: seconds_of(bare, own_clock=True)
+    )
+    return Row("per invocation / a bare loop of ADK's Runner", mine, theirs, bar=1.25)
+
+
+def first_frame(folder: Path) -> Row:
+    agent = function_echo(folder)
+    write_set(agent, cases=1000)
+    hello = [sys.executable, str(Path(__file__).with_name("hello_app.py"))]
+    ours, theirs = medians(
+        5,
+        lambda: first_paint([*EVALTUI, str(agent)], "case_00000"),
+        lambda: first_paint(hello, "Hello"),
+    )
+    return Row("first frame with 1,000 cases / a Textual hello app", ours, theirs, bar=2.0)
+
+
+def ten_thousand_cases(folder: Path) -> list[Row]:
+    agent = function_echo(folder)
+    write_set(agent, cases=10_000, padding=1000)
+    opened, painted, memory = resident_megabytes([*EVALTUI, str(agent)], "case_00000", "G", "case_09999")
+    return [
+        Row("10,000 cases, 20 MB: open (seconds)", opened, 1.0, bar=2.0),
+        Row("10,000 cases: key to paint (seconds)", painted, 1.0, bar=0.05),
+        Row("10,000 cases: resident memory (MB)", memory, 1.0, bar=250.0),
+    ]
+
+
+BENCHMARKS = {
+    "adk-cold": one_adk_case_cold,
+    "native-cold": one_native_case_cold,
+    "thousand": thousand_adk_cases,
+    "overhead": runner_overhead,
+    "first-frame": first_frame,
+    "ten-thousand": ten_thousand_cases,
+}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(BENCHMARKS)
+    if unknown := set(names) - set(BENCHMARKS):
+        sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
+    rows: list[Row] = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            measured = BENCHMARKS[name](Path(folder))
+        rows += measured if isinstance(measured, list) else [measured]
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The same little agent in each framework, and sets of any size for it."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+_ADK = """
+    from google.adk.agents import LlmAgent
+    from google.adk.models.base_llm import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
+    from google.genai import types
+
+
+    class Echo(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False):
+            said = llm_request.contents[-1].parts[-1].text
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=said)]))
+
+
+    root_agent = LlmAgent(name="echo", model=Echo(model="echo"))
+"""
+
+_NATIVE = """
+    from evaltui import Agent, Rule, ScriptedModel
+
+    root_agent = Agent(
+        name="echo", model=ScriptedModel([Rule(user="(?s)(.*)", reply=lambda situation: situation[1])])
+    )
+"""
+
+_FUNCTION = """
+    def root_agent(message, session):
+        return message
+"""
+
+
+def adk_echo(folder: Path) -> Path:
+    return _write(folder / "adk_echo", _ADK)
+
+
+def native_echo(folder: Path) -> Path:
+    return _write(folder / "native_echo", _NATIVE)
+
+
+def function_echo(folder: Path) -> Path:
+    return _write(folder / "function_echo", _FUNCTION)
+
+
+def _write(agent: Path, source: str) -> Path:
+    agent.mkdir()
+    (agent / "__init__.py").write_text("from . import agent\n")
+    (agent / "agent.py").write_text(textwrap.dedent(source))
+    return agent
+
+
+def write_set(agent: Path, cases: int, padding: int = 0) -> Path:
+    """A set of one-turn cases that the agent passes; `padding` characters make each of them longer."""
+    data = {
+        "eval_set_id": "echoes",
+        "eval_cases": [
+            {
+                "eval_id": f"case_{number:05d}",
+                "conversation": [
+                    {
+                        "invocation_id": "",
+                        "user_content": _content("user", number, padding),
+                        "final_response": _content("model", number, padding),
+                    }
+                ],
+            }
+            for number in range(cases)
+        ],
+    }
+    path = agent / "echoes.evalset.json"
+    path.write_text(json.dumps(data, indent=2))
+    return path
+
+
+def _content(role: str, number: int, padding: int) -> dict[str, object]:
+    text = f"please say {number} to me" + " and again" * (padding // 10)
+    return {"role": role, "parts": [{"text": text}]}
