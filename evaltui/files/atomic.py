@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file in UTF-8; a reader, or a crash, never sees half of it. Raises OSError."""
+    """Write a new file in UTF-8; a reader, or a crash, never sees half of it. Raises OSError."""
     # In the same folder, since a file cannot be moved from one disk to another in one step.
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:

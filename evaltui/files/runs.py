@@ -168,7 +168,7 @@ def find_run(agent_dir: Path, ref: str) -> Path | None:
         return latest_run(agent_dir)
     if ref.endswith(".jsonl") and Path(ref).is_file():
         return Path(ref)
-    found = [path for path in _logs(agent_dir) if path.stem.startswith(ref)]
+    found = [path for path in run_logs(agent_dir) if path.stem.startswith(ref)]
     exact = [path for path in found if path.stem == ref]
     if len(found) > 1 and not exact:
         raise SelectionError(
@@ -179,13 +179,14 @@ def find_run(agent_dir: Path, ref: str) -> Path | None:
 
 def latest_run(agent_dir: Path) -> Path | None:
     """The log of the run that was started last."""
-    return next(reversed(_logs(agent_dir)), None)
+    return next(reversed(run_logs(agent_dir)), None)
 
 
 def _runs_folder(agent_dir: Path) -> Path:
     return agent_folder(agent_dir) / FOLDER / "runs"
 
 
-def _logs(agent_dir: Path) -> list[Path]:
-    # Ids begin with the time, so sorting them puts the oldest run first.
+def run_logs(agent_dir: Path) -> list[Path]:
+    """The logs of every run of an agent, the oldest one first."""
+    # Ids begin with the time.
     return sorted(_runs_folder(agent_dir).glob("*.jsonl"))
