@@ -145,7 +145,8 @@ def select(workspace: Workspace, selectors: Sequence[str] = ()) -> list[Selectio
         if not workspace.sets:
             raise SelectionError(
                 f"no eval sets found for {workspace.folder}; looked for *.evalset.json and *.test.json "
-                f"there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it{_skipped_hint(workspace)}"
+                "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it"
+                f"{_skipped_hint(workspace)}"
             )
         return [(entry, None) for entry in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
     chosen: dict[Path, Selection] = {}
