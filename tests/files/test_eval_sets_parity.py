@@ -122,14 +122,15 @@ def _refused_by_adk(data: Any) -> bool:
 def test_a_changed_set_is_refused_where_adk_refuses_it(draw):
     data = copy.deepcopy(SET)
     for _ in range(draw.draw(st.integers(1, 2))):
-        parent, step = draw.draw(st.sampled_from(list(_spots(data))))
+        spots = list(_spots(data))
+        parent, step = spots[draw.draw(st.integers(0, len(spots) - 1))]
         change = draw.draw(st.sampled_from(["remove", "replace", "rename", "add"]))
         if change == "replace":
-            parent[step] = draw.draw(_VALUES)
+            parent[step] = copy.deepcopy(draw.draw(_VALUES))
         elif change == "remove":
             del parent[step]
         elif isinstance(parent, dict):
-            value = parent.pop(step) if change == "rename" else draw.draw(_VALUES)
+            value = parent.pop(step) if change == "rename" else copy.deepcopy(draw.draw(_VALUES))
             parent[draw.draw(_KEYS)] = value
     eval_set, problems = validate_eval_set(data)
     refused = [problem for problem in problems if not problem.message.startswith("duplicate id")]

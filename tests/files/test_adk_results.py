@@ -1,0 +1,44 @@
+import json
+import os
+
+import pytest
+
+from evaltui.files.adk_results import app_name, write_adk_result
+from evaltui.files.atomic import write_atomically
+
+RESULT = {"eval_set_result_id": "home_lights_1.5", "note": "grüße 🌻"}
+
+
+def test_a_result_is_kept_under_its_id(tmp_path):
+    path = write_adk_result(tmp_path, RESULT)
+    assert path == tmp_path / ".adk" / "eval_history" / "home_lights_1.5.evalset_result.json"
+    assert json.loads(path.read_text(encoding="utf-8")) == RESULT
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_agent_in_a_single_file_has_its_results_beside_it(tmp_path):
+    file = tmp_path / "agent.py"
+    file.touch()
+    assert write_adk_result(file, RESULT).is_relative_to(tmp_path / ".adk")
+    assert app_name(file) == tmp_path.name
+
+
+def test_the_app_is_named_as_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert app_name(tmp_path.relative_to(tmp_path)) == tmp_path.name
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(tmp_path / "new.json", "{}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_the_way_is_an_os_error(tmp_path):
+    (tmp_path / ".adk").touch()
+    with pytest.raises(OSError):
+        write_adk_result(tmp_path, RESULT)
