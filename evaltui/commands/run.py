@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -33,11 +34,15 @@ async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> 
     first = start_host(
         HostSettings(options.agent_dir, options.agent, options.timeout, IMPORT_TIMEOUT, time.monotonic())
     )
+    # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
+    gc.disable()
     try:
         job = await asyncio.to_thread(_prepare, options, targets)
     except BaseException:
         await first.host.kill()
         raise
+    gc.freeze()
+    gc.enable()
     return await job.run(first)
 
 
