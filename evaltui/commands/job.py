@@ -16,10 +16,12 @@ from evaltui.commands.reporting import ReportTarget, write_reports
 from evaltui.commands.usage import UsageError
 from evaltui.core.config import DEFAULT_CRITERIA
 from evaltui.core.outcome import CaseResult, ErrorInfo, RunResult, Status, gravest
+from evaltui.files.adk_results import app_name, write_adk_result
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.runs import find_run, read_run
 from evaltui.files.workspace import open_workspace, select
+from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import RunReport, SetInfo, verdict
 from evaltui.reports.run_log import LoggedRun
 from evaltui.runner.plan import (
@@ -140,7 +142,8 @@ class Job:
         if self._log is not None:
             self._log.close(None if interrupted else result.status)
         seconds = time.monotonic() - first.settings.started
-        write_reports(self._report(result, started, seconds), self._targets)
+        report = _kept_for_adk(self._report(result, started, seconds), self._plan.agent_dir)
+        write_reports(report, self._targets)
         if interrupted:
             return INTERRUPTED
         return 0 if self._exit_zero else exit_code(result)
@@ -171,6 +174,17 @@ class Job:
         )
 
 
+def _kept_for_adk(report: RunReport, agent_dir: Path) -> RunReport:
+    """Leave the results where `adk web` looks for them; where that fails, the report gets a note."""
+    try:
+        for info, cases in report.by_set():
+            if cases:
+                write_adk_result(agent_dir, eval_set_result(app_name(agent_dir), info, cases, time.time()))
+    except OSError as error:
+        return replace(report, notes=(*report.notes, f"no result file for adk web: {error}"))
+    return report
+
+
 def exit_code(result: RunResult) -> int:
     """0 all passed (FLAKY by its policy), 1 some case failed, 3 errors or unevaluated ones and no failure."""
     verdicts = {verdict(case) for case in result.cases}
@@ -186,5 +200,5 @@ def _set_info(one: ChosenSet) -> SetInfo:
         config_path=one.config.path,
         effective=one.config.config.model_dump(mode="json", exclude_defaults=True),
         defaulted=tuple(DEFAULT_CRITERIA) if one.config.defaulted else (),
-        cases=one.plan.cases,
+        cases={case.eval_id: case for case in one.plan.cases},
     )

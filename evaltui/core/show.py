@@ -60,6 +60,15 @@ def _json(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 
+def show_size(count: int) -> str:
+    """`812 B`, `34 KB`, `1.2 MB`."""
+    if count < 1024:
+        return f"{count} B"
+    if count < 1024 * 1024:
+        return f"{count / 1024:.0f} KB"
+    return f"{count / 1024 / 1024:.1f} MB"
+
+
 def visible(text: str) -> str:
     """A text on one line, its control and invisible characters spelled out: `\\n`, `\\x1b`, `\\u202e`."""
     return _INVISIBLE.sub(_escape, text)

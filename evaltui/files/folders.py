@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 CONFIG_NAME = "test_config.json"
+OWN_FOLDER = ".evaltui"
 
 _NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
 
@@ -14,6 +15,16 @@ _NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
 def agent_folder(agent_dir: Path) -> Path:
     """The folder that an agent lives in: of a single file, the one that holds it."""
     return agent_dir.parent if agent_dir.is_file() else agent_dir
+
+
+def make_own_folder(agent_dir: Path) -> Path:
+    """`.evaltui` in the agent's folder, kept out of git and made where there is none. Raises OSError."""
+    folder = agent_folder(agent_dir) / OWN_FOLDER
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    return folder
 
 
 def is_agent(folder: Path) -> bool:

@@ -13,11 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
-from evaltui.files.folders import agent_folder
+from evaltui.files.folders import OWN_FOLDER, agent_folder, make_own_folder
 from evaltui.files.workspace import SelectionError
 
 VERSION = 1
-FOLDER = ".evaltui"
 
 Json = dict[str, Any]
 
@@ -26,10 +25,14 @@ _FLUSH_EVERY = 0.2
 
 
 class RunLog:
-    """A log that is being written. Killed at any moment, it leaves a log that `read_run` reads."""
+    """A log that is being written. Killed at any moment, it leaves a log that `read_run` reads.
+
+    `size` is in bytes, with what has not reached the disk yet.
+    """
 
     def __init__(self, path: Path, file: TextIO) -> None:
         self.path = path
+        self.size = 0
         self._file = file
         self._flushed = time.monotonic()
 
@@ -41,10 +44,8 @@ class RunLog:
         where the folder cannot be written.
         """
         folder = _runs_folder(agent_dir)
-        folder.mkdir(parents=True, exist_ok=True)
-        ignore = folder.parent / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        make_own_folder(agent_dir)
+        folder.mkdir(exist_ok=True)
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}.jsonl"
@@ -72,7 +73,8 @@ class RunLog:
         self._file.close()
 
     def _write(self, line: Json) -> None:
-        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        # JSON escapes all but ASCII, so a character is a byte.
+        self.size += self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
     def _flush(self) -> None:
         self._file.flush()
@@ -148,6 +150,32 @@ def _lines(path: Path) -> Iterator[str]:
         yield from file
 
 
+def events_between(path: Path, start: int, end: int, eval_set_id: str, eval_id: str) -> dict[int, list[Json]]:
+    """The events of one case by repeat, from a stretch of a log in bytes, both ends being ends of lines.
+
+    A repeat that was tried again after a crash has the events of its last try only. Raises OSError, and
+    ValueError for a log that is damaged.
+    """
+    with path.open("rb") as file:
+        file.seek(start)
+        lines = file.read(end - start).splitlines(keepends=True)
+    # Other cases ran at the same time: their lines need not be parsed.
+    named = f'"case":{json.dumps(eval_id)}'.encode()
+    repeats: dict[int, list[Json]] = {}
+    for line in lines:
+        if named not in line:
+            continue
+        for data in _parsed(path, line.decode()):
+            if (data.get("set"), data.get("case")) != (eval_set_id, eval_id):
+                continue
+            repeat = data.get("repeat", 0)
+            if data["kind"] == "case_started":
+                repeats[repeat] = []
+            else:
+                repeats.setdefault(repeat, []).append(data)
+    return repeats
+
+
 def _parsed(path: Path, line: str) -> Iterator[Json]:
     try:
         data = json.loads(line)
@@ -183,7 +211,7 @@ def latest_run(agent_dir: Path) -> Path | None:
 
 
 def _runs_folder(agent_dir: Path) -> Path:
-    return agent_folder(agent_dir) / FOLDER / "runs"
+    return agent_folder(agent_dir) / OWN_FOLDER / "runs"
 
 
 def run_logs(agent_dir: Path) -> list[Path]:

@@ -61,8 +61,7 @@ def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
         "eval_id": eval_id,
         "final_eval_status": _OF_RUN.get(repeat.status, _NOT_EVALUATED),
         "overall_eval_metric_results": [
-            _metric(info, metric, metric.score, metric.status) | _details(metric)
-            for metric in repeat.metrics
+            _metric(info, metric, metric.score, metric.status) | _details(metric) for metric in repeat.metrics
         ],
         "eval_metric_result_per_invocation": list(_turns(info, eval_id, repeat)),
         "user_id": _user(info, eval_id),
@@ -70,8 +69,8 @@ def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
 
 
 def _user(info: SetInfo, eval_id: str) -> str:
-    sessions = (case.session_input for case in info.cases if case.eval_id == eval_id)
-    session = next(sessions, None)
+    case = info.cases.get(eval_id)
+    session = case.session_input if case else None
     return session.user_id if session and session.user_id else _DEFAULT_USER
 
 
@@ -101,8 +100,9 @@ def _metric(info: SetInfo, metric: MetricResult, score: float | None, status: St
 
 
 def _criteria(info: SetInfo) -> Json:
+    criteria: Json = info.effective.get("criteria", {})
     own: Json = info.effective.get("evaltui", {}).get("criteria", {})
-    return info.effective.get("criteria", {}) | own
+    return criteria | own
 
 
 def _details(metric: MetricResult) -> Json:

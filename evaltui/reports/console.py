@@ -11,7 +11,7 @@ from evaltui.core.outcome import CaseResult, Status
 from evaltui.core.show import visible
 from evaltui.reports.details import GLYPHS, MAX_WIDTH, STYLES, case_details
 from evaltui.reports.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.reports.model import RunReport, SetInfo, count, verdict
+from evaltui.reports.model import RunReport, SetInfo, verdict
 
 _MIN_WIDTH = 40
 _COUNTED = (
@@ -115,14 +115,18 @@ def _rule(case: CaseResult, width: int) -> Line:
     return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "dim")], width)
 
 
-def _sum(report: RunReport, width: int) -> Iterator[Line]:
-    cases = report.result.cases
+def counts(statuses: Sequence[Status]) -> Line:
+    """How many came out how: `4 passed, 1 error`; nothing for none."""
     line: Line = []
     for status, one, many in _COUNTED:
-        if number := count(cases, status):
+        if number := statuses.count(status):
             line += [(", ", "")] if line else []
             line.append((f"{number} {one if number == 1 else many}", STYLES[status]))
-    line = line or [("no case was run", "yellow")]
+    return line
+
+
+def _sum(report: RunReport, width: int) -> Iterator[Line]:
+    line = counts([case.status for case in report.result.cases]) or [("no case was run", "yellow")]
     line.append((f" in {report.seconds:.1f} s", ""))
     log: Line = [(f"log {visible(report.log)}", "dim")] if report.log else []
     if log and cells(line) + 3 + cells(log) <= width:

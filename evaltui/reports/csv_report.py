@@ -87,7 +87,7 @@ def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterat
             "metric_score": metric.score,
             "metric_status": metric.status.value,
         }
-        if len(metric.per_invocation) != len(repeat.turns):
+        if not metric.per_invocation or len(metric.per_invocation) != len(repeat.turns):
             yield head | _whole(metric)
             continue
         for index, scored in enumerate(metric.per_invocation):

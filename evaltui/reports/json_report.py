@@ -52,8 +52,8 @@ def json_report(report: RunReport) -> Json:
     return document | {"cases": [case_result_json(case) for case in cases]}
 
 
-def case_result_json(case: CaseResult) -> Json:
-    """One case as it stands in the report."""
+def case_result_json(case: CaseResult, *, with_actual: bool = True) -> Json:
+    """One case as it stands in the report; without what the agent did, where its events stand beside it."""
     document: Json = valid_json(
         {
             "eval_set_id": case.eval_set_id,
@@ -62,7 +62,7 @@ def case_result_json(case: CaseResult) -> Json:
             "policy": {"pass_if": case.policy, "met": case.policy_met},
             "error": _error(case.error),
             "metrics": [_metric(metric) for metric in case.metrics],
-            "repeats": [_repeat(repeat) for repeat in case.repeats],
+            "repeats": [_repeat(repeat, with_actual) for repeat in case.repeats],
             "turns": [_turn(turn) for turn in case.turns],
             "state": [_state(diff) for diff in case.state],
         }
@@ -109,13 +109,14 @@ def _metric(metric: MetricResult) -> Json:
     }
 
 
-def _repeat(repeat: RepeatResult) -> Json:
+def _repeat(repeat: RepeatResult, with_actual: bool) -> Json:
+    actual = {"actual": [dump(invocation) for invocation in repeat.actual]} if with_actual else {}
     return {
         "status": repeat.status.value,
         "error": _error(repeat.error),
         "metrics": [_metric(metric) for metric in repeat.metrics],
-        "actual": [dump(invocation) for invocation in repeat.actual],
         "seconds": round(repeat.seconds, 3),
+        **actual,
     }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ class SetInfo:
     """A set that was run, and the config it was scored by.
 
     `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
-    no file gave. `cases` are those that were run, with what they expect.
+    no file gave. `cases` are those that were run, by id, with what they expect.
     """
 
     eval_set_id: str
@@ -25,12 +25,12 @@ class SetInfo:
     config_path: Path | None
     effective: dict[str, Any]
     defaulted: tuple[str, ...] = ()
-    cases: tuple[EvalCase, ...] = ()
+    cases: Mapping[str, EvalCase] = field(default_factory=dict)
 
     def expected(self, eval_id: str) -> list[Invocation]:
         """What each turn of a case expects; nothing where a user is simulated."""
-        found = (case.conversation for case in self.cases if case.eval_id == eval_id)
-        return next(found, None) or []
+        case = self.cases.get(eval_id)
+        return (case.conversation or []) if case else []
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from evaltui.core import events
@@ -15,8 +15,9 @@ from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, Ru
 class LoggedRun:
     """Appends what a run tells to its log in the agent directory."""
 
-    def __init__(self, log: RunLog) -> None:
+    def __init__(self, log: RunLog, started: datetime) -> None:
         self._log = log
+        self._started = started
 
     @classmethod
     def start(cls, plan: RunPlan, started: datetime) -> LoggedRun:
@@ -29,11 +30,16 @@ class LoggedRun:
             "selected": {one.eval_set_id: [case.eval_id for case in one.cases] for one in plan.sets},
             "runs": plan.runs,
         }
-        return cls(RunLog.create(plan.agent_dir, header))
+        return cls(RunLog.create(plan.agent_dir, header), started)
 
     @property
     def path(self) -> Path:
         return self._log.path
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._log.size
 
     def take(self, update: Update) -> None:
         match update:
@@ -47,8 +53,9 @@ class LoggedRun:
             case AgentLoaded(info):
                 self._log.event({"kind": "agent", **info})
             case CaseDone(result):
-                self._log.result(case_result_json(result))
+                self._log.result(case_result_json(result, with_actual=False))
 
     def close(self, status: Status | None = None) -> None:
         """End the log; without a status it stays that of a run that was interrupted."""
-        self._log.close({"status": status} if status else None)
+        seconds = (datetime.now(UTC) - self._started).total_seconds()
+        self._log.close({"status": status, "seconds": round(seconds, 3)} if status else None)

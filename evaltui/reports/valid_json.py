@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 
 def valid_json(value: Any) -> Any:
     """The same data with what JSON has no word for replaced: NaN and infinities by null, the rest by text."""
+    try:
+        # Nearly all data is valid, and the encoder finds that out far faster than a walk in Python.
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except (ValueError, TypeError):
+        return _valid(value)
+    return json.loads(text)
+
+
+def _valid(value: Any) -> Any:
     if isinstance(value, dict):
-        return {valid_text(str(key)): valid_json(item) for key, item in value.items()}
+        return {valid_text(str(key)): _valid(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [valid_json(item) for item in value]
+        return [_valid(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):
@@ -21,4 +32,6 @@ def valid_json(value: Any) -> Any:
 
 def valid_text(text: str) -> str:
     """Lone surrogates become U+FFFD: they can be escaped in JSON, but strict readers refuse them."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -11,7 +11,7 @@ from pathlib import Path
 from evaltui.core.config import EvalConfig, PassIf
 from evaltui.core.evalset import EvalCase, EvalSet
 from evaltui.core.events import Event, Json
-from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, gravest
+from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, gravest
 from evaltui.core.record import invocations_from_events
 from evaltui.core.repeats import case_over_repeats
 from evaltui.core.scoring import Expected, failed_repeat, not_evaluated, score_repeat
@@ -148,12 +148,25 @@ async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | N
     `first` is a host that was started for this agent already. Cancelling ends the agent's processes; what
     is finished by then has been told. Raises ValueError where the plan has nothing to run.
     """
+    run = _Run(plan, _checked_items(plan), on_update, first, keeps=True)
+    await run.work()
+    return run.result()
+
+
+async def follow_plan(plan: RunPlan, on_update: OnUpdate) -> Status:
+    """As `run_plan`, but results are told only: with ten thousand cases, keeping all of them is too much."""
+    run = _Run(plan, _checked_items(plan), on_update, None, keeps=False)
+    await run.work()
+    return run.status()
+
+
+def _checked_items(plan: RunPlan) -> list[WorkItem]:
     if any(number is not None and number < 1 for number in (plan.runs, plan.parallel, plan.workers)):
         raise ValueError("runs, parallel and workers must be at least 1")
     items = list(_items(plan))
     if not items:
         raise ValueError("nothing to run: no case is selected")
-    return await _Run(plan, items, on_update, first).finish()
+    return items
 
 
 def _items(plan: RunPlan) -> Iterable[WorkItem]:
@@ -171,6 +184,7 @@ class _Progress:
     expected: Expected
     awaited: int = 0
     repeats: dict[int, RepeatResult] = field(default_factory=dict)
+    status: Status | None = None
     result: CaseResult | None = None
 
 
@@ -183,8 +197,11 @@ class _Run:
         items: Sequence[WorkItem],
         on_update: OnUpdate,
         first: StartedHost | None,
+        *,
+        keeps: bool,
     ) -> None:
         self._plan = plan
+        self._keeps = keeps
         self._items = items
         self._tell = on_update
         self._began = first.settings.started if first else time.monotonic()
@@ -199,7 +216,7 @@ class _Run:
             progress.awaited += 1
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
 
-    async def finish(self) -> RunResult:
+    async def work(self) -> None:
         runnable = [item for item in self._items if item.expected.case.conversation]
         try:
             for item in self._items:
@@ -208,8 +225,13 @@ class _Run:
             await self._pool.run(runnable)
         finally:
             await asyncio.gather(self._pool.close(), self._metrics.close())
+
+    def result(self) -> RunResult:
         cases = tuple(one.result for one in self._progress.values() if one.result is not None)
-        return RunResult(cases, gravest(case.status for case in cases))
+        return RunResult(cases, self.status())
+
+    def status(self) -> Status:
+        return gravest(one.status for one in self._progress.values() if one.status is not None)
 
     def message(self, item: WorkItem) -> Json:
         case = item.expected.case
@@ -262,8 +284,12 @@ class _Run:
             return
         pass_if = self._plan.pass_if or item.expected.config.evaltui.repeats.pass_if
         repeats = [progress.repeats[number] for number in sorted(progress.repeats)]
-        progress.result = case_over_repeats(*item.key, repeats, pass_if)
-        self._tell(CaseDone(progress.result))
+        result = case_over_repeats(*item.key, repeats, pass_if)
+        progress.status = result.status
+        progress.repeats.clear()
+        if self._keeps:
+            progress.result = result
+        self._tell(CaseDone(result))
 
     async def _verdict(self, expected: Expected, ran: Ran) -> RepeatResult:
         if not expected.case.conversation and expected.case.conversation_scenario is None:

@@ -33,6 +33,11 @@ class MetricInfo:
     gates: bool = True
     source: Literal["adk", "evaltui"] = "adk"
 
+    @property
+    def unmet_needs(self) -> tuple[Need, ...]:
+        """Why this version does not compute the metric; nothing where it does."""
+        return tuple(need for need in self.needs if need in ("a judge model", "Vertex AI"))
+
 
 _EFFICIENCY = (
     MetricInfo(
@@ -181,7 +186,7 @@ def run_metric(given: MetricInput) -> MetricResult:
     if info is None:
         return not_evaluated(metric, _unknown(metric.metric_name))
     if info.function is None:
-        needs = " and ".join(need for need in info.needs if need in ("a judge model", "Vertex AI"))
+        needs = " and ".join(info.unmet_needs)
         return not_evaluated(metric, f"needs {needs}; this version of evaltui does not compute such metrics")
     try:
         return info.function(given)

@@ -1,0 +1,151 @@
+"""What the command line takes: one parser for the workbench and one for each command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from evaltui.commands.usage import WRONG_USE
+
+_WORKBENCH_USAGE = """\
+evaltui [AGENT_DIR]           open the workbench (default: the current folder)
+       evaltui COMMAND ...           run one of the commands below
+       evaltui COMMAND --help        say more about it"""
+_AGENT_DIR = "a package or folder with agent.py, __init__.py or root_agent.yaml, or a single .py file"
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without repeating the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USE, f"{self.prog}: {message}\n")
+
+
+def workbench_parser(commands: Mapping[str, str]) -> Parser:
+    """`commands` are the names of the commands with what each of them does."""
+    parser = Parser(
+        prog="evaltui",
+        usage=_WORKBENCH_USAGE,
+        description="A terminal workbench for LLM agents and their eval sets.",
+        epilog="commands:\n" + "\n".join(f"  {name:8} {text}" for name, text in commands.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("agent_dir", nargs="?", default=".", metavar="AGENT_DIR", help=_AGENT_DIR)
+    parser.add_argument("--set", metavar="NAME", help="start in this eval set: its id or its file")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looked up only when asked for: reading package metadata takes longer than anything else here."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"evaltui {version('evaltui')}")
+        parser.exit()
+
+
+def run_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui run",
+        description="Run an agent's eval sets without a screen.",
+        epilog="exit codes: 0 all passed, 1 some case failed, 2 wrong use, 3 errors or metrics that could "
+        "not be evaluated and no failure, 130 interrupted",
+    )
+    add = parser.add_argument
+    add("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add(
+        "selectors",
+        nargs="*",
+        metavar="SET[:CASE,CASE...]",
+        help="a file, a set id or a folder, all its cases or these; default: every set of the agent",
+    )
+    add("--config", type=Path, metavar="FILE", help="one config for all sets instead of their own")
+    add("--initial-session", type=Path, metavar="FILE", help="session for old-format .test.json files")
+    add("--runs", type=_count, metavar="N", help="run each case N times (default: as the config says, or 1)")
+    add("--pass-if", type=_pass_if, metavar="all|majority|RATE", help="when a case that differs passes")
+    add("--parallel", type=_count, default=4, metavar="N", help="cases at once (default: 4)")
+    add("--workers", type=_count, metavar="N", help="agent processes (default: as fits, up to 4)")
+    add("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per case (default: 300)")
+    add("--agent", metavar="NAME", help="run this sub-agent instead of the root agent")
+    add("--failed", action="store_true", help="only the cases that did not pass in the last run")
+    add(
+        "--report",
+        action="append",
+        default=[],
+        metavar="console|json|junit|csv[=PATH]",
+        help="where results go; may be given several times; - is stdout (default: console)",
+    )
+    add("--adk-verdicts", action="store_true", help="score exactly as google-adk does, quirks included")
+    add("--exit-zero", action="store_true", help="exit with 0 although cases failed or had errors")
+    return parser
+
+
+def lint_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui lint",
+        description="Say what is wrong with eval sets and configs, with path and line.",
+        epilog="exit codes: 0 no errors, 1 errors, 2 wrong use",
+    )
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file or a folder")
+    return parser
+
+
+def migrate_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui migrate",
+        description="Convert a file of an old format (a list of turns, or of named sessions) to an EvalSet.",
+        epilog="OLD stays as it is. exit codes: 0 written, 2 not written, with the reason",
+    )
+    add = parser.add_argument
+    add("old", type=Path, metavar="OLD", help="the file to convert")
+    add("new", type=Path, metavar="NEW", help="the file to write, which must not exist; it names the set")
+    add("--initial-session", type=Path, metavar="FILE", help="session for a list of turns (.test.json)")
+    return parser
+
+
+def metrics_parser() -> Parser:
+    return Parser(
+        prog="evaltui metrics",
+        description="List every metric: its range, what it means and needs, and whether it is computed here.",
+    )
+
+
+def runs_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui runs",
+        description="List an agent's newest runs: id, start (local time), outcome and what was selected.",
+    )
+    parser.add_argument("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
+    return parser
+
+
+def _pass_if(text: str) -> str | float:
+    if text in ("all", "majority"):
+        return text
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a rate such as 0.6")
+    return rate
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds

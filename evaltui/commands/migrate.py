@@ -1,0 +1,55 @@
+"""`evaltui migrate`: a file of an old format as an EvalSet, in a file of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from evaltui.commands.usage import UsageError, complain
+from evaltui.core.evalset import EvalSet, dump
+from evaltui.core.problems import EvalSetError, Severity
+from evaltui.files.atomic import write_atomically
+from evaltui.files.eval_sets import SUFFIXES, read_eval_set, set_name
+from evaltui.files.lint import format_problem
+
+
+def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
+    """Write what `old` holds to `new`, which must not exist; 0 where that was done, else 2 with the reason.
+
+    The set is named after the new file: google-adk looks sets up by their file's name.
+    """
+    try:
+        eval_set = _read(old, initial_session)
+        named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
+        _write(new, json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n")
+    except (UsageError, EvalSetError) as error:
+        return complain("migrate", error)
+    cases = len(eval_set.eval_cases)
+    print(f"{new}: {cases} {'case' if cases == 1 else 'cases'} of {old}")
+    if not new.name.endswith(SUFFIXES):
+        endings = " or ".join(SUFFIXES)
+        note = f"name {new} to run it: only names that end in {endings} are found by themselves"
+        print(f"evaltui migrate: {note}", file=sys.stderr)
+    return 0
+
+
+def _read(old: Path, initial_session: Path | None) -> EvalSet:
+    """The converted set, its warnings on stderr. Raises UsageError or EvalSetError."""
+    loaded = read_eval_set(old, initial_session)
+    if loaded.format == "eval set":
+        raise UsageError(f"{old} is an EvalSet or meant to be one; only the formats before it are migrated")
+    if loaded.eval_set is None:
+        raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
+    for problem in loaded.problems:
+        print(format_problem(problem), file=sys.stderr)
+    return loaded.eval_set
+
+
+def _write(new: Path, text: str) -> None:
+    if new.exists():
+        raise UsageError(f"{new} exists already and is not overwritten; name a new file")
+    try:
+        write_atomically(new, text)
+    except OSError as error:
+        raise UsageError(f"{new} cannot be written: {error.strerror}") from error

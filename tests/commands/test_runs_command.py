@@ -1,0 +1,91 @@
+import json
+import time
+
+import pytest
+from command_line import call
+
+from evaltui.files.runs import RunLog
+
+
+def keep(agent, statuses, footer, selected=None, started="2026-01-02T03:04:05+00:00"):
+    """A log of a run with these outcomes."""
+    cases = [f"case {number}" for number in range(len(statuses))]
+    log = RunLog.create(agent, {"selected": selected or {"lights": cases}, "started": started})
+    for case, status in zip(cases, statuses, strict=True):
+        log.result({"eval_set_id": "lights", "eval_id": case, "status": status})
+    log.close(footer)
+    # Within a millisecond, ids do not tell which run came first.
+    number = len(list(log.path.parent.iterdir()))
+    return log.path.rename(log.path.with_name(f"20260102T{number:06}.000Z-abcdef.jsonl")).stem
+
+
+@pytest.fixture(autouse=True)
+def far_east(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def listed(agent, capsys):
+    assert call("runs", agent) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_newest_run_comes_first_with_what_came_out(write_agent, capsys):
+    agent = write_agent("")
+    first = keep(agent, ["PASSED", "FAILED", "ERROR"], {"status": "FAILED", "seconds": 6.24})
+    second = keep(agent, ["PASSED"], {"status": "PASSED", "seconds": 0.1}, {"a": ["one"]})
+    assert listed(agent, capsys) == [
+        f"✓ {second}  2026-01-02 12:04  passed         0.1 s",
+        "    1 passed · a:one",
+        f"✗ {first}  2026-01-02 12:04  failed         6.2 s",
+        "    1 passed, 1 failed, 1 error · lights (3 cases)",
+    ]
+
+
+def test_an_interrupted_run_says_what_is_left(write_agent, capsys):
+    agent = write_agent("")
+    run = keep(agent, ["PASSED"], None, {"lights": ["one", "two", "three"], "heat": ["four"]})
+    head, below = listed(agent, capsys)
+    assert head == f"… {run}  2026-01-02 12:04  interrupted, or still running"
+    assert below == "    1 passed, 3 not finished · lights (3 cases), heat:four"
+
+
+def test_long_lines_are_cut(write_agent, capsys):
+    agent = write_agent("")
+    keep(agent, [], None, {f"set {number}\x1b[31m": ["a", "b"] for number in range(20)})
+    lines = listed(agent, capsys)
+    assert max(map(len, lines)) == 80
+    assert lines[1].endswith("…")
+    assert "\x1b" not in lines[1]
+
+
+def test_older_ones_are_counted(write_agent, capsys):
+    agent = write_agent("")
+    ids = [keep(agent, ["PASSED"], {"status": "PASSED"}) for _ in range(22)]
+    lines = listed(agent, capsys)
+    assert [line.split()[1] for line in lines if line.startswith("✓")] == ids[:1:-1]
+    assert lines[-1].startswith("and 2 older ones in ")
+
+
+def test_a_damaged_log_does_not_hide_the_others(write_agent, capsys):
+    agent = write_agent("")
+    good = keep(agent, ["PASSED"], {"status": "PASSED"})
+    folder = agent / ".evaltui" / "runs"
+    (folder / "99991231T000000.000Z-abcdef.jsonl").write_text("not a log\n")
+    (folder / "99991231T000001.000Z-abcdef.jsonl").write_text(json.dumps({"kind": "header", "version": 0}))
+    text = "\n".join(listed(agent, capsys))
+    assert text.count("cannot be read") == 2
+    assert good in text
+
+
+def test_no_run_yet_and_no_agent(write_agent, tmp_path, capsys):
+    agent = write_agent("")
+    assert listed(agent, capsys) == [f"no run of {agent} was kept yet"]
+    assert call("runs", tmp_path / "nowhere") == 2
+    assert call("runs", tmp_path) == 2
+    err = capsys.readouterr().err
+    assert "nowhere does not exist" in err
+    assert "holds several agents: my_agent" in err

@@ -1,0 +1,111 @@
+import json
+from pathlib import Path
+
+from example_runs import crashed, failed, flaky, mixed, passed, report, trajectory_metric, unevaluated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.evalset import EvalCase
+from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.reports.adk_result import eval_set_result
+from evaltui.reports.model import SetInfo
+
+CREATED = 1767323045.25
+
+
+def result_of(*cases, **fields):
+    run = report(*cases, **fields)
+    ((info, found),) = run.by_set()
+    return eval_set_result("home", info, found, CREATED)
+
+
+def test_the_set():
+    document = result_of(passed())
+    assert {key: value for key, value in document.items() if key != "eval_case_results"} == {
+        "eval_set_result_id": "home_thermostat_1767323045.25",
+        "eval_set_result_name": "home_thermostat_1767323045.25",
+        "eval_set_id": "thermostat",
+        "creation_timestamp": CREATED,
+    }
+
+
+def test_statuses_are_those_of_adk():
+    document = result_of(*mixed().result.cases[:4])
+    assert [(one["eval_id"], one["final_eval_status"]) for one in document["eval_case_results"]] == [
+        ("turn_off_bedroom", 1),
+        ("thermostat_night", 2),
+        ("away_for_a_week", 2),
+        ("judged", 3),
+    ]
+    (entry,) = result_of(unevaluated())["eval_case_results"][0]["overall_eval_metric_results"]
+    assert entry == {"metric_name": "safety_v1", "eval_status": 3, "threshold": 0.5}
+    raised = MetricResult("judge", None, 0.5, Status.ERROR)
+    measured = MetricResult("tool_call_count_v1", 2.0, None, Status.INFORMATIONAL)
+    repeat = RepeatResult(Status.ERROR, (raised, measured))
+    odd = CaseResult("odd", Status.ERROR, eval_set_id="thermostat", repeats=(repeat,))
+    entries = result_of(odd)["eval_case_results"][0]["overall_eval_metric_results"]
+    assert [entry["eval_status"] for entry in entries] == [3, 4]
+
+
+def test_every_repeat_is_an_entry_with_a_session_of_its_own():
+    entries = result_of(flaky())["eval_case_results"]
+    assert [entry["final_eval_status"] for entry in entries] == [1, 2, 1, 2, 1]
+    assert len({entry["session_id"] for entry in entries}) == 5
+
+
+def test_turns_have_both_sides_and_their_scores():
+    expected = EvalCase.model_validate(
+        {
+            "eval_id": "thermostat_night",
+            "conversation": [{"user_content": {"parts": [{"text": text}]}} for text in ("hello", "and?")],
+            "session_input": {"app_name": "home", "user_id": "ada"},
+        }
+    )
+    criterion = {"threshold": 1.0, "match_type": "IN_ORDER"}
+    effective = {
+        "criteria": {"response_match_score": 0.8},
+        "evaltui": {"criteria": {"tool_trajectory_avg_score": criterion}},
+    }
+    info = SetInfo("thermostat", Path("t.json"), None, effective, cases={expected.eval_id: expected})
+    (entry,) = result_of(failed(), sets=(info,))["eval_case_results"]
+    assert entry["user_id"] == "ada"
+    first, second = entry["eval_metric_result_per_invocation"]
+    assert first["expected_invocation"] == {"user_content": {"parts": [{"text": "hello"}]}}
+    assert second["actual_invocation"]["user_content"]["parts"] == [{"text": "And the kitchen?"}]
+    assert second["eval_metric_results"] == [
+        {
+            "metric_name": "tool_trajectory_avg_score",
+            "eval_status": 2,
+            "score": 0.0,
+            "threshold": 1.0,
+            "criterion": criterion,
+        },
+        {"metric_name": "response_match_score", "eval_status": 2, "score": 0.77, "threshold": 0.8},
+    ]
+
+
+def test_where_the_tokens_went():
+    details = {"total_tokens": 12.0, "cached_tokens": None}
+    spent = MetricResult("token_usage_v1", 12.0, None, Status.INFORMATIONAL, details=details)
+    repeat = RepeatResult(Status.PASSED, (trajectory_metric(Status.PASSED), spent))
+    one = CaseResult("one", Status.PASSED, eval_set_id="thermostat", repeats=(repeat,))
+    plain, tokens = result_of(one)["eval_case_results"][0]["overall_eval_metric_results"]
+    assert "details" not in plain
+    assert tokens["details"] == {"token_usage_details": {"total_tokens": 12.0}}
+
+
+def test_what_never_ran_has_no_turns():
+    (entry,) = result_of(crashed())["eval_case_results"]
+    assert entry["overall_eval_metric_results"] == entry["eval_metric_result_per_invocation"] == []
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(st.characters(codec=None), min_size=1, max_size=20))
+def test_any_set_id_gives_a_file_name_and_valid_json(eval_set_id):
+    info = SetInfo(eval_set_id, Path("x"), None, {})
+    one = CaseResult("c", Status.ERROR, eval_set_id=eval_set_id, repeats=(RepeatResult(Status.ERROR),))
+    document = eval_set_result("home", info, [one], CREATED)
+    name = document["eval_set_result_id"]
+    assert not set(name) & set("/\\\x00\n")
+    name.encode("utf-8")
+    json.dumps(document, allow_nan=False, ensure_ascii=False).encode("utf-8")

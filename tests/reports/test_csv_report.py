@@ -1,0 +1,154 @@
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from example_runs import case, crashed, failed, flaky, mixed, passed, report, unevaluated
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.config import EvalConfig
+from evaltui.core.evalset import EvalCase, Invocation
+from evaltui.core.outcome import ErrorInfo, MetricResult, RepeatResult, Status
+from evaltui.core.scoring import score_case
+from evaltui.reports.csv_report import COLUMNS, csv_report
+from evaltui.reports.model import SetInfo
+
+
+def rows(run):
+    return list(csv.DictReader(io.StringIO(csv_report(run), newline="")))
+
+
+def turn(says, answer, *calls):
+    return {
+        "user_content": {"role": "user", "parts": [{"text": says}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+        "intermediate_data": {"tool_uses": [{"name": name, "args": args} for name, args in calls]},
+    }
+
+
+async def scored(expected, actual, **criteria):
+    """A run of one case with two sides that are known."""
+    wanted = EvalCase.model_validate({"eval_id": "night", "conversation": expected})
+    did = [Invocation.model_validate(one) for one in actual]
+    result = await score_case(wanted, did, EvalConfig(criteria=criteria), eval_set_id="home")
+    return report(
+        result, sets=(SetInfo("home", Path("home.evalset.json"), None, {}, cases={wanted.eval_id: wanted}),)
+    )
+
+
+async def test_a_row_per_turn_and_metric_with_both_sides():
+    run = await scored(
+        [turn("Hello", "Hi."), turn("Colder", "Now 19 °C.", ("get_mode", {}), ("cool", {"to": 19}))],
+        [turn("Hello", "Hi."), turn("Colder", "Now 20 °C.", ("cool", {"to": 20}), ("get_mode", {}))],
+        tool_trajectory_avg_score=1.0,
+    )
+    first, second = (row for row in rows(run) if row["metric_name"] == "tool_trajectory_avg_score")
+    assert tuple(first) == COLUMNS
+    assert (first["turn"], first["prompt"], first["score"], first["eval_status"]) == (
+        "1",
+        "Hello",
+        "1.0",
+        "PASSED",
+    )
+    assert (first["expected_tool_calls"], first["actual_tool_calls"]) == ("", "")
+    assert second == {
+        "eval_set_id": "home",
+        "eval_id": "night",
+        "metric_name": "tool_trajectory_avg_score",
+        "threshold": "1.0",
+        "score": "0.0",
+        "eval_status": "FAILED",
+        "prompt": "Colder",
+        "expected_response": "Now 19 °C.",
+        "actual_response": "Now 20 °C.",
+        "expected_tool_calls": 'get_mode({})\ncool({"to": 19})',
+        "actual_tool_calls": 'cool({"to": 20})\nget_mode({})',
+        "repeat": "1",
+        "turn": "2",
+        "reason": second["reason"],
+        "metric_score": "0.5",
+        "metric_status": "FAILED",
+        "case_status": "FAILED",
+    }
+    assert second["reason"]
+
+
+def test_no_case_is_missing():
+    assert {row["eval_id"] for row in rows(mixed())} == {one.eval_id for one in mixed().result.cases}
+
+
+def test_a_case_that_raised_has_a_row_with_the_error():
+    raised = replace(crashed(), repeats=(RepeatResult(Status.ERROR, error=crashed().error),))
+    (row,) = rows(report(raised))
+    assert (row["eval_status"], row["metric_name"], row["turn"]) == ("ERROR", "", "")
+    assert row["reason"] == "TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boiler)"
+
+
+def test_a_metric_without_turns_has_one_row():
+    judge = MetricResult("judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500"))
+    run = report(unevaluated(), case("both", Status.ERROR, metrics=(judge,)))
+    safety, judged = rows(run)
+    assert (safety["turn"], safety["eval_status"], safety["reason"]) == (
+        "",
+        "NOT_EVALUATED",
+        "needs Vertex AI",
+    )
+    assert (judged["score"], judged["eval_status"], judged["reason"]) == (
+        "",
+        "ERROR",
+        "RuntimeError: judge 500",
+    )
+
+
+def test_every_repeat_has_its_rows():
+    found = rows(report(flaky()))
+    assert [(row["repeat"], row["eval_status"]) for row in found] == [
+        ("1", "PASSED"),
+        ("2", "FAILED"),
+        ("3", "PASSED"),
+        ("4", "FAILED"),
+        ("5", "PASSED"),
+    ]
+    assert {row["case_status"] for row in found} == {"FLAKY"}
+
+
+def test_where_no_expectation_is_known_there_is_still_what_was_said():
+    one = failed()
+    repeat = replace(one.repeats[0], turns=one.turns)
+    found = rows(report(replace(one, repeats=(repeat,))))
+    assert [row["prompt"] for row in found[:2]] == ["hello", "And the kitchen?"]
+    assert found[1]["expected_response"] == "The kitchen is now 19 °C."
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\n=1", " =1", "＝1", "=HYPERLINK(1)"]
+)
+async def test_text_is_never_a_formula(text):
+    run = await scored([turn(text, text, (text, {}))], [turn(text, text, (text, {}))], response_match_score=1)
+    cells = {name: rows(run)[0][name] for name in ("prompt", "expected_response", "actual_tool_calls")}
+    assert all(cell.startswith("'") for cell in cells.values()), cells
+    odd = report(replace(passed(text), eval_set_id=text), sets=(SetInfo(text, Path("x"), None, {}),))
+    assert {row["eval_id"][0] for row in rows(odd)} == {"'"}
+
+
+def test_a_negative_score_stays_a_number():
+    metric = MetricResult("mine", -0.5, -1.0, Status.PASSED)
+    (row,) = rows(report(case("c", Status.PASSED, metrics=(metric,))))
+    assert (row["score"], row["threshold"]) == ("-0.5", "-1.0")
+
+
+any_text = st.text(st.characters(codec=None), max_size=20)
+
+
+@settings(max_examples=80, deadline=None)
+@given(any_text, any_text)
+@example("\ud800\x00", 'a "quoted", text\r\n\x1b[31m')
+def test_any_text_makes_rows_that_can_be_read_again(text, other):
+    metric = MetricResult(other, 0.0, 1.0, Status.FAILED, reason=text)
+    written = csv_report(report(case(text, Status.FAILED, metrics=(metric,))))
+    (row,) = csv.DictReader(io.StringIO(written.encode("utf-8").decode("utf-8"), newline=""))
+    assert None not in row
+    assert None not in row.values()
+    assert not any(ord(character) < 32 and character != "\n" for character in written)
