@@ -38,6 +38,13 @@ from evaltui.runner.protocol import LineBuffer, Message, encode
 
 # Out of the way of programs that close or count low descriptors.
 _CHANNEL_FD = 230
+# The parent keeps the events of a case in memory; an agent in a loop would fill it.
+_MOST_EVENTS = 100_000
+_MOST_BYTES = 64_000_000
+
+
+class TooManyEventsError(RuntimeError):
+    """A case went on for longer than anyone could look at."""
 
 
 class Channel:
@@ -53,10 +60,12 @@ class Channel:
         # A forked child that keeps the socket open would hide this process's end from the parent.
         os.register_at_fork(after_in_child=self._socket.close)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message) -> int:
+        """How many bytes went out."""
         line = encode(message)
         with self._lock:
             self._socket.sendall(line)
+        return len(line)
 
     def receive_forever(self) -> NoReturn:
         """End the process when the parent is gone, whatever the agent is doing."""
@@ -66,6 +75,28 @@ class Channel:
                 for message in lines.feed(chunk):
                     self.on_message(message)
         os._exit(1)
+
+
+class _EventLine:
+    """Sends the events of one request to the parent, up to a limit."""
+
+    def __init__(self, channel: Channel, request: int, t0: float) -> None:
+        self._channel = channel
+        self._request = request
+        self._t0 = t0
+        self._events = 0
+        self._bytes = 0
+
+    def send(self, event: Event) -> None:
+        """Raises TooManyEventsError."""
+        if self._events >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
+            raise TooManyEventsError(
+                f"the agent was stopped after {self._events:,} events ({self._bytes // 1_000_000} MB) in one "
+                "case: it seems to be in an endless loop"
+            )
+        message = event.to_json() | {"t": time.monotonic() - self._t0}
+        self._bytes += self._channel.send({"op": "event", "id": self._request, "event": message})
+        self._events += 1
 
 
 def main() -> None:
@@ -171,7 +202,7 @@ class _Host:
 
     async def _run(self, request: Message) -> Message:
         assert self._adapter is not None
-        recorder = Recorder(lambda event: self._send_event(request["id"], event))
+        recorder = Recorder(_EventLine(self._channel, request["id"], self._t0).send)
         session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder)
         try:
             with recording(recorder):
@@ -182,10 +213,6 @@ class _Host:
             return {"state": await session.state()}
         finally:
             await session.close()
-
-    def _send_event(self, number: int, event: Event) -> None:
-        message = event.to_json() | {"t": time.monotonic() - self._t0}
-        self._channel.send({"op": "event", "id": number, "event": message})
 
     async def _score(self, request: Message) -> Message:
         from evaltui.runner.adapters.custom_metric import score

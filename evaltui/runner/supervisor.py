@@ -283,6 +283,8 @@ class Host:
             while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
                 for message in lines.feed(chunk):
                     self._take(message)
+                # While there is always more to read, sock_recv lets nothing else have its turn.
+                await asyncio.sleep(0)
 
     def _take(self, message: Message) -> None:
         match message:

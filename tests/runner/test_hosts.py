@@ -128,6 +128,35 @@ async def test_a_hang_ends_at_its_time_out_and_says_where(write_agent, hang):
     assert error.where.startswith("agent.py:") or hang == HANGS["swallowed cancel"]
 
 
+ENDLESS = """
+    async def root_agent(message, session):
+        if message == "endless":
+            while True:
+                yield {what}
+        else:
+            yield message
+"""
+
+
+@pytest.mark.parametrize("what", ["'again'", "'again' * 500_000"], ids=["many", "big"])
+async def test_an_agent_that_never_stops_talking_is_stopped(write_agent, what):
+    agent = write_agent(ENDLESS.format(what=what))
+    turns: list[float] = []
+    running = asyncio.create_task(
+        evaluate(agent, cases_saying("one", "endless", "two"), TEXT_ONLY, parallel=1)
+    )
+    while not running.done():
+        turns.append(time.monotonic())
+        await asyncio.sleep(0.01)
+    result = await running
+    assert statuses(result) == [Status.PASSED, Status.ERROR, Status.PASSED]
+    error = result.cases[1].error
+    assert error is not None
+    assert error.type == "TooManyEventsError"
+    assert "endless loop" in error.message
+    assert len(turns) > 10, "nothing else had its turn meanwhile"
+
+
 def is_running(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
