@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from evaltui.core.config import EvalConfig, PassIf
@@ -278,6 +278,10 @@ class _Run:
         self._tell(AgentBroken(error))
 
     async def done(self, item: WorkItem, ran: Ran) -> None:
+        if ran.error is not None:
+            # What ended the case is the last thing that happened in it.
+            since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
+            self.happened(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
         progress = self._progress[id(item.expected)]
         progress.repeats[item.repeat] = await self._verdict(item.expected, ran)
         if len(progress.repeats) < progress.awaited:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
 
 from textual.app import App
 from textual.command import Provider
+from textual.theme import Theme
 
+from evaltui.core.show import visible
+from evaltui.files.user_config import config_file, last_theme, remember_theme
 from evaltui.files.workspace import SelectionError, agents_in, select
-from evaltui.tui.palette import ActionProvider
+from evaltui.reports.lines import Line
+from evaltui.tui.pages.problems import write_sentences
+from evaltui.tui.palette import ActionProvider, CaseProvider, ThemeProvider
+from evaltui.tui.screens.chooser import ChooserApp
+from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.main import MainScreen
+from evaltui.workbench.keymap import read_keymap
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -30,11 +40,18 @@ class WorkbenchApp(App[int]):
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         _HERE / "app.tcss",
         _HERE / "panes" / "tree.tcss",
+        _HERE / "panes" / "filter.tcss",
         _HERE / "panes" / "result.tcss",
         _HERE / "panes" / "bars.tcss",
         _HERE / "screens" / "help.tcss",
+        _HERE / "screens" / "jump.tcss",
+        _HERE / "screens" / "details.tcss",
     ]
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
+        ActionProvider,
+        CaseProvider,
+        ThemeProvider,
+    }
 
     def __init__(self, workbench: Workbench, set_name: str | None = None) -> None:
         super().__init__()
@@ -47,10 +64,34 @@ class WorkbenchApp(App[int]):
 
     def on_mount(self) -> None:
         self.animation_level = "none"
+        self._use_theme()
+        self._use_keymap()
         # Ended from outside, the terminal must not be left behind as it is now.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
         # The first frame does not wait for files, and files do not wait for the models.
         self.call_after_refresh(self.run_worker, self._start(), exit_on_error=True)
+
+    def _use_theme(self) -> None:
+        """The theme that was chosen last; from now on every choice is remembered."""
+        theme = last_theme()
+        if theme in self.available_themes and "TEXTUAL_THEME" not in os.environ:
+            self.theme = theme
+        self.theme_changed_signal.subscribe(self, self._remember_theme)
+
+    def _remember_theme(self, theme: Theme) -> None:
+        try:
+            remember_theme(theme.name)
+        except OSError as error:
+            self.workbench.say(f"the theme cannot be remembered: {error}")
+
+    def _use_keymap(self) -> None:
+        path = config_file("keys.toml")
+        keymap = read_keymap(path)
+        self.workbench.keys = keymap.keys
+        self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
+        if keymap.problems:
+            title: Line = [("Your keys: ", "bold"), (visible(str(path)), "dim")]
+            self.push_screen(DetailsScreen(title, partial(write_sentences, sentences=keymap.problems)))
 
     async def _start(self) -> None:
         await self.workbench.open()
@@ -88,7 +129,10 @@ class WorkbenchApp(App[int]):
 def open_workbench(agent_dir: Path, set_name: str | None = None) -> int:
     """Show the workbench until the user leaves it; the exit code of the program."""
     if several := agents_in(agent_dir):
-        return _refuse(f"{agent_dir} holds several agents: {', '.join(several)}; name one of them")
+        chosen = ChooserApp(agent_dir, several).run()
+        if chosen is None:
+            return 0
+        agent_dir /= chosen
     given = [set_name] if set_name and Path(set_name).exists() else []
     app = WorkbenchApp(Workbench(agent_dir, given), set_name)
     app.run()

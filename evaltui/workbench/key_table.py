@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from evaltui.workbench.actions import ACTIONS
+from evaltui.workbench.actions import ACTIONS, place_of
 from evaltui.workbench.keys import key_name
 
 
@@ -15,11 +15,11 @@ def key_table() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield "| keys | what they do |"
-    yield "|---|---|"
+    yield "| keys | what they do | where | name in `keys.toml` |"
+    yield "|---|---|---|---|"
     for action in ACTIONS:
         keys = " ".join(f"`{key_name(key)}`" for key in action.keys)
-        yield f"| {keys} | {action.help} |"
+        yield f"| {keys} | {action.help} | {place_of(action)} | `{action.id}` |"
 
 
 if __name__ == "__main__":

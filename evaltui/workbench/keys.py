@@ -5,6 +5,7 @@ from __future__ import annotations
 _NAMES = {
     "escape": "esc",
     "question_mark": "?",
+    "slash": "/",
     "up": "↑",
     "down": "↓",
     "left": "←",

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaltui.core.evalset import EvalCase
 from evaltui.core.outcome import Status
 from evaltui.reports.run_log import LoggedRun
-from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, run_plan
+from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.state import CaseKey, Run
 
@@ -68,6 +68,7 @@ def _prepared(agent_dir: Path, batch: dict[str, tuple[Path, SetPlan]]) -> Prepar
 async def perform(prepared: Prepared, run: Run, on_update: OnUpdate) -> None:
     """Run a plan and keep its log. A log that cannot be written is a remark, and the run goes on."""
     log: LoggedRun | None = None
+    run.log_size = None
     try:
         log = LoggedRun.start(prepared.plan, datetime.now(UTC))
         run.log = log.path
@@ -79,14 +80,16 @@ async def perform(prepared: Prepared, run: Run, on_update: OnUpdate) -> None:
         if log is not None:
             try:
                 log.take(update)
+                run.log_size = log.size
             except OSError as error:
                 run.remarks.append(f"this run is not kept to its end: {error}")
                 log = None
+                run.log_size = None
         on_update(update)
 
     status: Status | None = None
     try:
-        status = (await run_plan(prepared.plan, take)).status
+        status = await follow_plan(prepared.plan, take)
     finally:
         if log is not None:
             _close(log, status, run)

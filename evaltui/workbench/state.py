@@ -38,7 +38,10 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of a case, the run it comes from, and the case as it was run."""
+    """What came of a case, the run it comes from, and the case as it was run.
+
+    The result is without the invocations of its repeats: `Workbench.trace` has what they are made of.
+    """
 
     result: CaseResult
     run: int
@@ -58,9 +61,16 @@ class Stage(StrEnum):
 OVER = frozenset({Stage.FINISHED, Stage.CANCELLED, Stage.FAILED})
 
 
+# Fewer cases that are done say little of those to come.
+_ENOUGH = 3
+
+
 @dataclass
 class Run:
-    """One run and how far it is. `began` and `ended` are `time.monotonic()`; `counts` is by status."""
+    """One run and how far it is. `began` and `ended` are `time.monotonic()`; `counts` is by status.
+
+    `log_size` is how many bytes of the log have been written, None where none can be.
+    """
 
     number: int
     title: str
@@ -70,8 +80,10 @@ class Run:
     done: set[CaseKey] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
+    working_since: float | None = None
     ended: float | None = None
     log: Path | None = None
+    log_size: int | None = None
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -81,6 +93,14 @@ class Run:
     @property
     def seconds(self) -> float:
         return (self.ended or time.monotonic()) - self.began
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate, from the cases that are done; None before there are three of them, and at the end."""
+        done, left = len(self.done), len(self.selected) - len(self.done)
+        if done < _ENOUGH or not left or self.working_since is None:
+            return None
+        return (time.monotonic() - self.working_since) / done * left
 
     def is_waiting(self, key: CaseKey) -> bool:
         """Whether the case is still to be run."""

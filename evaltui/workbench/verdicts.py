@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from evaltui.core.outcome import GRAVEST_FIRST
+
 if TYPE_CHECKING:
     from evaltui.core.outcome import CaseResult, MetricResult
 
@@ -71,3 +73,9 @@ def turn_status(result: CaseResult, turn: int) -> str | None:
 
 def _speaks_of_turns(metric: MetricResult, turns: int) -> bool:
     return metric.status != "INFORMATIONAL" and len(metric.per_invocation) == turns
+
+
+def deciding_repeat(result: CaseResult) -> int:
+    """Which run of a case gave it its metrics and turns: the first one that is as grave as the gravest."""
+    graveness = [GRAVEST_FIRST.index(repeat.status) for repeat in result.repeats]
+    return graveness.index(min(graveness)) if graveness else 0

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.problems import Problem, Severity
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
+from evaltui.workbench.console import Console
 from evaltui.workbench.documents import Documents, OpenSet
+from evaltui.workbench.filtering import Filtered
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseKey, Notice, Run, Scored, Selection, Stage
-from evaltui.workbench.verdicts import NOT_RUN, RUNNING
+from evaltui.workbench.traces import Trace, Traces
+from evaltui.workbench.verdicts import NOT_RUN, RUNNING, deciding_repeat
 
 if TYPE_CHECKING:
     from evaltui.core.events import Event
-    from evaltui.core.outcome import ErrorInfo
+    from evaltui.core.outcome import CaseResult, ErrorInfo
     from evaltui.runner.plan import Update
     from evaltui.workbench.running import Prepared
 
 Observer = Callable[[], None]
 
-# A case that loops prints without end; this many of its events can be followed while it runs.
-_LIVE_EVENTS = 400
-
 
 class Workbench:
     """`given` are eval sets from elsewhere: files and folders, beside those that the agent has.
 
-    Everything is called from the event loop's thread. Observers are called after every change.
+    `keys` are the keys that the user has chosen, by action. Everything is called from the event loop's
+    thread. Observers are called after every change.
     """
 
     def __init__(self, agent_dir: Path, given: Sequence[str | Path] = ()) -> None:
@@ -41,16 +44,21 @@ class Workbench:
         self.workspace: Workspace | None = None
         self.documents = Documents()
         self.results = Results()
+        self._filtered = Filtered()
+        self._filter_is_stale = False
         self.selection = Selection()
         self.run: Run | None = None
         self.agent: dict[str, Any] | None = None
         self.agent_error: ErrorInfo | None = None
-        self.live: dict[CaseKey, list[Event]] = {}
+        self.traces = Traces(self._changed)
+        self.console = Console()
         self.notice: Notice | None = None
+        self.keys: Mapping[str, tuple[str, ...]] = {}
         self._observers: list[Observer] = []
         self._task: asyncio.Task[None] | None = None
         self._reading: dict[Path, asyncio.Task[OpenSet]] = {}
         self._runs = 0
+        self._last: tuple[str, dict[Path, tuple[str, ...] | None]] | None = None
 
     # Observers
 
@@ -73,15 +81,22 @@ class Workbench:
         self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
         keys = {CaseKey(entry.path, case.eval_id) for entry in self.sets for case in entry.cases}
         self.results.keep_only(keys)
+        self.traces.keep_only(keys)
         if self.selection.path is None or self.entry(self.selection.path) is None:
             self.selection = self._first()
         elif self.selection.case is not None and self.selection.case not in keys:
             self.selection = Selection(self.selection.path)
+        self._filter_is_stale = True
         self._changed()
 
     async def warm_up(self) -> None:
         """Load the models in a thread, so that showing and running the first case does not wait for them."""
         await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
+        from evaltui.core.metrics.rouge import rouge_1_f
+
+        # The stemmer drags seconds of imports with it, which would stop the first run, and the screen, in its
+        # middle. A daemon, because leaving must not wait for it.
+        threading.Thread(target=rouge_1_f, args=("a word", "some words"), daemon=True).start()
 
     @property
     def sets(self) -> tuple[SetEntry, ...]:
@@ -127,8 +142,10 @@ class Workbench:
     def select_failing(self, step: int) -> None:
         """Select the next (1) or the previous (-1) case that did not pass, around the end."""
         order = {key: number for number, key in enumerate(self._keys())}
-        failing = sorted(self.results.attention & order.keys(), key=order.__getitem__)
+        within = self._kept().keys() if self.filtered.filter else order.keys()
+        failing = sorted(self.results.attention & within, key=order.__getitem__)
         if not failing:
+            self.say("the filter hides every case that did not pass: esc clears it")
             return
         current = self.selection.case
         here = order.get(current, -1) if current else self._before_selected_set(order)
@@ -150,14 +167,47 @@ class Workbench:
             for case in entry.cases:
                 yield CaseKey(entry.path, case.eval_id)
 
+    # Filter
+
+    @property
+    def filtered(self) -> Filtered:
+        """The cases that the filter keeps; the selected one stays when its outcome changes."""
+        if self._filter_is_stale and self._filtered.filter:
+            self._filter_is_stale = False
+            self._filtered.update(self._filtered.text, self.sets, self._last_status, also=self.selection.case)
+        return self._filtered
+
+    def set_filter(self, text: str) -> None:
+        """Show only some of the cases; "" shows all."""
+        self._filter_is_stale = False
+        self._filtered.update(text, self.sets, self._last_status)
+        kept = self._kept()
+        if self._filtered.filter and kept and self.selection.case not in kept:
+            self.selection = Selection(*next(iter(kept)))
+        self._changed()
+
+    def clear_filter(self) -> None:
+        self.set_filter("")
+
+    def _kept(self) -> dict[CaseKey, None]:
+        """The cases that the filter keeps, in their order."""
+        return {
+            CaseKey(entry.path, entry.cases[number].eval_id): None
+            for entry in self.sets
+            for number in self.filtered.kept.get(entry.path, ())
+        }
+
+    def _last_status(self, key: CaseKey) -> str:
+        scored = self.results.get(key)
+        return scored.result.status if scored else NOT_RUN
+
     # Outcomes
 
     def status(self, key: CaseKey) -> str:
         """The status of a case's last result, or that it is running, or not run."""
         if self.run is not None and not self.run.over and key in self.run.running:
             return RUNNING
-        scored = self.results.get(key)
-        return scored.result.status if scored else NOT_RUN
+        return self._last_status(key)
 
     def is_waiting(self, key: CaseKey) -> bool:
         return self.run is not None and self.run.is_waiting(key)
@@ -195,10 +245,30 @@ class Workbench:
         sets: dict[Path, tuple[str, ...] | None] = {entry.path: None for entry in self.sets if entry.cases}
         self._start("every set", sets)
 
+    def run_failed(self) -> None:
+        """Run every case whose last result is one to stop at."""
+        chosen: dict[Path, list[str]] = {}
+        for key in self._keys():
+            if key in self.results.attention:
+                chosen.setdefault(key.path, []).append(key.eval_id)
+        self._start("what did not pass", {path: tuple(eval_ids) for path, eval_ids in chosen.items()})
+
+    def run_again(self) -> None:
+        """Run what was run last, as far as it still exists."""
+        if self._last is not None:
+            title, chosen = self._last
+            paths = {entry.path for entry in self.sets}
+            self._start(title, {path: eval_ids for path, eval_ids in chosen.items() if path in paths})
+
+    @property
+    def has_run(self) -> bool:
+        return self._last is not None
+
     def _start(self, title: str, chosen: dict[Path, tuple[str, ...] | None]) -> None:
         if reason := self.refuses_to_run():
             self.say(reason)
             return
+        self._last = title, chosen
         self._runs += 1
         self.run = Run(self._runs, title)
         self.notice = None
@@ -218,7 +288,7 @@ class Workbench:
         finally:
             run.ended = time.monotonic()
             run.running.clear()
-            self.live.clear()
+            self.traces.run_over()
             self._changed()
 
     async def _run_chosen(self, run: Run, chosen: dict[Path, tuple[str, ...] | None]) -> None:
@@ -258,28 +328,41 @@ class Workbench:
                 self.agent_error = None
             case plan.AgentBroken(error):
                 self.agent_error = error
-            case plan.CaseStarted(eval_set_id, eval_id):
+            case plan.CaseStarted(eval_set_id, eval_id, repeat):
                 key = prepared.keys[eval_set_id, eval_id]
                 run.running.add(key)
-                self.live.setdefault(key, [])
+                self.traces.started(key, run.number, repeat, run.log_size)
+                run.working_since = run.working_since or time.monotonic()
                 if run.stage is Stage.STARTING:
                     run.stage = Stage.RUNNING
             case plan.Happened(event):
-                self._follow(prepared, event)
+                self._follow(run, prepared, event)
             case plan.CaseDone(result):
                 key = prepared.keys[result.eval_set_id, result.eval_id]
                 run.running.discard(key)
-                self.live.pop(key, None)
+                self.traces.done(key, result.eval_set_id, run.log, run.log_size)
                 run.done.add(key)
                 run.counts[result.status] += 1
-                self.results.put(key, Scored(result, run.number, prepared.cases[key]))
+                self.results.put(key, Scored(_light(result), run.number, prepared.cases[key]))
+                self._filter_is_stale = True
         self._changed()
 
-    def _follow(self, prepared: Prepared, event: Event) -> None:
+    def _follow(self, run: Run, prepared: Prepared, event: Event) -> None:
         key = prepared.keys.get((event.set, event.case))
-        events = self.live.get(key) if key else None
-        if events is not None and len(events) < _LIVE_EVENTS:
-            events.append(event)
+        if event.kind == "console":
+            self.console.add(run.number, event.data["source"], event.data["text"], key)
+        if key is not None:
+            self.traces.happened(key, event)
+
+    def trace(self, key: CaseKey) -> Trace | None:
+        """What happened in a case in its last run, of its repeats the deciding one; live while it runs.
+
+        None where the case has not been run, or while its log is being read: observers are told then.
+        """
+        if self.status(key) == RUNNING:
+            return self.traces.get(key, 0)
+        scored = self.results.get(key)
+        return self.traces.get(key, deciding_repeat(scored.result)) if scored else None
 
     def cancel(self) -> None:
         """End the run: its cases in flight stay as they were before, what is finished stays."""
@@ -292,9 +375,21 @@ class Workbench:
         self._task.cancel()
         self._changed()
 
+    def step_back(self) -> None:
+        """Cancel what runs; where nothing does, show every case again."""
+        if self.busy:
+            self.cancel()
+        else:
+            self.clear_filter()
+
     async def close(self) -> None:
         """End what runs, the agent's processes included."""
         if self._task is not None:
             if self.busy and self.run is not None and self.run.stage is not Stage.CANCELLING:
                 self.cancel()
             await asyncio.wait([self._task])
+
+
+def _light(result: CaseResult) -> CaseResult:
+    """Without the invocations: ten thousand results would take hundreds of megabytes with them."""
+    return replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))

@@ -11,7 +11,7 @@ from evaltui.workbench.state import CaseKey, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 SAMPLES = Path(__file__).parents[2] / "sample_agents"
-NARROW, WIDE = (80, 24), (160, 45)
+NARROW, WIDE, VAST = (80, 24), (160, 45), (200, 50)
 
 HOUSE = """
     import time
@@ -70,10 +70,12 @@ async def test_narrow_shows_one_pane_at_a_time(house):
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
         await until(pilot, lambda: "▌  ○ dark" in screen_text(app))
-        assert screen_lines(app)[1].startswith("━━ 1 Cases ━━─── 2 Result ○ ───")
+        assert screen_lines(app)[1].startswith("━━ 1 Cases ━── 2 Case ─── 3 Result ○ ──")
         await pilot.press("enter")
-        await until(pilot, lambda: "press r to run it" in screen_text(app))
+        await until(pilot, lambda: "Turn 1  must call nothing" in screen_text(app))
         assert "○ fine" not in screen_text(app)
+        await pilot.press("3")
+        await until(pilot, lambda: "press r to run it" in screen_text(app))
         await pilot.press("1")
         await until(pilot, lambda: "○ fine" in screen_text(app))
         assert "press r to run it" not in screen_text(app)
@@ -83,7 +85,7 @@ async def test_a_result_says_why_first_and_then_everything(house):
     app = app_for(house)
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
-        await pilot.press("r", "2")
+        await pilot.press("r", "3")
         await finished(app, pilot)
         await until(pilot, lambda: "failed" in screen_text(app))
         await pilot.resize_terminal(80, 60)
@@ -107,9 +109,9 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await ready(app, pilot)
         await pilot.press("R")
         await until(pilot, lambda: app.workbench.run and len(app.workbench.run.done) == 3)
-        await until(pilot, lambda: "◐ running 4 of 4" in screen_text(app))
-        assert "esc cancel" in screen_lines(app)[-1]
-        tree = [line[:54].rstrip() for line in screen_lines(app)]
+        await until(pilot, lambda: "◐ running every set · 3 of 4 done, 1 left" in screen_text(app))
+        assert "esc back" in screen_lines(app)[-1]
+        tree = [line[:43].rstrip() for line in screen_lines(app)]
         assert "   ◐ endless" in tree
         assert any(line.startswith("   ! crashes") and line.endswith("ValueError") for line in tree)
         await pilot.press("down", "down", "down")
@@ -117,7 +119,7 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await pilot.press("escape")
         await finished(app, pilot)
         await until(pilot, lambda: "run 1 cancelled after 3 of 4" in screen_text(app))
-        assert "▌  ○ endless" in [line[:54].rstrip() for line in screen_lines(app)]
+        assert "▌  ○ endless" in [line[:43].rstrip() for line in screen_lines(app)]
 
 
 async def test_an_error_is_shown_with_its_place_and_nothing_of_it_is_obeyed(house):
@@ -140,7 +142,7 @@ async def test_hostile_names_and_texts_are_shown_as_they_are(write_agent):
     folder = write_agent("def root_agent(message, session):\n    return '[/] ' + message\n")
     write_cases(folder, "[b]set[/]", {evil: [turn(evil, evil, {"name": evil, "args": {evil: evil}})]})
     app = app_for(folder)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=VAST) as pilot:
         await ready(app, pilot)
         await pilot.press("r")
         await finished(app, pilot)
@@ -210,7 +212,7 @@ async def test_no_sets_says_where_was_looked_and_f5_looks_again(write_agent):
 async def test_a_broken_set_is_a_node_that_says_so(house):
     (house / "torn.evalset.json").write_text('{"eval_set_id": "torn",\n', encoding="utf-8")
     app = app_for(house)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=VAST) as pilot:
         await ready(app, pilot)
         await until(pilot, lambda: "! torn  not valid JSON" in screen_text(app))
         await pilot.press("end")
@@ -224,7 +226,7 @@ async def test_a_broken_agent_comes_first_and_its_sets_can_be_read(write_agent):
     folder = write_agent("import nonexistent_module\n")
     write_cases(folder, "lights", {"fine": [turn("hello", "x")], "other": [turn("what else", "y")]})
     app = app_for(folder)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=VAST) as pilot:
         await ready(app, pilot)
         await pilot.press("r")
         await finished(app, pilot)
@@ -246,7 +248,7 @@ async def test_resizing_during_a_run_changes_the_layout(house):
             await pilot.resize_terminal(*size)
             await until(pilot, lambda size=size: len(screen_lines(app)) == size[1])
             assert all(len(line) <= size[0] for line in screen_lines(app))
-        await until(pilot, lambda: screen_lines(app)[1].startswith("━━ 1 Cases"))
+        await until(pilot, lambda: screen_lines(app)[1].startswith("━━ 1 Cases ━"))
 
 
 async def test_quitting_cancels_the_run_first(house):
@@ -301,4 +303,4 @@ async def test_the_sample_house_on_a_narrow_terminal():
         lines = screen_lines(app)
         assert lines[0] == " home_automation"
         assert lines[2].split() == ["▾", "lights", "5"]
-        assert lines[-1] == " r run  s set  R all  tab next pane  q quit  ? keys"
+        assert lines[-1] == " r run  s set  R all  / filter  tab next pane  q quit  ? keys"

@@ -12,8 +12,8 @@ from evaltui.core.outcome import ErrorInfo
 from evaltui.core.repeats import case_over_repeats
 from evaltui.core.scoring import Expected, failed_repeat, score_case
 from evaltui.reports.lines import cells
+from evaltui.tui.pages.case import write_case
 from evaltui.tui.pages.case_result import write_case_result
-from evaltui.tui.pages.expectation import write_expectation
 from evaltui.tui.pages.writer import MIN_WIDTH, Page
 from evaltui.workbench.state import Scored
 
@@ -53,7 +53,7 @@ def test_results_and_expectations_fit_their_width(turns, width):
     check(page)
     assert sorted(page.turns) == list(range(len(turns)))
     page = Page(width)
-    write_expectation(page, case)
+    write_case(page, case, "set", None)
     check(page)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from rich.cells import cell_len
@@ -10,8 +11,8 @@ from rich.cells import cell_len
 from evaltui.core.explain import call_name
 from evaltui.core.outcome import ArgDiff, CallDiff
 from evaltui.core.show import show_change, show_value, type_change, visible
-from evaltui.reports.lines import Line, pad
-from evaltui.tui.pages.writer import Page
+from evaltui.reports.lines import Line, Span, pad
+from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page
 
 _MARKS = {
     "same": ("=", "dim", ""),
@@ -21,23 +22,74 @@ _MARKS = {
     "extra": ("+", "green", "extra"),
 }
 _TONES = {note: tone for _, tone, note in _MARKS.values()}
+# The cells before the name of a call: its mark, and space around it.
+MARGIN = 4
 _MAX_PATH = 28
-_MAX_VALUE = 400
+# Enter shows all of it.
+_MAX_VALUE = 160
 
 
-def write_call(page: Page, diff: CallDiff) -> None:
-    """One row of the aligned trajectory; a changed call has its arguments below it."""
-    mark, tone, note = _MARKS[diff.op]
-    name_tone = "dim" if diff.op == "same" else "bold"
-    head: Line = [("  ", ""), (mark, tone), (" ", ""), (call_name(diff), name_tone)]
-    call = diff.actual or diff.expected
-    if diff.op != "changed":
-        _write_inline(page, head, call.args if call else None, note)
+def write_call(page: Page, diff: CallDiff, turn: int, *, checked: bool) -> None:
+    """One row of the aligned trajectory; a changed call has its arguments below it.
+
+    `turn` counts from 1. What is not `checked` is no difference, whatever it is.
+    """
+    beside = page.width >= SIDE_BY_SIDE
+    title = f"turn {turn} · {call_name(diff)}"
+    if diff.op == "changed":
+        _write_name(page, diff, beside=beside)
+        paths = min(_MAX_PATH, max((cell_len(visible(arg.path)) for arg in diff.args), default=4))
+        for arg in diff.args:
+            place = f"{title} · {visible(arg.path) or 'args'}"
+            differs = checked and arg.op != "same"
+            with page.difference(place, _arg_sides(arg)) if differs else nullcontext():
+                _write_arg(page, arg, max(paths, 4), beside=beside)
         return
-    page.row(*head)
-    paths = min(_MAX_PATH, max((cell_len(visible(arg.path)) for arg in diff.args), default=4))
-    for arg in diff.args:
-        _write_arg(page, arg, max(paths, 4))
+    differs = checked and diff.op != "same"
+    with page.difference(f"{title} · {diff.op}", _call_sides(diff)) if differs else nullcontext():
+        if beside:
+            _write_beside(page, diff)
+        else:
+            call = diff.actual or diff.expected
+            _write_inline(page, _head(diff), call.args if call else None, _MARKS[diff.op][2])
+
+
+def _call_sides(diff: CallDiff) -> dict[str, Any]:
+    calls = {"expected": diff.expected, "actual": diff.actual}
+    if diff.op == "moved":
+        calls = {"the call, which is the same on both sides": diff.actual}
+    return {side: {"name": call.name, "args": call.args} for side, call in calls.items() if call}
+
+
+def _arg_sides(arg: ArgDiff) -> dict[str, Any]:
+    sides = {"expected": arg.expected, "actual": arg.actual}
+    absent = {"extra": "expected", "missing": "actual"}.get(arg.op)
+    return {side: value for side, value in sides.items() if side != absent}
+
+
+def _head(diff: CallDiff) -> Line:
+    mark, tone, _ = _MARKS[diff.op]
+    return [("  ", ""), (mark, tone), (" ", ""), (call_name(diff), "dim" if diff.op == "same" else "bold")]
+
+
+def _write_name(page: Page, diff: CallDiff, *, beside: bool) -> None:
+    *mark, name = _head(diff)
+    if beside:
+        page.columns([name], [name], mark)
+    else:
+        page.row(*mark, name)
+
+
+def _write_beside(page: Page, diff: CallDiff) -> None:
+    *mark, name = _head(diff)
+    _, tone, note = _MARKS[diff.op]
+    left: Line = [("nothing", "dim")]
+    right: Line = [("missing", tone)]
+    if diff.expected:
+        left = [name, (inline_args(diff.expected.args), "dim")]
+    if diff.actual:
+        right = [name, (f"  {note}" if note else "", tone), (inline_args(diff.actual.args), "dim")]
+    page.columns(left, right, mark)
 
 
 def write_expected_call(page: Page, name: str, args: Mapping[str, Any] | None) -> None:
@@ -57,18 +109,29 @@ def inline_args(args: Mapping[str, Any] | None) -> str:
     return f"  {shown}" if shown else ""
 
 
-def _write_arg(page: Page, arg: ArgDiff, paths: int) -> None:
+def _write_arg(page: Page, arg: ArgDiff, paths: int, *, beside: bool) -> None:
     mark, tone, note = _MARKS[arg.op]
     path = pad(visible(arg.path) or "args", paths)
-    if arg.op == "same":
-        page.text([(show_value(arg.expected, _MAX_VALUE), "dim")], [(f"      {path}  ", "dim")])
-        return
-    head: Line = [("    ", ""), (mark, tone), (f" {path}  ", "")]
-    if arg.op == "changed":
+    head: Line = [("    ", ""), (mark if arg.op != "same" else " ", tone), (f" {path}  ", "")]
+    if arg.op == "changed" and not beside:
         write_change(page, head, arg.expected, arg.actual)
+    elif arg.op == "changed":
+        before, after = show_change(arg.expected, arg.actual, _MAX_VALUE)
+        kind = type_change(arg.expected, arg.actual)
+        page.columns([(before, "red")], [(after, "green"), (f"  type: {kind}" if kind else "", "dim")], head)
+    elif arg.op == "same":
+        value = (show_value(arg.expected, _MAX_VALUE), "dim")
+        head = [(text, "dim") for text, _ in head]
+        page.columns([value], [value], head) if beside else page.text([value], head)
     else:
-        value = arg.expected if arg.op == "missing" else arg.actual
-        page.text([(show_value(value, _MAX_VALUE), tone), (f"  {note}", "dim")], head)
+        value = (show_value(arg.expected if arg.op == "missing" else arg.actual, _MAX_VALUE), tone)
+        absent: Span = (note if arg.op == "missing" else "nothing", "dim")
+        if not beside:
+            page.text([value, (f"  {note}", "dim")], head)
+        elif arg.op == "missing":
+            page.columns([value], [absent], head)
+        else:
+            page.columns([absent], [value, (f"  {note}", "dim")], head)
 
 
 def write_change(page: Page, head: Line, expected: Any, actual: Any) -> None:

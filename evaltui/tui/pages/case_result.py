@@ -12,10 +12,10 @@ from evaltui.core.outcome import CaseResult, Expectation, MetricResult, Status, 
 from evaltui.core.show import scores, visible, visible_lines
 from evaltui.core.text_diff import WordOp, words
 from evaltui.reports.lines import Span, pad
-from evaltui.tui.pages.calls import write_call, write_change
+from evaltui.tui.pages.calls import MARGIN, write_call, write_change
 from evaltui.tui.pages.outcome import glyph, verdict
 from evaltui.tui.pages.problems import write_error
-from evaltui.tui.pages.writer import LABEL, Page
+from evaltui.tui.pages.writer import LABEL, SIDE_BY_SIDE, Page
 from evaltui.workbench.state import Scored
 from evaltui.workbench.verdicts import WORDS, turn_status
 
@@ -87,7 +87,7 @@ def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
         (f"  {WORDS[metric.status]}", "dim"),
     )
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
-    if reason and metric.status is not Status.PASSED:
+    if reason:
         page.block([(reason, "dim")], 6)
 
 
@@ -118,13 +118,16 @@ def _write_turn(page: Page, result: CaseResult, number: int, turn: TurnResult, c
     page.row(*head, (EXPECTATIONS[turn.expectation], "dim"))
     if asked := _user_text(case, number):
         page.labelled("user", [(_shown(asked), "")])
+    checked = turn.expectation not in ("not checked", "context")
+    if turn.calls and page.width >= SIDE_BY_SIDE:
+        page.columns([("expected", "dim")], [("actual", "dim")], [(" " * MARGIN, "")])
     for diff in turn.calls:
-        write_call(page, diff)
+        write_call(page, diff, number + 1, checked=checked)
     for author, text in turn.unscored:
         page.labelled(
             "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "dim")]
         )
-    _write_answer(page, turn)
+    _write_answer(page, turn, number)
 
 
 def _user_text(case: EvalCase, number: int) -> str:
@@ -132,20 +135,22 @@ def _user_text(case: EvalCase, number: int) -> str:
     return full_text(turns[number].user_content) if number < len(turns) else ""
 
 
-def _write_answer(page: Page, turn: TurnResult) -> None:
+def _write_answer(page: Page, turn: TurnResult, number: int) -> None:
     expected, actual = turn.response.expected, turn.response.actual
     label = "answer" if turn.response.score is None else f"answer {turn.response.score:.2f}"
-    if expected is None and actual is None:
+    if not expected and not actual:
         return
     first: list[Span] = [(f"  {pad(label, LABEL)}", "dim")]
-    if expected is None:
+    if not expected or turn.expectation == "context":
         page.text([(_shown(actual or ""), ""), ("  (no answer is expected)", "dim")], first)
-    elif actual is None:
-        page.text([("none, expected was  ", "red"), (_shown(expected), "")], first)
     elif expected == actual:
         page.text([(_shown(actual), "")], first)
     else:
-        _write_difference(page, expected, actual, first)
+        with page.difference(f"turn {number + 1} · answer", {"expected": expected, "actual": actual}):
+            if not actual:
+                page.text([("none, expected was  ", "red"), (_shown(expected), "")], first)
+            else:
+                _write_difference(page, expected, actual, first)
 
 
 def _write_difference(page: Page, expected: str, actual: str, first: list[Span]) -> None:
@@ -187,9 +192,7 @@ def _write_state(page: Page, result: CaseResult) -> None:
     page.row(("Final state", "bold"), ("  is not as expected", "dim"))
     paths = min(28, max(cell_len(visible(diff.path)) for diff in result.state))
     for diff in result.state:
-        write_change(
-            page,
-            [("  ~ ", "yellow"), (f"{pad(visible(diff.path), paths)}  ", "")],
-            diff.expected,
-            diff.actual,
-        )
+        head: list[Span] = [("  ~ ", "yellow"), (f"{pad(visible(diff.path), paths)}  ", "")]
+        sides = {"expected": diff.expected, "actual": diff.actual}
+        with page.difference(f"final state · {visible(diff.path)}", sides):
+            write_change(page, head, diff.expected, diff.actual)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from evaltui.core.problems import Severity
+from evaltui.core.problems import Problem, Severity
 from evaltui.core.show import cut, visible
 from evaltui.files.workspace import SetEntry
 from evaltui.reports.lines import Line
@@ -21,8 +22,8 @@ from evaltui.workbench.verdicts import COUNTED, NOT_RUN, WORDS, figure
 _MAX_LISTED = 50
 
 
-def write_set(page: Page, entry: SetEntry, opened: OpenSet | None, results: Results) -> None:
-    """`opened` is None while the file is still being read."""
+def write_set_facts(page: Page, entry: SetEntry, opened: OpenSet | None) -> None:
+    """What the file is, what scores it, and what is wrong with it; `opened` is None while it is read."""
     problems = opened.problems if opened else entry.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors:
@@ -31,14 +32,20 @@ def write_set(page: Page, entry: SetEntry, opened: OpenSet | None, results: Resu
         write_problems(page, errors, entry.path)
         page.blank()
     _write_facts(page, entry, opened)
-    if not errors:
-        _write_counts(page, entry, results)
-        _write_attention(page, entry, results)
     warnings = [problem for problem in problems if problem.severity is not Severity.ERROR]
     if warnings:
         page.blank()
         page.row(("Warnings", "bold"))
         write_problems(page, warnings, entry.path)
+
+
+def write_set_results(page: Page, entry: SetEntry, errors: Sequence[Problem], results: Results) -> None:
+    """How the cases of a set came out, and which of them did not pass."""
+    if errors:
+        page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "red")])
+        return
+    _write_counts(page, entry, results)
+    _write_attention(page, entry, results)
 
 
 def _write_facts(page: Page, entry: SetEntry, opened: OpenSet | None) -> None:
@@ -67,7 +74,6 @@ def _config_place(path: Path | None, set_path: Path) -> str:
 def _write_counts(page: Page, entry: SetEntry, results: Results) -> None:
     counts = results.counts(entry.path)
     counts[NOT_RUN] = max(0, len(entry.cases) - counts.total())
-    page.blank()
     page.row(("Cases", "bold"), (f"  {len(entry.cases)}", ""))
     for status in (*COUNTED, NOT_RUN):
         if counts[status]:

@@ -11,10 +11,15 @@ from evaltui.reports.lines import Span
 from evaltui.tui.pages.calls import inline_args
 from evaltui.tui.pages.writer import Page
 
+# This page is written anew for every few events; the trace has all of them.
+_MOST = 200
+
 
 def write_live(page: Page, events: Sequence[Event]) -> None:
     turn: int | None = None
-    for event in events:
+    if len(events) > _MOST:
+        page.row((f"  … {len(events) - _MOST} events before: t shows them all", "dim"))
+    for event in events[-_MOST:]:
         if event.turn is not None and event.turn != turn:
             turn = event.turn
             page.blank()

@@ -33,6 +33,12 @@ def write_problems(page: Page, problems: Sequence[Problem], path: Path) -> None:
         page.row((f"    and {len(problems) - _MAX_PROBLEMS} more: `evaltui lint` shows them all", "dim"))
 
 
+def write_sentences(page: Page, sentences: Sequence[str]) -> None:
+    """One below the other."""
+    for sentence in sentences:
+        page.text([(visible(sentence), "")], [("  · ", "yellow")])
+
+
 def write_error(page: Page, error: ErrorInfo) -> None:
     """What was raised, the place in the user's code, then the traceback."""
     head = f"{error.type}: {error.message}" if error.message else error.type

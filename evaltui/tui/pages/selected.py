@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line
 from evaltui.tui.pages.empty import write_no_sets
-from evaltui.tui.pages.eval_set import write_set
+from evaltui.tui.pages.eval_set import write_set_results
 from evaltui.tui.pages.outcome import verdict
 from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.writer import Page
@@ -28,13 +28,14 @@ def fingerprint(workbench: Workbench) -> Hashable:
     if key is None:
         counts = workbench.results.counts(path) if path else None
         return *seen, tuple(counts.items()) if counts else ()
-    live = workbench.live.get(key)
+    live = workbench.traces.live_events(key)
     return (
         *seen,
         id(workbench.results.get(key)),
         workbench.status(key),
         workbench.is_waiting(key),
-        len(live or ()),
+        id(live),
+        len(live),
     )
 
 
@@ -54,11 +55,10 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     return title, [(f"run {scored.run}", "dim")] if scored else [(set_id, "dim")]
 
 
-def write_page(workbench: Workbench, width: int) -> Page:
-    page = Page(width)
+def write_page(page: Page, workbench: Workbench) -> None:
     if workbench.workspace is None:
         page.row(("looking for eval sets …", "dim"))
-        return page
+        return
     selection = workbench.selection
     entry = workbench.entry(selection.path) if selection.path else None
     scored = workbench.results.get(selection.case) if selection.case else None
@@ -67,10 +67,9 @@ def write_page(workbench: Workbench, width: int) -> Page:
     if entry is None:
         write_no_sets(page, workbench.workspace)
     elif selection.case is None:
-        write_set(page, entry, workbench.opened(entry.path), workbench.results)
+        write_set_results(page, entry, workbench.errors(entry), workbench.results)
     else:
         _write_case(page, workbench, selection.case)
-    return page
 
 
 def _write_broken_agent(page: Page, workbench: Workbench) -> None:
@@ -90,7 +89,7 @@ def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
         from evaltui.tui.pages.live import write_live
 
         page.row(*verdict(RUNNING))
-        write_live(page, workbench.live.get(key, []))
+        write_live(page, workbench.traces.live_events(key))
     elif scored is not None:
         from evaltui.tui.pages.case_result import write_case_result
 
@@ -103,19 +102,9 @@ def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
 
 
 def _write_not_run(page: Page, workbench: Workbench, key: CaseKey) -> None:
-    opened = workbench.opened(key.path)
-    case = opened.case(key.eval_id) if opened else None
-    if opened is not None and case is None:
-        entry = workbench.entry(key.path)
-        if entry is not None:
-            write_set(page, entry, opened, workbench.results)
+    entry = workbench.entry(key.path)
+    if entry is not None and (errors := workbench.errors(entry)):
+        write_set_results(page, entry, errors, workbench.results)
         return
     hint = "it waits for its turn" if workbench.is_waiting(key) else "press r to run it"
     page.row(*verdict(NOT_RUN), (f"  {hint}", ""))
-    if case is None:
-        page.blank()
-        page.row(("reading the case …", "dim"))
-    else:
-        from evaltui.tui.pages.expectation import write_expectation
-
-        write_expectation(page, case)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
 
 from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
 
@@ -14,6 +17,23 @@ MIN_WIDTH = 24
 LABEL = 12
 
 
+# From here on what is expected and what came are shown side by side.
+SIDE_BY_SIDE = 96
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Lines `first` to `last - 1` of a page tell of something that is not as expected.
+
+    `sides` are its values in full, by what they are: `expected`, `actual`.
+    """
+
+    first: int
+    last: int
+    title: str
+    sides: Mapping[str, Any]
+
+
 @dataclass
 class Page:
     """`turns` maps a turn, from 0, to the number of the line that it begins in."""
@@ -21,9 +41,17 @@ class Page:
     width: int
     lines: list[Line] = field(default_factory=list)
     turns: dict[int, int] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.width = max(MIN_WIDTH, min(self.width, MAX_WIDTH))
+
+    @contextmanager
+    def difference(self, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
+        """What is written meanwhile tells of a difference."""
+        first = len(self.lines)
+        yield
+        self.differences.append(Difference(first, len(self.lines), title, sides))
 
     def blank(self) -> None:
         """An empty line, unless there is one or nothing is above it."""
@@ -55,3 +83,13 @@ class Page:
     def labelled(self, label: str, spans: Sequence[Span], tone: str = "dim") -> None:
         """Text behind a label in the column that all labels share."""
         self.text(spans, [("  " + pad(label, LABEL), tone)])
+
+    def columns(self, left: Sequence[Span], right: Sequence[Span], first: Sequence[Span]) -> None:
+        """Two texts beside each other behind `first`, each wrapped to half of what is left."""
+        margin = cells(first)
+        room = (self.width - margin - 2) // 2
+        nothing: Line = []
+        rows = zip_longest(wrap(left, room), wrap(right, room), fillvalue=nothing)
+        for number, (one, other) in enumerate(rows):
+            start = list(first) if number == 0 else [(" " * margin, "")]
+            self.lines.append([*start, *one, (" " * (room - cells(one) + 2), ""), *other])

@@ -1,4 +1,4 @@
-"""The lines around the panes: header, titles, status and footer."""
+"""The lines around the panes: header, status and footer."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterator
 
 from textual import events
 from textual.message import Message
-from textual.widget import Widget
 
 from evaltui.core.show import visible
-from evaltui.reports.lines import Line, Span, cells, cut
-from evaltui.tui.pages.outcome import counts, glyph
-from evaltui.tui.pages.selected import page_title
-from evaltui.tui.widgets.one_line import OneLine, both_ends, rule
-from evaltui.workbench.actions import BY_ID, Action, hints
+from evaltui.reports.lines import Line, Span, cells
+from evaltui.tui.pages.outcome import counts
+from evaltui.tui.widgets.one_line import OneLine, both_ends
+from evaltui.workbench.actions import Action, Scope, hints, keys_of
 from evaltui.workbench.keys import key_name
 from evaltui.workbench.state import Run, Stage
 from evaltui.workbench.workbench import Workbench
@@ -45,72 +43,6 @@ class Header(Bar):
         return both_ends(left, [*counts(self._workbench.results.counts()), (" ", "")], width)
 
 
-class PaneTitle(Bar):
-    """The rule above a pane; heavy while the pane has the focus."""
-
-    def __init__(self, workbench: Workbench, pane: Widget, *, id: str) -> None:
-        super().__init__(workbench, id=id)
-        self._pane = pane
-
-    def line(self, width: int) -> Line:
-        left, right = self.title()
-        return rule(left, right, width, heavy=self._pane.has_focus)
-
-    def title(self) -> tuple[Line, Line]:
-        raise NotImplementedError
-
-
-class CasesTitle(PaneTitle):
-    def title(self) -> tuple[Line, Line]:
-        total = sum(len(entry.cases) for entry in self._workbench.sets)
-        return [("Cases", "bold")], [(str(total), "dim")] if total else []
-
-
-class ResultTitle(PaneTitle):
-    def title(self) -> tuple[Line, Line]:
-        return page_title(self._workbench)
-
-
-class Tabs(Bar):
-    """Where only one pane fits: which one is shown, and what the other one holds."""
-
-    showing_result = False
-
-    class Chosen(Message):
-        """The user clicked a tab."""
-
-        def __init__(self, result: bool) -> None:
-            super().__init__()
-            self.result = result
-
-    def line(self, width: int) -> Line:
-        cases = self._tab("1 Cases", None, active=not self.showing_result)
-        result = self._tab("2 Result", self._selected_status(), active=self.showing_result)
-        title, right = page_title(self._workbench)
-        shown = (
-            [*title, *([("  ", ""), *right] if right else [])]
-            if self.showing_result and self._workbench.selection.path
-            else []
-        )
-        left = [*cases, ("─", "dim"), *result]
-        room = width - cells(left) - 6
-        ending: Line = [(" ", ""), *cut(shown, room), (" ", ""), ("──", "dim")] if shown and room > 8 else []
-        return [*left, ("─" * max(0, width - cells(left) - cells(ending)), "dim"), *ending]
-
-    def _tab(self, title: str, mark: Span | None, *, active: bool) -> Line:
-        stroke: Span = ("━━", "accent") if active else ("──", "dim")
-        label: Line = [(title, "bold" if active else "dim")]
-        return [stroke, (" ", ""), *label, *([(" ", ""), mark] if mark else []), (" ", ""), stroke]
-
-    def _selected_status(self) -> Span | None:
-        case = self._workbench.selection.case
-        return glyph(self._workbench.status(case)) if case else None
-
-    def on_click(self, event: events.Click) -> None:
-        first = cells(self._tab("1 Cases", None, active=True))
-        self.post_message(self.Chosen(event.x > first))
-
-
 class Status(Bar):
     """A notice while it is fresh, how far a run is, or how the last one ended."""
 
@@ -126,14 +58,19 @@ class Status(Bar):
 
 def _progress(run: Run) -> Line:
     if run.stage in (Stage.READING, Stage.STARTING):
-        what = f"◐ {run.stage}"
-    elif run.stage is Stage.CANCELLING:
-        what = f"◐ cancelling, {len(run.done)} of {len(run.selected)} done"
-    else:
-        what = f"◐ running {min(len(run.done) + 1, len(run.selected))} of {len(run.selected)}"
+        return [(f"◐ {run.stage}", "accent"), (f" · {visible(run.title)} · {show_seconds(run.seconds)}", "")]
+    done, left = len(run.done), len(run.selected) - len(run.done)
+    what = "cancelling" if run.stage is Stage.CANCELLING else f"running {visible(run.title)}"
     tally = counts(run.counts)
     middle: Line = [(" · ", "dim"), *tally] if tally else []
-    return [(what, "accent"), *middle, (f" · {run.seconds:.1f} s", ""), ("   esc cancel", "dim")]
+    remaining = run.seconds_left
+    time_left = f", about {show_seconds(remaining)} to go" if remaining is not None else ""
+    return [
+        (f"◐ {what}", "accent"),
+        (f" · {done} of {done + left} done, {left} left", ""),
+        *middle,
+        (f" · {show_seconds(run.seconds)}{time_left}", ""),
+    ]
 
 
 def _over(run: Run) -> Line:
@@ -144,7 +81,7 @@ def _over(run: Run) -> Line:
     }[run.stage]
     tally = counts(run.counts)
     middle: Line = [(" · ", "dim"), *tally] if tally else []
-    return [(visible(what), "dim"), *middle, (f" · {run.seconds:.1f} s", "dim")]
+    return [(visible(what), "dim"), *middle, (f" · {show_seconds(run.seconds)}", "dim")]
 
 
 def _remarks(run: Run) -> Iterator[Span]:
@@ -154,7 +91,9 @@ def _remarks(run: Run) -> Iterator[Span]:
 
 
 class Footer(Bar):
-    """The keys that are worth pressing now, as many as fit."""
+    """The keys that are worth pressing where the focus is, as many as fit."""
+
+    scope = Scope.CASES
 
     class Pressed(Message):
         """The user clicked a hint."""
@@ -171,17 +110,21 @@ class Footer(Bar):
 
     def _fitting(self, width: int) -> list[tuple[Action, Line]]:
         """The first hints that fit, the last one always `?`: from there every key is found."""
-        every = BY_ID["help"]
-        room = width - cells(_hint(every))
-        chosen: list[Action] = []
-        for action in hints(self._workbench):
-            if action is every:
-                continue
-            if cells(_hint(action)) > room:
+        shown = [(action, self._hint(action)) for action in hints(self._workbench, self.scope)]
+        last = [(action, hint) for action, hint in shown if action.id == "help"]
+        room = width - sum(cells(hint) for _, hint in last)
+        fitting: list[tuple[Action, Line]] = []
+        for action, hint in shown:
+            room -= cells(hint) if action.id != "help" else 0
+            if room < 0:
                 break
-            room -= cells(_hint(action))
-            chosen.append(action)
-        return [(action, _hint(action)) for action in (*chosen, every)]
+            if action.id != "help":
+                fitting.append((action, hint))
+        return [*fitting, *last]
+
+    def _hint(self, action: Action) -> Line:
+        key = key_name(keys_of(action, self._workbench)[0])
+        return [(" ", ""), (key, "bold"), (f" {action.title} ", "dim")]
 
     def on_click(self, event: events.Click) -> None:
         left = 0
@@ -192,5 +135,11 @@ class Footer(Bar):
                 return
 
 
-def _hint(action: Action) -> Line:
-    return [(" ", ""), (key_name(action.keys[0]), "bold"), (f" {action.title} ", "dim")]
+def show_seconds(seconds: float) -> str:
+    """`0.4 s`, `42 s`, `3 min 05 s`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import events
 from textual.message import Message
@@ -14,11 +14,14 @@ from evaltui.files.workspace import CaseInfo, SetEntry
 from evaltui.reports.lines import Line, cells, cut
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import TONE_OF, glyph
-from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.pane import Copied, Pane
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import CaseKey, Selection
-from evaltui.workbench.verdicts import GLYPHS, NOT_RUN, figure, turn_status
+from evaltui.workbench.verdicts import GLYPHS, NOT_RUN, WORDS, figure, turn_status
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.outcome import CaseResult
 
 # Below this many cells of name, the figure at the right is left out.
 _MIN_NAME = 14
@@ -32,7 +35,7 @@ class Row(NamedTuple):
     turn: int | None = None
 
 
-class CaseTree(LineView, can_focus=True, inherit_bindings=False):
+class CaseTree(Pane, can_focus=True, inherit_bindings=False):
     """Shows the workbench's sets and keeps its selection; which nodes are folded is known here only."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tree-cursor"}
@@ -42,20 +45,36 @@ class CaseTree(LineView, can_focus=True, inherit_bindings=False):
         """The user wants to see the result of what is selected."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
-        super().__init__(id=id)
-        self._workbench = workbench
+        super().__init__(workbench, id=id)
         self._folded_sets: set[Path] = set()
         self._unfolded_cases: set[CaseKey] = set()
         self._rows: list[Row] = []
         self._shown_workspace: object = None
+        self._shown_kept: object = None
         self._cursor = 0
+
+    def heading(self) -> Line:
+        total = sum(len(entry.cases) for entry in self._workbench.sets)
+        if self._workbench.filtered.filter:
+            return [(f"{self._workbench.filtered.count} of {total}", "accent")]
+        return [(str(total), "dim")] if total else []
+
+    def copied(self) -> Copied | None:
+        """The id of the case, or of the set."""
+        selection = self._workbench.selection
+        entry = self._workbench.entry(selection.path) if selection.path else None
+        if entry is None:
+            return None
+        chosen = selection.eval_id if selection.eval_id is not None else entry.eval_set_id
+        return Copied(f"the id {chosen}", chosen)
 
     # Following the workbench
 
     def follow(self) -> None:
         """Draw what the workbench knows now, and go where its selection is."""
-        if self._shown_workspace is not self._workbench.workspace:
-            self._shown_workspace = self._workbench.workspace
+        workspace, kept = self._workbench.workspace, self._workbench.filtered.kept
+        if self._shown_workspace is not workspace or self._shown_kept is not kept:
+            self._shown_workspace, self._shown_kept = workspace, kept
             self._rebuild()
         elif self._selection_at(self._cursor) != self._workbench.selection:
             self._go_to_selection()
@@ -67,11 +86,15 @@ class CaseTree(LineView, can_focus=True, inherit_bindings=False):
         self._go_to_selection()
 
     def _all_rows(self) -> Iterator[Row]:
+        filtered = self._workbench.filtered
         for entry_number, entry in enumerate(self._workbench.sets):
-            yield Row(entry_number)
-            if entry.path in self._folded_sets:
+            if filtered.filter and entry.path not in filtered.kept:
                 continue
-            for case_number, case in enumerate(entry.cases):
+            yield Row(entry_number)
+            if entry.path in self._folded_sets and not filtered.filter:
+                continue
+            for case_number in filtered.kept[entry.path] if filtered.filter else range(len(entry.cases)):
+                case = entry.cases[case_number]
                 yield Row(entry_number, case_number)
                 if CaseKey(entry.path, case.eval_id) in self._unfolded_cases:
                     for turn in range(case.turns or 0):
@@ -114,7 +137,7 @@ class CaseTree(LineView, can_focus=True, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         if not self._rows:
-            return [(" no eval sets yet", "dim")]
+            return [(f" {self._why_empty()}", "dim")]
         row = self._rows[number]
         entry = self._workbench.sets[row.entry]
         marker = ("▌" if number == self._cursor else " ", "accent" if self.has_focus else "dim")
@@ -126,11 +149,20 @@ class CaseTree(LineView, can_focus=True, inherit_bindings=False):
             left, right = self._turn_line(entry, entry.cases[row.case], row.turn), []
         return [marker, *_both_ends(left, right, self.line_width - 2)]
 
+    def _why_empty(self) -> str:
+        if self._workbench.workspace is None:
+            return "looking for eval sets …"
+        if self._workbench.filtered.filter:
+            return "no case matches the filter: esc shows all"
+        return "no eval sets yet"
+
     def _set_line(self, entry: SetEntry) -> tuple[Line, Line]:
         fold = "▸ " if entry.path in self._folded_sets else "▾ "
         name: Line = [(fold, "dim"), (visible(entry.eval_set_id), "bold")]
         if entry.origin != "agent directory":
             name.append((f"  {visible(entry.origin)}", "dim"))
+        if entry.format not in (None, "eval set"):
+            name.append(("  old format", "yellow"))
         if errors := self._workbench.errors(entry):
             return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
         counts = self._workbench.results.counts(entry.path)
@@ -152,7 +184,13 @@ class CaseTree(LineView, can_focus=True, inherit_bindings=False):
         left: Line = [("  ", ""), (mark, "dim" if waiting else tone), (f" {name}", "dim" if waiting else "")]
         if scored is None or waiting or status != scored.result.status:
             return left, []
-        return left, [(visible(figure(scored.result)), "dim")]
+        return left, self._verdict(scored.result, cells(left))
+
+    def _verdict(self, result: CaseResult, name_width: int) -> Line:
+        """The figure that says most, behind the outcome as a word where there is room."""
+        number: Line = [(f"{visible(figure(result)):>5}", "dim")]
+        word: Line = [(f"{WORDS[result.status]}", TONE_OF[result.status]), (" ", ""), *number]
+        return word if name_width + cells(word) + 4 < self.line_width else number
 
     def _turn_line(self, entry: SetEntry, case: CaseInfo, turn: int) -> Line:
         scored = self._workbench.results.get(CaseKey(entry.path, case.eval_id))
@@ -250,9 +288,8 @@ class CaseTree(LineView, can_focus=True, inherit_bindings=False):
         number = self.scroll_offset.y + event.y
         if number >= len(self._rows):
             return
-        again = number == self._cursor
         self._move(number)
-        if again:
+        if event.chain == 2:
             self.action_open()
 
     def on_focus(self) -> None:

@@ -1,34 +1,44 @@
-"""Every key, from the action registry."""
+"""Every key that is valid, what it does, why it cannot be done now; and choosing one does it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 from textual.screen import ModalScreen
 
-from evaltui.reports.lines import Line, pad
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, pad, wrap
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph
-from evaltui.tui.widgets.line_view import ScrolledLines
+from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
-from evaltui.workbench.actions import ACTIONS, Action, Scope
+from evaltui.workbench.actions import Action, Scope, actions_in, chain_of, keys_of, place_of
 from evaltui.workbench.keys import key_name
 from evaltui.workbench.verdicts import COUNTED, NOT_RUN, RUNNING, WORDS
+from evaltui.workbench.workbench import Workbench
 
-_KEYS = 16
+_KEYS = 18
 
 
-class HelpScreen(ModalScreen[None], inherit_bindings=False):
-    """Stands alone: no key of the main screen works until it is closed."""
+class HelpScreen(ModalScreen[str | None], inherit_bindings=False):
+    """Returns the action that was chosen. No key of the main screen works until it is closed."""
 
     BINDINGS = bindings(Scope.HELP)
+
+    def __init__(self, workbench: Workbench, scope: Scope) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._scope = scope
 
     def compose(self) -> ComposeResult:
         with Vertical(id="help"):
             yield HelpTitle(id="help-title")
-            yield HelpLines(id="help-lines")
+            yield HelpLines(self._workbench, self._scope, id="help-lines")
 
     def action_perform(self, action_id: str) -> None:
         if action_id == "close_help":
@@ -36,39 +46,127 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
         else:
             getattr(self.query_one(HelpLines), f"action_{action_id}")()
 
+    def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
+        self.dismiss(message.action)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside the help closes it."""
+        if not self.query_one("#help").region.contains(event.screen_x, event.screen_y):
+            self.dismiss()
+
 
 class HelpTitle(OneLine):
     def line(self, width: int) -> Line:
-        return rule([("Keys", "bold")], [("esc closes", "dim")], width, heavy=True)
+        return rule([("Keys", "bold")], [("enter does it, esc closes", "dim")], width, heavy=True)
 
 
-class HelpLines(ScrolledLines, inherit_bindings=False):
+class Entry(NamedTuple):
+    """A line of the help; of an action, its first or a further one."""
+
+    line: Line
+    action: Action | None = None
+    first: bool = False
+
+
+class HelpLines(LineView, inherit_bindings=False):
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"help-cursor"}
+
+    class Chosen(Message):
+        """The user wants an action done."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self, workbench: Workbench, scope: Scope, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+        self._scope = scope
+        self._entries: list[Entry] = []
+        self._cursor = 0
+
     def on_mount(self) -> None:
-        self._lines = list(_lines())
-        self.lines_changed(len(self._lines))
+        self.focus()
+
+    def on_resize(self) -> None:
+        self._entries = list(self._all_entries(max(30, self.size.width - 1)))
+        self._cursor = min(self._cursor, len(self._entries) - 1)
+        self.lines_changed(len(self._entries))
+        self._move(0)
 
     def line(self, number: int) -> Line:
-        return self._lines[number]
+        return self._entries[number].line
 
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        chosen = self._entries[self._cursor].action
+        here = chosen is not None and self._entries[number].action is chosen
+        return ("help-cursor",) if here else ()
 
-def _lines() -> Iterator[Line]:
-    groups: dict[tuple[Scope, ...], list[Action]] = {}
-    for action in ACTIONS:
-        if action.where != (Scope.HELP,):
-            groups.setdefault(action.where, []).append(action)
-    for where, actions in groups.items():
-        yield [(_TITLES[where[0]] if len(where) == 1 else "In every list", "bold")]
-        for action in actions:
-            names = " ".join(key_name(key) for key in action.keys)
-            yield [("  ", ""), (pad(names, _KEYS), "accent"), (action.help, "")]
-        yield []
-    yield [("Outcomes", "bold")]
-    for status in (*COUNTED, NOT_RUN, RUNNING):
-        yield [("  ", ""), glyph(status), (f" {WORDS[status]}", "")]
+    def _all_entries(self, width: int) -> Iterator[Entry]:
+        for title, actions in self._groups().items():
+            yield Entry([(title, "bold")])
+            for action in actions:
+                yield from self._action_entries(action, width)
+            yield Entry([])
+        yield Entry([("Outcomes", "bold")])
+        for status in (*COUNTED, NOT_RUN, RUNNING):
+            yield Entry([("  ", ""), glyph(status), (f" {WORDS[status]}", "")])
 
+    def _groups(self) -> dict[str, list[Action]]:
+        """What this place alone has, then what works everywhere, then what all lists have."""
+        chain = chain_of(self._scope)
+        groups: dict[str, list[Action]] = {str(scope).capitalize(): [] for scope in chain}
+        for scope in chain:
+            for action in actions_in(scope):
+                groups.setdefault(place_of(action).capitalize(), []).append(action)
+        return {title: actions for title, actions in groups.items() if actions}
 
-_TITLES = {
-    Scope.MAIN: "Everywhere",
-    Scope.CASES: "In the list of cases",
-    Scope.RESULT: "In the result",
-}
+    def _action_entries(self, action: Action, width: int) -> Iterator[Entry]:
+        reason = action.refusal(self._workbench)
+        names = " ".join(key_name(key) for key in keys_of(action, self._workbench))
+        text: Line = [(action.help, "dim" if reason else "")]
+        text += [(f"  not now: {visible(reason)}", "yellow")] if reason else []
+        for number, line in enumerate(wrap(text, width - _KEYS - 2)):
+            keys = pad(names if number == 0 else "", _KEYS)
+            yield Entry([("  ", ""), (keys, "dim" if reason else "accent"), *line], action, number == 0)
+
+    # Keys and mouse
+
+    def _move(self, step: int) -> None:
+        """By so many actions; to the first one where none is chosen yet."""
+        starts = [number for number, entry in enumerate(self._entries) if entry.first]
+        here = max((number for number in starts if number <= self._cursor), default=starts[0])
+        place = max(0, min(starts.index(here) + step, len(starts) - 1))
+        self._cursor = starts[place]
+        # What stands above the first action and below the last one has no cursor, but is to be read.
+        edges = {0: 0, len(starts) - 1: len(self._entries) - 1}
+        self.show_line(edges.get(place, self._cursor))
+        self.refresh()
+
+    def action_line_down(self) -> None:
+        self._move(1)
+
+    def action_line_up(self) -> None:
+        self._move(-1)
+
+    def action_page_down(self) -> None:
+        self._move(max(1, self.size.height - 2))
+
+    def action_page_up(self) -> None:
+        self._move(-max(1, self.size.height - 2))
+
+    def action_top(self) -> None:
+        self._move(-len(self._entries))
+
+    def action_bottom(self) -> None:
+        self._move(len(self._entries))
+
+    def action_choose(self) -> None:
+        if action := self._entries[self._cursor].action:
+            self.post_message(self.Chosen(action.id))
+
+    def on_click(self, event: events.Click) -> None:
+        number = self.scroll_offset.y + event.y
+        if number < len(self._entries) and self._entries[number].action is not None:
+            self._cursor = number
+            self.action_choose()

@@ -15,7 +15,7 @@ from evaltui.tui.widgets.painting import paint, tone_classes
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows `line(0)` to `line(line_count - 1)`; a subclass says what they are, and calls `lines_changed`."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = tone_classes()
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*tone_classes(), "current-line"}
 
     line_count = 0
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.segment import Segment
+from rich.style import Style as RichStyle
 from textual.strip import Strip
 from textual.widget import Widget
 
 from evaltui.reports.lines import Span, cut
+from evaltui.tui.widgets.ascii import fit_for_terminal
 
-TONES = ("green", "red", "yellow", "dim", "bold", "accent")
+TONES = ("green", "red", "yellow", "dim", "bold", "accent", "key", "string", "number")
 
 
 def tone_classes() -> set[str]:
@@ -28,9 +30,10 @@ def paint(widget: Widget, line: Sequence[Span], width: int, *also: str) -> Strip
     `also` are component classes that lie under the tones, such as that of a selected row.
     """
     base = widget.get_visual_style(*also).rich_style
-    segments = [
-        Segment(text, widget.get_visual_style(*also, f"tone-{tone}").rich_style if tone else base)
-        for text, tone in cut(list(line), width)
-        if text
-    ]
+
+    def style(tone: str) -> RichStyle:
+        return widget.get_visual_style(*also, f"tone-{tone}").rich_style if tone else base
+
+    spans = cut(list(line), width)
+    segments = [Segment(fit_for_terminal(text), style(tone)) for text, tone in spans if text]
     return Strip(segments).adjust_cell_length(width, base)

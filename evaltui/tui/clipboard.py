@@ -1,0 +1,32 @@
+"""Copying: to the terminal's clipboard, and into a file for terminals that have none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+
+from evaltui.core.show import show_size, visible
+from evaltui.files.atomic import write_atomically
+from evaltui.files.folders import make_own_folder
+from evaltui.tui.pane import Copied
+
+# Terminals drop longer sequences, many of them without a word.
+_MOST = 70_000
+
+
+def copy(app: App[Any], agent_dir: Path, copied: Copied) -> str:
+    """What was copied and where it went, as a sentence. No terminal tells whether it took it."""
+    size = len(copied.text.encode())
+    places = []
+    if size <= _MOST:
+        app.copy_to_clipboard(copied.text)
+        places.append("the terminal's clipboard")
+    try:
+        write_atomically(make_own_folder(agent_dir) / "copied.txt", copied.text)
+        places.append(".evaltui/copied.txt")
+    except OSError as error:
+        if not places:
+            return f"not copied: it is too long for a clipboard, and copied.txt cannot be written: {error}"
+    return f"copied {visible(copied.what)} ({show_size(size)}) to {' and '.join(places)}"

@@ -1,0 +1,86 @@
+"""Which panes there are, and which of them are seen side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaltui.tui.pane import Pane
+from evaltui.tui.panes.case import CaseView
+from evaltui.tui.panes.console import ConsoleView
+from evaltui.tui.panes.result import ResultView
+from evaltui.tui.panes.trace import TraceView
+from evaltui.tui.panes.tree import CaseTree
+
+MEDIUM, WIDE = 90, 140
+
+
+class PaneKind(NamedTuple):
+    """A pane of the main screen. Its key is its place in `PANES`, its action is `show_<id>`."""
+
+    id: str
+    title: str
+    make: Callable[..., Pane]
+
+
+PANES: tuple[PaneKind, ...] = (
+    PaneKind("cases", "Cases", CaseTree),
+    PaneKind("case", "Case", CaseView),
+    PaneKind("result", "Result", ResultView),
+    PaneKind("trace", "Trace", TraceView),
+    PaneKind("console", "Console", ConsoleView),
+)
+KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)}
+TITLES = {kind.id: kind.title for kind in PANES}
+
+_ALL = tuple(kind.id for kind in PANES)
+_MAIN = tuple(pane for pane in _ALL if pane != "cases")
+_RIGHT = tuple(pane for pane in _MAIN if pane != "case")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Panes that share a place on the screen as tabs, and which of them is on top."""
+
+    panes: tuple[str, ...]
+    shown: str
+
+
+@dataclass
+class Layout:
+    """What the user has chosen to see: it outlives every change of the terminal's size."""
+
+    focus: str = "cases"
+    main: str = "case"
+    right: str = "result"
+    cases_hidden: bool = False
+    maximised: bool = False
+
+    def go_to(self, pane: str) -> None:
+        """Have the focus on a pane, on top of those that share its place."""
+        self.focus = pane
+        if pane == "cases":
+            self.cases_hidden = False
+        else:
+            self.bring_up(pane)
+
+    def bring_up(self, pane: str) -> None:
+        """Put a pane on top, wherever the focus is."""
+        self.main = pane
+        if pane in _RIGHT:
+            self.right = pane
+
+    def hide_cases(self, hidden: bool) -> None:
+        self.cases_hidden = hidden
+        if hidden and self.focus == "cases":
+            self.focus = self.main
+
+    def columns(self, width: int) -> tuple[Column, ...]:
+        """From left to right, for a terminal of `width` cells."""
+        if width < MEDIUM or self.maximised:
+            return (Column(_ALL, self.focus),)
+        cases = () if self.cases_hidden else (Column(("cases",), "cases"),)
+        if width < WIDE:
+            return (*cases, Column(_MAIN, self.main))
+        return (*cases, Column(("case",), "case"), Column(_RIGHT, self.right))

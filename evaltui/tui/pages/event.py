@@ -1,0 +1,51 @@
+"""Everything that is known of one event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaltui.core.events import Event
+from evaltui.core.show import visible, visible_lines
+from evaltui.tui.pages.json_value import write_json
+from evaltui.tui.pages.trace_row import duration, tokens_of
+from evaltui.tui.pages.writer import Page
+
+_LONGEST_TEXT = 20_000
+
+
+def write_event(page: Page, event: Event) -> None:
+    """When and how long, its texts as they are meant to be read, then all of it as JSON."""
+    facts = {
+        "agent": visible(event.agent),
+        "branch": visible(event.branch),
+        "at": f"{event.t:.3f} s of the run",
+        "took": "" if event.duration is None else duration(event.duration),
+        "tokens": tokens_of(event),
+        "tool call": "inside a tool call" if event.data.get("nested") else "",
+    }
+    for label, value in facts.items():
+        if value:
+            page.labelled(label, [(value, "")])
+    for title, text in _texts(event):
+        page.blank()
+        page.row((title, "bold"))
+        for line in visible_lines(text[:_LONGEST_TEXT]):
+            page.block([(line, "")], 2)
+        if len(text) > _LONGEST_TEXT:
+            page.row((f"  … {len(text) - _LONGEST_TEXT:,} characters are left out here", "yellow"))
+    page.blank()
+    page.row(("JSON", "bold"))
+    write_json(page, event.to_json())
+
+
+def _texts(event: Event) -> list[tuple[str, str]]:
+    parts: list[dict[str, Any]] = (event.content or {}).get("parts") or []
+    texts = [("Thought" if part.get("thought") else "Text", str(part.get("text") or "")) for part in parts]
+    texts += [("Instruction", _instruction(event.data.get("system_instruction")))]
+    texts += [("Error", str(event.data.get("traceback") or event.data.get("message") or ""))]
+    return [(title, text) for title, text in texts if text]
+
+
+def _instruction(given: object) -> str:
+    """A text; in ADK it may be a whole content, which the JSON shows."""
+    return given if isinstance(given, str) else ""

@@ -1,0 +1,90 @@
+"""What every pane of the main screen is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from evaltui.reports.lines import Line, Span, draw
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.widgets.line_view import LineView, ScrolledLines
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+
+class Copied(NamedTuple):
+    """A text, and what it is in a few words."""
+
+    what: str
+    text: str
+
+
+class Pane(LineView, can_focus=True, inherit_bindings=False):
+    """Draws what the workbench knows. It is told to `follow` after every change, while it can be seen."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+
+    def follow(self) -> None:
+        raise NotImplementedError
+
+    def heading(self) -> Line:
+        """What the pane shows, beside its title; in few words."""
+        return []
+
+    def copied(self) -> Copied | None:
+        """What copying takes from here."""
+        return None
+
+    def mark(self) -> Span | None:
+        """What its tab says of it, in a glyph."""
+        return None
+
+
+class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
+    """Shows a page about the selection, written anew for every width and whenever `fingerprint` changes."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self.page = Page(80)
+        self._written: Hashable = None
+        self._shown = Selection()
+
+    def fingerprint(self) -> Hashable:
+        """Changes whenever the page would: what is equal is not written again."""
+        raise NotImplementedError
+
+    def write(self, page: Page) -> None:
+        raise NotImplementedError
+
+    def follow(self) -> None:
+        width = self.size.width - 3
+        if width <= 0:
+            return
+        written = (self.fingerprint(), width)
+        if written != self._written:
+            self._written = written
+            self.page = Page(width)
+            self.write(self.page)
+            self.lines_changed(len(self.page.lines))
+        if self._workbench.selection != self._shown:
+            self._shown = self._workbench.selection
+            self._scroll_to_selection()
+
+    def copied(self) -> Copied | None:
+        """The whole page, without colours."""
+        lines = [draw(line, color=False) for line in self.page.lines]
+        what = "this page" if self._workbench.selection.eval_id is None else self._workbench.selection.eval_id
+        return Copied(f"the {self.id} of {what}", "\n".join(lines) + "\n") if lines else None
+
+    def _scroll_to_selection(self) -> None:
+        turn = self._shown.turn
+        line = self.page.turns.get(turn, 0) if turn is not None else 0
+        self.scroll_to(y=line, animate=False, force=True)
+
+    def on_resize(self) -> None:
+        self.follow()
+
+    def line(self, number: int) -> Line:
+        return [(" ", ""), *self.page.lines[number]]

@@ -1,0 +1,93 @@
+"""What the agent and its processes have printed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rich.cells import cell_len
+
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, Span, pad
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.printed import write_printed
+from evaltui.tui.pane import Pane
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.workbench import Workbench
+
+_SOURCE = 7
+_MOST_CASE = 22
+# Narrower panes name the case in the details only.
+_WITH_CASES = 72
+# No terminal is wider: what is not seen need not be made visible.
+_LONGEST = 1000
+
+
+class ConsoleView(Pane, CursorLines, can_focus=True, inherit_bindings=False):
+    """One row per printed line, the last one followed while the cursor is on it."""
+
+    BINDINGS = bindings(Scope.CONSOLE)
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._log = workbench.console
+        self._drawn = -1
+        self._dropped = 0
+        self._cases = 0
+
+    def heading(self) -> Line:
+        kept = len(self._log)
+        return [(f"{kept:,} lines", "dim")] if kept else []
+
+    def mark(self) -> Span | None:
+        unread = self._log.unread
+        return (f"{unread:,}", "accent") if unread else None
+
+    def follow(self) -> None:
+        self._log.look()
+        if self._log.total == self._drawn:
+            return
+        self._widen(self._log.total - max(0, self._drawn))
+        self._drawn = self._log.total
+        self._stay_on_line(self._log.dropped - self._dropped)
+        self._dropped = self._log.dropped
+        self.lines_changed(max(1, len(self._log) + self._above))
+
+    def _widen(self, new: int) -> None:
+        """The column of cases is as wide as what is in it, up to a limit."""
+        for number in range(max(0, len(self._log) - new), len(self._log)):
+            if case := self._log[number].case:
+                self._cases = max(self._cases, min(_MOST_CASE, cell_len(visible(case.eval_id))))
+
+    @property
+    def _above(self) -> int:
+        """Rows above the lines: one that says how many were dropped."""
+        return 1 if self._log.dropped else 0
+
+    def _stay_on_line(self, dropped: int) -> None:
+        """Every line goes up by those that were dropped, but for the last one, which is followed."""
+        if dropped and self.cursor < self.line_count - 1:
+            self.cursor = max(0, self.cursor - dropped)
+            self.scroll_to(y=max(0, self.scroll_offset.y - dropped), animate=False, force=True)
+
+    def line(self, number: int) -> Line:
+        marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
+        if not len(self._log):
+            return [marker, ("nothing printed yet: what the agent prints is shown here", "dim")]
+        if number < self._above:
+            return [marker, (f"… {self._log.dropped:,} lines before these were dropped", "yellow")]
+        printed = self._log[number - self._above]
+        tone = "yellow" if printed.source == "stderr" else "dim"
+        line: Line = [marker, (pad(visible(printed.source), _SOURCE), tone)]
+        if self._cases and self.line_width >= _WITH_CASES:
+            case = visible(printed.case.eval_id) if printed.case else ""
+            line += [(pad(case, self._cases), "dim"), ("  ", "")]
+        return [*line, (visible(printed.text[:_LONGEST].replace("\t", "    ")), "")]
+
+    def action_open_details(self) -> None:
+        number = self.cursor - self._above
+        if 0 <= number < len(self._log):
+            printed = self._log[number]
+            title: Line = [(visible(printed.source), "bold"), (f" · run {printed.run}", "dim")]
+            self.app.push_screen(DetailsScreen(title, partial(write_printed, printed=printed)))

@@ -1,0 +1,133 @@
+"""Which of several agents is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.screen import Screen
+
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line
+from evaltui.tui.bindings import bindings
+from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.workbench.actions import Scope, actions_in
+from evaltui.workbench.keys import key_name
+
+_TUI = Path(__file__).parents[1]
+
+
+class ChooserApp(App[str]):
+    """Runs before the workbench, and returns the name of the agent that was chosen, None for none."""
+
+    TITLE = "evaltui"
+    CSS_PATH: ClassVar[list[str | PurePath]] = [_TUI / "app.tcss", _TUI / "screens" / "chooser.tcss"]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, folder: Path, agents: Sequence[str]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._agents = agents
+
+    def get_default_screen(self) -> ChooserScreen:
+        return ChooserScreen(self._folder, self._agents)
+
+
+class ChooserScreen(Screen[None], inherit_bindings=False):
+    BINDINGS = bindings(Scope.CHOOSER)
+
+    def __init__(self, folder: Path, agents: Sequence[str]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._agents = agents
+
+    def compose(self) -> ComposeResult:
+        yield ChooserTitle(self._folder, len(self._agents))
+        yield ChooserList(self._agents, id="agents")
+        yield ChooserFooter()
+
+    def action_perform(self, action_id: str) -> None:
+        if action_id == "leave":
+            self.app.exit()
+        else:
+            getattr(self.query_one(ChooserList), f"action_{action_id}")()
+
+
+class ChooserTitle(OneLine):
+    def __init__(self, folder: Path, count: int) -> None:
+        super().__init__()
+        self._folder = folder
+        self._count = count
+
+    def line(self, width: int) -> Line:
+        title = [("Which agent? ", "bold"), (visible(str(self._folder.resolve())), "dim")]
+        return rule(title, [(str(self._count), "dim")], width, heavy=True)
+
+
+class ChooserFooter(OneLine):
+    def line(self, width: int) -> Line:
+        shown = [action for action in actions_in(Scope.CHOOSER) if action.rank is not None]
+        return [
+            span
+            for action in shown
+            for span in ((f" {key_name(action.keys[0])}", "bold"), (f" {action.title} ", "dim"))
+        ]
+
+
+class ChooserList(LineView, can_focus=True, inherit_bindings=False):
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"chosen-agent"}
+
+    def __init__(self, agents: Sequence[str], *, id: str) -> None:
+        super().__init__(id=id)
+        self._agents = agents
+        self._cursor = 0
+
+    def on_mount(self) -> None:
+        self.focus()
+
+    def on_resize(self) -> None:
+        self.lines_changed(len(self._agents))
+
+    def line(self, number: int) -> Line:
+        here = number == self._cursor
+        return [("▌ " if here else "  ", "accent"), (visible(self._agents[number]), "")]
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        return ("chosen-agent",) if number == self._cursor else ()
+
+    def _move(self, number: int) -> None:
+        self._cursor = max(0, min(number, len(self._agents) - 1))
+        self.show_line(self._cursor)
+        self.refresh()
+
+    def action_line_down(self) -> None:
+        self._move(self._cursor + 1)
+
+    def action_line_up(self) -> None:
+        self._move(self._cursor - 1)
+
+    def action_page_down(self) -> None:
+        self._move(self._cursor + max(1, self.size.height - 1))
+
+    def action_page_up(self) -> None:
+        self._move(self._cursor - max(1, self.size.height - 1))
+
+    def action_top(self) -> None:
+        self._move(0)
+
+    def action_bottom(self) -> None:
+        self._move(len(self._agents) - 1)
+
+    def action_open_agent(self) -> None:
+        self.app.exit(self._agents[self._cursor])
+
+    def on_click(self, event: events.Click) -> None:
+        number = self.scroll_offset.y + event.y
+        if number < len(self._agents):
+            self._move(number)
+            if event.chain == 2:
+                self.action_open_agent()

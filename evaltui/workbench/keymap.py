@@ -1,0 +1,130 @@
+"""The user's own keys, from `keys.toml`:
+
+    [keys]
+    run = "ctrl+g"
+    next_failing = ["f", "f8"]
+
+What cannot be understood is a problem, and leaves the key as it was.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.wording import did_you_mean, in_words
+from evaltui.files.user_config import read_toml
+from evaltui.workbench.actions import BY_ID, FOCUS_CHAINS, actions_in
+from evaltui.workbench.keys import key_name
+
+Keys = tuple[str, ...]
+
+# The terminal's words for them, and what people write.
+_ALIASES = {"esc": "escape", "return": "enter", "del": "delete", "pgup": "pageup", "pgdn": "pagedown"}
+_NAMED = {
+    *("escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end"),
+    *("pageup", "pagedown", "up", "down", "left", "right"),
+    *(f"f{number}" for number in range(1, 25)),
+}
+# Textual's names of punctuation are those of Unicode, but for these.
+_RENAMED = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+
+
+@dataclass(frozen=True)
+class Keymap:
+    """`keys` has the actions whose keys were chosen. `problems` are sentences."""
+
+    keys: Mapping[str, Keys] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+def read_keymap(path: Path) -> Keymap:
+    """The keymap of a file; an empty one where there is no file. Never raises for what is in it."""
+    try:
+        tables = read_toml(path)
+    except ValueError as error:
+        return Keymap(problems=(str(error),))
+    table = tables.get("keys", {})
+    problems = [f"[{name}] is not known: keys are in [keys]" for name in tables if name != "keys"]
+    if not isinstance(table, dict):
+        return Keymap(problems=(*problems, "keys must be a table: [keys], with action = key below it"))
+    chosen: dict[str, Keys] = {}
+    for action, value in table.items():
+        try:
+            chosen[action] = _keys(action, value)
+        except ValueError as error:
+            problems.append(str(error))
+    return _without_clashes(chosen, problems)
+
+
+def _keys(action: str, value: Any) -> Keys:
+    if action not in BY_ID:
+        raise ValueError(f"there is no action {action!r}{did_you_mean(action, BY_ID)}")
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{action} needs a key or a list of keys, not {in_words(value)}")
+    return tuple(dict.fromkeys(_key(action, name) for name in names))
+
+
+def _key(action: str, name: str) -> str:
+    """A key by the name that Textual has for it: `?` is `question_mark`, `shift+r` is `R`."""
+    *modifiers, last = re.split(r"\+(?=.)", name.strip())
+    last = _ALIASES.get(last.lower(), last)
+    if len(last) == 1 and not last.isalnum():
+        spelled = unicodedata.name(last, "").lower().replace("-", "_").replace(" ", "_")
+        last = "space" if last == " " else _RENAMED.get(spelled, spelled)
+    elif len(last) > 1:
+        last = last.lower()
+        if last not in _NAMED and not _is_punctuation(last):
+            raise ValueError(f"{action}: there is no key {name!r}{did_you_mean(last, _NAMED)}")
+    modifiers = [modifier.lower() for modifier in modifiers]
+    if not last or not set(modifiers) <= {"ctrl", "shift", "alt"}:
+        raise ValueError(f"{action}: there is no key {name!r}; an example is 'ctrl+r'")
+    if modifiers == ["shift"] and len(last) == 1:
+        return last.upper()
+    if modifiers:
+        last = last.lower()
+    return "+".join([*sorted(modifiers, key=["alt", "ctrl", "shift"].index), last])
+
+
+def _is_punctuation(name: str) -> bool:
+    unicode = {value: key for key, value in _RENAMED.items()}.get(name, name)
+    for spelled in (unicode.replace("_", " "), unicode.replace("_", "-")):
+        try:
+            return not unicodedata.lookup(spelled).isalnum()
+        except KeyError:
+            continue
+    return False
+
+
+def _without_clashes(chosen: dict[str, Keys], problems: list[str]) -> Keymap:
+    while clash := next(_clashes(chosen), None):
+        key, one, other = clash
+        for action in (one, other):
+            chosen.pop(action, None)
+        problems.append(
+            f"{key_name(key)} would mean both {one} and {other}; both keep the keys that they have by default"
+        )
+    return Keymap(chosen, tuple(problems))
+
+
+def _clashes(chosen: Mapping[str, Keys]) -> Iterator[tuple[str, str, str]]:
+    """Keys that would mean two things at once: the key, and two ids of actions."""
+    for chain in FOCUS_CHAINS:
+        taken: dict[str, str] = {}
+        for action in {action.id: action for scope in chain for action in actions_in(scope)}.values():
+            for key in chosen.get(action.id, action.keys):
+                if key in taken:
+                    yield key, taken[key], action.id
+                taken[key] = action.id

@@ -1,0 +1,165 @@
+"""What happened in each case: in memory while it runs, in the log of its run afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaltui.workbench.state import CaseKey
+
+if TYPE_CHECKING:
+    from evaltui.core.events import Event
+
+# A case that loops may print without end.
+MOST_EVENTS = 20_000
+# Without a log, the events of this many cases are kept: they may be large.
+_KEPT_WITHOUT_LOG = 50
+
+_ByRepeat = dict[int, list["Event"]]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The events of one repeat of a case, in order. `run` is the number of the run that they are from.
+
+    `repeats` is how many there are; the first one is `repeat` 0.
+
+    `left_out` are further events that are not shown; `problem` says why there are none.
+    """
+
+    run: int
+    repeat: int = 0
+    repeats: int = 1
+    events: Sequence[Event] = ()
+    left_out: int = 0
+    live: bool = False
+    problem: str = ""
+
+
+class _Stretch(NamedTuple):
+    """The part of a run's log that has every event of a case, between those of others."""
+
+    run: int
+    log: Path
+    start: int
+    end: int
+    eval_set_id: str
+
+
+@dataclass
+class _Live:
+    """A case that is running. `start` is where in the log it began, None where there is no log."""
+
+    run: int
+    start: int | None
+    repeat: int = 0
+    events: _ByRepeat = field(default_factory=dict)
+    left_out: int = 0
+
+
+class Traces:
+    """Of finished cases only a place in a log is kept, and what was read last. `changed` is told of that."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._live: dict[CaseKey, _Live] = {}
+        self._stretches: dict[CaseKey, _Stretch] = {}
+        self._kept: dict[CaseKey, tuple[int, _ByRepeat]] = {}
+        self._read: tuple[CaseKey, _Stretch, _ByRepeat | str] | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    # While a run tells
+
+    def started(self, key: CaseKey, run: int, repeat: int, log_size: int | None) -> None:
+        """A repeat of a case begins, or begins again; `log_size` is how much of the log there is."""
+        live = self._live.setdefault(key, _Live(run, log_size))
+        live.repeat = repeat
+        live.events[repeat] = []
+
+    def happened(self, key: CaseKey, event: Event) -> None:
+        live = self._live.get(key)
+        if live is None:
+            return
+        if sum(map(len, live.events.values())) < MOST_EVENTS:
+            live.events.setdefault(event.repeat, []).append(event)
+        else:
+            live.left_out += 1
+
+    def done(self, key: CaseKey, eval_set_id: str, log: Path | None, log_size: int | None) -> None:
+        """Nothing more will happen in the case: from now on its log is read where it was kept."""
+        live = self._live.pop(key, None)
+        self._forget(key)
+        if live is None:
+            return
+        if log is not None and live.start is not None and log_size is not None:
+            self._stretches[key] = _Stretch(live.run, log, live.start, log_size, eval_set_id)
+        else:
+            self._kept[key] = live.run, live.events
+            if len(self._kept) > _KEPT_WITHOUT_LOG:
+                del self._kept[next(iter(self._kept))]
+
+    def run_over(self) -> None:
+        """What still ran was cancelled: what is known of its last whole run stays."""
+        self._live.clear()
+
+    def keep_only(self, keys: set[CaseKey]) -> None:
+        """Forget cases that do not exist any more."""
+        for key in [key for key in (*self._stretches, *self._kept) if key not in keys]:
+            self._forget(key)
+
+    def _forget(self, key: CaseKey) -> None:
+        self._stretches.pop(key, None)
+        self._kept.pop(key, None)
+
+    # For those who look
+
+    def live_events(self, key: CaseKey) -> Sequence[Event]:
+        """What the repeat that began last has done so far; nothing where the case does not run."""
+        live = self._live.get(key)
+        return live.events[live.repeat] if live else ()
+
+    def get(self, key: CaseKey, repeat: int) -> Trace | None:
+        """The trace of a repeat that is over; None while it is being read, and `changed` is called then.
+
+        Of a case that runs, it is what the repeat that began last has done so far.
+        """
+        if live := self._live.get(key):
+            events = live.events[live.repeat]
+            return Trace(live.run, live.repeat, len(live.events), events, live.left_out, live=True)
+        if kept := self._kept.get(key):
+            run, repeats = kept
+            return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
+        stretch = self._stretches.get(key)
+        if stretch is None:
+            return Trace(0, problem="it did nothing, or there is no log of its run")
+        if self._read is None or self._read[:2] != (key, stretch):
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read_log(key, stretch))
+            return None
+        found = self._read[2]
+        if isinstance(found, str):
+            return Trace(stretch.run, repeat, problem=found)
+        events = found.get(repeat, [])
+        left_out = max(0, len(events) - MOST_EVENTS)
+        return Trace(stretch.run, repeat, len(found), events[:MOST_EVENTS], left_out)
+
+    async def _read_log(self, key: CaseKey, stretch: _Stretch) -> None:
+        try:
+            found = await asyncio.to_thread(_events_of, key.eval_id, stretch)
+            self._read = key, stretch, found
+        except (OSError, ValueError) as error:
+            self._read = key, stretch, f"the log of run {stretch.run} cannot be read: {error}"
+        finally:
+            self._reading = None
+        self._changed()
+
+
+def _events_of(eval_id: str, stretch: _Stretch) -> _ByRepeat:
+    from evaltui.core.events import Event
+    from evaltui.files.runs import events_between
+
+    found = events_between(stretch.log, stretch.start, stretch.end, stretch.eval_set_id, eval_id)
+    return {repeat: [Event.from_json(data) for data in events] for repeat, events in found.items()}

@@ -1,0 +1,76 @@
+"""Screens of real runs of the sample agents, as SVG."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.workbench.workbench import Workbench
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "screenshots"
+WIDE, NARROW = (160, 40), (80, 24)
+_PATIENCE = 60.0
+# What takes a different time in every run.
+_TIMES = re.compile(r"\d+(\.\d+)?\s?(ms|s|min)\b|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A sample agent, the size of the terminal, the theme, and the keys that lead to the screen."""
+
+    name: str
+    agent: str
+    size: tuple[int, int]
+    theme: str
+    keys: tuple[str, ...]
+
+
+TO_THE_FAILURE = ("R", "end of run", "f", "f", "f", "f")
+PICTURES = (
+    Picture("wide-dark", "home_automation", WIDE, "textual-dark", TO_THE_FAILURE),
+    Picture("wide-light", "home_automation", WIDE, "textual-light", TO_THE_FAILURE),
+    Picture("narrow-dark", "home_automation", NARROW, "textual-dark", (*TO_THE_FAILURE, "enter")),
+    Picture("narrow-light", "home_automation", NARROW, "textual-light", (*TO_THE_FAILURE, "enter")),
+)
+
+
+async def draw(picture: Picture) -> str:
+    """Run the agent and export the screen. The agent is copied first: a run writes into its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        agent = Path(folder) / picture.agent
+        source = ROOT / "sample_agents" / picture.agent
+        shutil.copytree(source, agent, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        app = WorkbenchApp(Workbench(agent))
+        async with app.run_test(size=picture.size) as pilot:
+            app.theme = picture.theme
+            await _until(lambda: bool(app.workbench.workspace and app.workbench.workspace.sets))
+            for key in picture.keys:
+                if key == "end of run":
+                    await _until(lambda: app.workbench.run is not None and not app.workbench.busy)
+                else:
+                    await pilot.press(key)
+            await pilot.pause()
+            svg = app.export_screenshot(title=f"evaltui {picture.agent}")
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "the screen did not get there"
+        await asyncio.sleep(0.02)
+
+
+def words_of(svg: str) -> list[str]:
+    """What can be read in a picture, without what differs from run to run."""
+    text = " ".join(html.unescape(found) for found in re.findall(r"<text[^>]*>(.*?)</text>", svg))
+    return _TIMES.sub("", text.replace("\xa0", " ")).split()

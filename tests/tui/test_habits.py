@@ -1,0 +1,257 @@
+"""Filter, help, palette, copying, themes, own keys, the chooser of agents."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+from textual.command import CommandPalette
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.chooser import ChooserApp
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.screens.help import HelpScreen
+from evaltui.tui.widgets import ascii as ascii_glyphs
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+NARROW, WIDE = (80, 24), (160, 45)
+ECHO = "def root_agent(message, session):\n    return message\n"
+
+
+@pytest.fixture
+def parrot(write_agent):
+    folder = write_agent(ECHO, name="parrot")
+    cases = {
+        "fine": [turn("hello", "hello")],
+        "wrong": [turn("hello", "bye bye now")],
+        "other": [turn("weather", "weather")],
+        "[/x] [b]y": [turn("hostile [/]", "x")],
+    }
+    write_cases(folder, "talk", cases)
+    return folder
+
+
+async def started(app, pilot):
+    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+
+
+async def ran(app, pilot, number):
+    await until(pilot, lambda: app.workbench.run and app.workbench.run.number == number)
+    await until(pilot, lambda: app.workbench.run.over)
+
+
+async def test_filtering_while_typing_and_back(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await pilot.press("slash", *"weath")
+        await until(pilot, lambda: " 1 of 4 ──" in screen_lines(app)[1])
+        assert "○ other" in screen_text(app)
+        assert "○ fine" not in screen_text(app)
+        assert screen_lines(app)[-1].startswith(" enter to the cases  esc show all")
+        await pilot.press("enter", "r")
+        await ran(app, pilot, 1)
+        assert app.workbench.run.title == "other"
+        await pilot.press("slash", *"zzz")
+        await until(pilot, lambda: "no case matches the filter: esc shows all" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: "○ fine" in screen_text(app))
+        assert app.screen.focused.id == "cases"
+
+
+async def test_a_filter_by_outcome_follows_the_runs(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await pilot.press("R")
+        await ran(app, pilot, 1)
+        await pilot.press("slash", *"fail", "enter")
+        await until(pilot, lambda: " 2 of 4 ──" in screen_lines(app)[1])
+        assert "✓ fine" not in screen_text(app)
+        await pilot.press("f")
+        assert app.workbench.selection.eval_id == "[/x] [b]y"
+        await pilot.press("escape")
+        await until(pilot, lambda: "✓ fine" in screen_text(app))
+
+
+async def test_running_what_failed_and_running_again(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await pilot.press("ctrl+f")
+        await until(pilot, lambda: "▸ no case has been run yet" in screen_text(app))
+        await pilot.press("R")
+        await ran(app, pilot, 1)
+        await pilot.press("ctrl+f")
+        await ran(app, pilot, 2)
+        assert {key.eval_id for key in app.workbench.run.done} == {"wrong", "[/x] [b]y"}
+        await pilot.press("ctrl+r")
+        await ran(app, pilot, 3)
+        assert {key.eval_id for key in app.workbench.run.done} == {"wrong", "[/x] [b]y"}
+
+
+async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("2", "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await until(pilot, lambda: "Run the selected case; on a set, all of it" in screen_text(app))
+        assert "not now: no case" in screen_text(app)
+        assert "Unfold, then go to the first line below" not in screen_text(app)
+        await pilot.press("down", "enter")
+        await ran(app, pilot, 1)
+        assert not isinstance(app.screen, HelpScreen)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "Give the whole screen to this pane" in screen_text(app))
+        lines = screen_lines(app)
+        row = next(number for number, line in enumerate(lines) if "Give the whole screen" in line)
+        await pilot.click(offset=(lines[row].index("Give the whole"), row))
+        await until(pilot, lambda: "1 Cases ─━━ 2 Case ━" in screen_lines(app)[1])
+
+
+async def palette(pilot, app, query):
+    await pilot.press("ctrl+p")
+    await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+    await pilot.press(*query)
+
+
+async def test_the_palette_finds_actions_cases_and_themes(parrot, no_settings_of_the_user):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        path = app.workbench.sets[0].path
+        await palette(pilot, app, "weather")
+        await until(pilot, lambda: "case other  talk  weather" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.selection == Selection(path, "other"))
+        await palette(pilot, app, "hostile")
+        await until(pilot, lambda: "case [/x] [b]y  talk  hostile [/]" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.selection == Selection(path, "[/x] [b]y"))
+        await palette(pilot, app, "maximise")
+        await until(pilot, lambda: "Give the whole screen to this pane" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: screen_lines(app)[1].startswith("━━ 1 Cases ━── 2"))
+        await palette(pilot, app, "theme nord")
+        await until(pilot, lambda: "theme nord" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.theme == "nord")
+        await until(pilot, lambda: (no_settings_of_the_user / "theme.toml").exists())
+    again = WorkbenchApp(Workbench(parrot))
+    async with again.run_test(size=WIDE) as pilot:
+        await started(again, pilot)
+        assert again.theme == "nord"
+
+
+@pytest.mark.parametrize("text", ["theme = 'no such theme'\n", "theme = 3\n", "theme ="])
+async def test_a_theme_that_cannot_be_used_is_no_obstacle(parrot, no_settings_of_the_user, text):
+    no_settings_of_the_user.mkdir()
+    (no_settings_of_the_user / "theme.toml").write_text(text)
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        assert app.theme in app.available_themes
+
+
+async def test_own_keys_work_and_are_shown(parrot, no_settings_of_the_user):
+    no_settings_of_the_user.mkdir()
+    (no_settings_of_the_user / "keys.toml").write_text("[keys]\nrun = 'f9'\nnext_pane = ['m', 'tab']\n")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await until(pilot, lambda: " f9 run " in screen_lines(app)[-1])
+        await pilot.press("r")
+        assert app.workbench.run is None
+        await pilot.press("m")
+        assert app.screen.focused.id == "case"
+        await pilot.press("f9")
+        await ran(app, pilot, 1)
+
+
+async def test_own_keys_that_are_wrong_are_told_at_the_start(parrot, no_settings_of_the_user):
+    no_settings_of_the_user.mkdir()
+    (no_settings_of_the_user / "keys.toml").write_text("[keys]\nrnu = 'm'\nrun = 's'\n")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: "there is no action 'rnu'; did you mean 'run'?" in screen_text(app))
+        assert "s would mean both run and run_set" in screen_text(app)
+        await pilot.press("escape", "r")
+        await ran(app, pilot, 1)
+
+
+async def test_copying_says_what_and_where(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await until(pilot, lambda: "must call nothing" in screen_text(app))
+        await pilot.press("y")
+        said = "copied the id fine (4 B) to the terminal's clipboard and .evaltui/copied.txt"
+        await until(pilot, lambda: said in screen_text(app))
+        assert app.clipboard == "fine"
+        await pilot.press("2", "y")
+        await until(pilot, lambda: "copied the case of fine" in screen_text(app))
+        copied = (parrot / ".evaltui" / "copied.txt").read_text("utf-8")
+        assert copied == app.clipboard
+        assert copied.startswith("  id          fine\n  set         talk\n")
+        assert (parrot / ".evaltui" / ".gitignore").read_text() == "*\n"
+
+
+async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
+    monkeypatch.setenv("EVALTUI_ASCII", "1")
+    ascii_glyphs._ascii_only.cache_clear()
+    try:
+        app = WorkbenchApp(Workbench(parrot))
+        async with app.run_test(size=WIDE) as pilot:
+            await started(app, pilot)
+            await pilot.press("R")
+            await ran(app, pilot, 1)
+            await until(pilot, lambda: "+ fine" in screen_text(app))
+            assert "x wrong" in screen_text(app)
+            assert screen_text(app).isascii()
+    finally:
+        ascii_glyphs._ascii_only.cache_clear()
+
+
+async def test_without_colours_nothing_is_lost(parrot, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("R")
+        await ran(app, pilot, 1)
+        await until(pilot, lambda: "✓ fine" in screen_text(app) and "failed" in screen_text(app))
+        for strip in app.screen._compositor.render_strips():
+            for segment in strip.apply_filter(app._filters[0], app.screen.background_colors[1]):
+                color = segment.style.color if segment.style else None
+                assert color is None or color.triplet is None or len(set(color.triplet)) == 1
+
+
+async def test_an_old_format_is_a_node_that_says_so(parrot):
+    old = [{"query": "hello", "expected_tool_use": [], "reference": "hello"}]
+    (parrot / "older.test.json").write_text(json.dumps(old), encoding="utf-8")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await until(pilot, lambda: "old format" in screen_text(app))
+
+
+async def test_of_several_agents_one_is_chosen(tmp_path):
+    app = ChooserApp(Path("agents"), ["calculator", "[/x]", "travel"])
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: "▌ calculator" in screen_text(app))
+        await pilot.press("down")
+        await until(pilot, lambda: "▌ [/x]" in screen_text(app))
+        await pilot.press("enter")
+    assert app.return_value == "[/x]"
+
+
+async def test_the_chooser_can_be_left():
+    app = ChooserApp(Path("agents"), ["calculator", "travel"])
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: "▌ calculator" in screen_text(app))
+        await pilot.press("q")
+    assert app.return_value is None

@@ -1,0 +1,220 @@
+"""Differences, the trace and the console, driven by keys."""
+
+import json
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+NARROW, WIDE = (80, 24), (160, 45)
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+
+DESK = """
+    import sys
+    import time
+    from evaltui.events import text, tool_call, tool_result
+
+    def root_agent(message, session):
+        if message == "forever":
+            number = 0
+            while True:
+                number += 1
+                time.sleep(0.005)
+                yield tool_call("step", {"number": number})
+        if message == "shout":
+            print("[/x] \\x1b[2J " + "日本" * 3000)
+            print("second", file=sys.stderr, flush=True)
+        if message == "raise":
+            raise ValueError("[/boom] \\x1b[2J not today")
+        if message == "many":
+            for number in range(10_000):
+                yield tool_call("step", {"number": number})
+        yield tool_call("find", {"[/where]": "\\x1b[31m" + "very " * 200, "day": "2"}, id="c1")
+        yield tool_result("find", {"found": ["a", "b"]}, id="c1")
+        yield text("It is there.")
+"""
+WANTED = {"name": "find", "args": {"[/where]": "here", "day": 2}}
+
+
+@pytest.fixture
+def desk(write_agent):
+    folder = write_agent(DESK, name="desk")
+    write_cases(
+        folder,
+        "desk",
+        {
+            "differs": [turn("where is it", "It is here.", WANTED)],
+            "shouts": [turn("shout", "x")],
+            "raises": [turn("raise", "")],
+            "many": [turn("many", "x")],
+            "endless": [turn("forever", "x")],
+        },
+    )
+    return folder
+
+
+async def ran(app, pilot, eval_id):
+    await until(pilot, lambda: app.workbench.workspace is not None)
+    app.workbench.select(Selection(app.workbench.sets[0].path, eval_id))
+    await pilot.press("r")
+    await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
+
+
+def marked(app):
+    """The lines of the current difference, event or printed line in the pane on the right."""
+    return [line.rpartition("▌")[2].strip() for line in screen_lines(app) if "▌" in line]
+
+
+@SIZES
+async def test_n_walks_the_differences_and_enter_shows_them_in_full(desk, size):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await ran(app, pilot, "differs")
+        await pilot.press("n")
+        await until(pilot, lambda: any("[/where]" in line for line in marked(app)))
+        assert "…" in "".join(marked(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: "very " * 5 in screen_text(app))
+        shown = screen_text(app)
+        assert "turn 1 · find · ['[/where]']" in shown
+        assert "Expected" in shown
+        assert "Actual" in shown
+        assert "\x1b" not in shown
+        await pilot.press("escape", "n")
+        await until(pilot, lambda: any("day" in line for line in marked(app)))
+        await pilot.press("n")
+        await until(pilot, lambda: any("answer" in line for line in marked(app)))
+        await until(pilot, lambda: "3/3" in screen_text(app))
+        await pilot.press("n")
+        await until(pilot, lambda: "from the first difference again" in screen_text(app))
+        await pilot.press("N")
+        await until(pilot, lambda: any("answer" in line for line in marked(app)))
+
+
+async def test_n_says_when_there_is_nothing_to_walk(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("n")
+        await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
+        await ran(app, pilot, "raises")
+        await pilot.press("n")
+        await until(pilot, lambda: "no calls, answers or state differ" in screen_text(app))
+
+
+async def test_a_wide_pane_shows_expected_and_actual_beside_each_other(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=WIDE) as pilot:
+        await ran(app, pilot, "differs")
+        await pilot.press("3", "z")
+        await until(pilot, lambda: any(line.split() == ["expected", "actual"] for line in screen_lines(app)))
+        day = next(line for line in screen_lines(app) if line.strip().startswith("~ day"))
+        assert day.split() == ["~", "day", "2", '"2"', "type:", "string"]
+
+
+@SIZES
+async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("t")
+        await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
+        await ran(app, pilot, "differs")
+        await until(pilot, lambda: "It is there." in screen_text(app))
+        shown = screen_text(app)
+        assert '← {"found": ["a", "b"]}' in shown
+        assert shown.index("call  ") < shown.index("← ") < shown.index("It is there.")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: '"kind": "tool_call"' in screen_text(app))
+        assert "\x1b" not in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, DetailsScreen))
+
+
+async def test_an_error_is_the_last_event(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, "raises")
+        await pilot.press("t")
+        await until(pilot, lambda: "! error  ValueError: [/boom] \\x1b[2J" in screen_text(app))
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: "in root_agent" in screen_text(app))
+
+
+async def test_a_trace_grows_while_the_case_runs(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        app.workbench.select(Selection(app.workbench.sets[0].path, "endless"))
+        await pilot.press("t", "r")
+        await until(pilot, lambda: "number 4" in screen_text(app) and "Turn 1" not in screen_text(app))
+        await pilot.press("home")
+        await until(pilot, lambda: "Turn 1" in screen_text(app))
+        seen = len(app.workbench.trace(app.workbench.selection.case).events)
+        await until(pilot, lambda: len(app.workbench.trace(app.workbench.selection.case).events) > seen + 20)
+        assert "Turn 1" in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.workbench.run.over)
+        await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
+
+
+async def test_a_trace_of_ten_thousand_events_is_walked_at_once(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, "many")
+        await pilot.press("t")
+        await until(pilot, lambda: "Turn 1" in screen_text(app))
+        await pilot.press("end")
+        await until(pilot, lambda: "It is there." in screen_text(app))
+        assert "number 9999" in screen_text(app)
+        assert len(app.screen.query("*")) < 60
+
+
+@SIZES
+async def test_the_console_shows_what_was_printed_and_counts_what_was_not_seen(desk, size):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await ran(app, pilot, "shouts")
+        await until(pilot, lambda: app.workbench.console.total == 2)
+        await until(pilot, lambda: "5 Console 2" in screen_text(app))
+        await pilot.press("5", "z")
+        await until(pilot, lambda: "stderr" in screen_text(app) and "stdout" in screen_text(app))
+        # Which case printed a line that comes when it is over cannot be known.
+        key = CaseKey(app.workbench.sets[0].path, "shouts")
+        app.workbench.console.add(1, "stdout", "a line of its own", key)
+        app.workbench.say("printed")
+        await until(pilot, lambda: "stdout shouts a line of its own" in " ".join(screen_text(app).split()))
+        assert "5 Console 2" not in screen_text(app)
+        shown = screen_text(app)
+        assert "[/x] \\x1b[2J 日本" in shown
+        assert "\x1b" not in shown
+        assert all(len(line) <= size[0] for line in screen_lines(app))
+        first = next(n for n, line in enumerate(app.workbench.console) if line.source == "stdout")
+        await pilot.press("home", *["down"] * first, "enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: screen_text(app).count("日本日本日本日本") > 5)
+
+
+async def test_an_empty_console_says_what_comes_there(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("5", "enter", "t", "enter")
+        await pilot.press("5")
+        await until(pilot, lambda: "nothing printed yet" in screen_text(app))
+
+
+async def test_a_set_has_no_trace(desk):
+    (desk / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.1}}))
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        app.workbench.select(Selection(app.workbench.sets[0].path))
+        await pilot.press("t")
+        await until(pilot, lambda: "select a case" in screen_text(app))

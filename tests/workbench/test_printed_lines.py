@@ -1,0 +1,33 @@
+"""What is printed is kept in bounds, and what was dropped is counted."""
+
+from pathlib import Path
+
+from evaltui.workbench import console as console_module
+from evaltui.workbench.console import LONGEST_LINE, MOST_LINES, Console
+from evaltui.workbench.state import CaseKey
+
+
+def test_the_last_lines_are_kept():
+    console = Console()
+    for number in range(MOST_LINES + 5):
+        console.add(1, "stdout", str(number), None)
+    assert len(console) == MOST_LINES
+    assert console.dropped == 5
+    assert console[0].text == "5"
+    assert [line.text for line in console][-1] == str(MOST_LINES + 4)
+
+
+def test_a_line_without_end_is_cut_and_says_so():
+    console = Console()
+    key = CaseKey(Path("set"), "case")
+    console.add(2, "stderr", "x" * (LONGEST_LINE + 7), key)
+    assert (len(console[0].text), console[0].cut) == (LONGEST_LINE, 7)
+    assert (console[0].run, console[0].case) == (2, key)
+
+
+def test_long_lines_are_bounded_together(monkeypatch):
+    monkeypatch.setattr(console_module, "MOST_CHARACTERS", 100)
+    console = Console()
+    for _ in range(8):
+        console.add(1, "stdout", "x" * 30, None)
+    assert (len(console), console.dropped) == (3, 5)

@@ -1,0 +1,191 @@
+"""Events of cases: followed while they run, found again in the log, in bounds."""
+
+import json
+
+import pytest
+
+from evaltui.core.events import Event
+from evaltui.core.outcome import CaseResult, RepeatResult, Status
+from evaltui.files.runs import RunLog
+from evaltui.reports.run_log import LoggedRun
+from evaltui.workbench import traces as traces_module
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.traces import Traces
+from evaltui.workbench.verdicts import deciding_repeat
+from evaltui.workbench.workbench import Workbench
+
+TALKER = """
+    import sys
+    import time
+    from evaltui.events import text, tool_call, tool_result
+
+    def root_agent(message, session):
+        print("heard", message)
+        print("\\x1b[2J careful", file=sys.stderr, flush=True)
+        if message == "raise":
+            raise ValueError("not today")
+        if message == "forever":
+            while True:
+                time.sleep(0.001)
+                yield text("still here")
+        yield tool_call("look", {"at": message}, id="c1")
+        yield tool_result("look", {"seen": 1}, id="c1")
+        yield text(message)
+"""
+
+
+@pytest.fixture
+def talker(write_agent, write_set):
+    folder = write_agent(TALKER)
+    write_set(folder, first=("hello", "hello"), second=("bye", "bye"), third=("raise", ""))
+    return folder
+
+
+async def opened(folder):
+    workbench = Workbench(folder)
+    await workbench.open()
+    return workbench
+
+
+async def ran(folder, until):
+    workbench = await opened(folder)
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    return workbench
+
+
+async def trace_of(workbench, eval_id, until):
+    key = CaseKey(workbench.sets[0].path, eval_id)
+    await until(lambda: workbench.trace(key))
+    return workbench.trace(key)
+
+
+def said(trace):
+    return [event.kind for event in trace.events if event.kind != "console"]
+
+
+async def test_each_case_has_its_own_events_also_where_several_ran_at_once(talker, until):
+    workbench = await ran(talker, until)
+    for eval_id, kinds in (
+        ("first", ["user", "tool_call", "tool_result", "text"]),
+        ("second", ["user", "tool_call", "tool_result", "text"]),
+        ("third", ["user", "error"]),
+    ):
+        trace = await trace_of(workbench, eval_id, until)
+        assert said(trace) == kinds
+        assert {event.case for event in trace.events} == {eval_id}
+        assert (trace.run, trace.live, trace.problem) == (1, False, "")
+
+
+async def test_the_last_run_of_a_case_counts(talker, until):
+    workbench = await ran(talker, until)
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    assert (await trace_of(workbench, "first", until)).run == 2
+    assert (await trace_of(workbench, "second", until)).run == 1
+
+
+async def test_a_case_that_was_not_run_has_no_trace(talker):
+    workbench = await opened(talker)
+    assert workbench.trace(CaseKey(workbench.sets[0].path, "first")) is None
+
+
+async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, monkeypatch):
+    def refuse(plan, started):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(LoggedRun, "start", refuse)
+    monkeypatch.setattr(traces_module, "_KEPT_WITHOUT_LOG", 2)
+    workbench = await ran(talker, until)
+    found = [await trace_of(workbench, eval_id, until) for eval_id in ("first", "second", "third")]
+    assert sum(bool(trace.events) for trace in found) == 2
+    assert "no log of its run" in next(trace.problem for trace in found if not trace.events)
+
+
+async def test_a_log_that_was_deleted_is_said(talker, until):
+    workbench = await ran(talker, until)
+    workbench.run.log.unlink()
+    trace = await trace_of(workbench, "first", until)
+    assert not trace.events
+    assert trace.problem.startswith("the log of run 1 cannot be read")
+
+
+async def test_a_running_case_is_followed_within_bounds(write_agent, write_set, until, monkeypatch):
+    monkeypatch.setattr(traces_module, "MOST_EVENTS", 30)
+    folder = write_agent(TALKER)
+    write_set(folder, endless=("forever", ""))
+    workbench = await opened(folder)
+    workbench.run_case()
+    key = CaseKey(workbench.sets[0].path, "endless")
+    await until(lambda: (trace := workbench.trace(key)) and trace.left_out > 100)
+    trace = workbench.trace(key)
+    assert trace.live
+    assert len(trace.events) == 30
+    workbench.cancel()
+    await until(lambda: workbench.run.over)
+    assert workbench.trace(key) is None
+
+
+async def test_of_several_runs_of_a_case_the_deciding_one_is_shown(write_agent, write_set, until):
+    folder = write_agent("""
+        calls = []
+
+        def root_agent(message, session):
+            calls.append(1)
+            return "wrong" if len(calls) == 2 else message
+    """)
+    write_set(folder, sometimes=("hello", "hello"))
+    config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"runs": 3}}}
+    (folder / "test_config.json").write_text(json.dumps(config), encoding="utf-8")
+    workbench = await ran(folder, until)
+    trace = await trace_of(workbench, "sometimes", until)
+    assert trace.repeats == 3
+    assert trace.events[-1].content["parts"][0]["text"] == "wrong"
+
+
+def test_the_gravest_repeat_decides_and_of_equals_the_first():
+    def result(*statuses):
+        return CaseResult("case", Status.FLAKY, repeats=tuple(RepeatResult(status) for status in statuses))
+
+    passed, failed, error = Status.PASSED, Status.FAILED, Status.ERROR
+    assert deciding_repeat(result(passed, error, failed, failed)) == 2
+    assert deciding_repeat(result(passed, passed)) == 0
+    assert deciding_repeat(result()) == 0
+
+
+async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
+    told = []
+    traces = Traces(lambda: told.append(1))
+    key = CaseKey(tmp_path, "case")
+    log = RunLog.create(tmp_path, {})
+    start = log.size
+    for text in ("died", "lived"):
+        log.event({"kind": "case_started", "set": "set", "case": "case", "repeat": 0})
+        traces.started(key, 1, 0, start)
+        event = Event("text", {"parts": [{"text": text}]}, set="set", case="case")
+        log.event(event.to_json())
+        traces.happened(key, event)
+    assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == ["lived"]
+    log.close()
+    traces.done(key, "set", log.path, log.size)
+    await until(lambda: traces.get(key, 0))
+    assert told
+    assert [event.content["parts"][0]["text"] for event in traces.get(key, 0).events] == ["lived"]
+
+
+async def test_results_are_kept_without_what_the_log_has(talker, until):
+    workbench = await ran(talker, until)
+    scored = workbench.results.get(CaseKey(workbench.sets[0].path, "first"))
+    assert scored.result.turns
+    assert all(not repeat.actual for repeat in scored.result.repeats)
+
+
+async def test_what_is_printed_is_kept_with_its_source(talker, until):
+    workbench = await ran(talker, until)
+    await until(lambda: workbench.console.total >= 6)
+    lines = [(line.source, line.text, line.run) for line in workbench.console]
+    assert ("stdout", "heard hello", 1) in lines
+    assert ("stderr", "\x1b[2J careful", 1) in lines
+    assert workbench.console.unread == workbench.console.total
+    workbench.console.look()
+    assert workbench.console.unread == 0
