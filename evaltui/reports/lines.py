@@ -65,7 +65,10 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(spans: Sequence[Span], width: int) -> list[Line]:
-    """Break between words into lines of at most `width` cells; a newline in a text is a break, too."""
+    """Break between words into lines of at most `width` cells; a newline in a text is a break, too.
+
+    At a no-break space no line is broken; it comes out as a plain one.
+    """
     lines: list[Line] = [[]]
     used = 0
     for piece, style in _pieces(spans, width):
@@ -79,14 +82,14 @@ def wrap(spans: Sequence[Span], width: int) -> list[Line]:
             used = 0
             if piece.isspace():
                 continue
-        lines[-1].append((piece, style))
+        lines[-1].append((piece.replace("\xa0", " "), style))
         used += size
     return lines
 
 
 def _pieces(spans: Sequence[Span], width: int) -> Iterator[Span]:
     for text, style in spans:
-        for piece in re.findall(r"\n|[^\S\n]+|\S+", text):
+        for piece in re.findall(r"\n|[^\S\n\xa0]+|[\S\xa0]+", text):
             if cell_len(piece) <= width:
                 yield piece, style
             else:

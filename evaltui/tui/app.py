@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from textual.app import App
 from textual.command import Provider
 from textual.theme import Theme
 
@@ -19,6 +18,7 @@ from evaltui.core.show import visible
 from evaltui.files.user_config import config_file, last_theme, remember_theme
 from evaltui.files.workspace import SelectionError, agents_in, select
 from evaltui.reports.lines import Line
+from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.pages.problems import write_sentences
 from evaltui.tui.palette import ActionProvider, CaseProvider, ThemeProvider
 from evaltui.tui.screens.chooser import ChooserApp
@@ -33,13 +33,12 @@ TERMINATED = 128 + signal.SIGTERM
 _HERE = Path(__file__).parent
 
 
-class WorkbenchApp(App[int]):
+class WorkbenchApp(KeysInOrder[int]):
     """`set_name` is the id or the file of the set to start in."""
 
     TITLE = "evaltui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         _HERE / "app.tcss",
-        _HERE / "panes" / "tree.tcss",
         _HERE / "panes" / "filter.tcss",
         _HERE / "panes" / "result.tcss",
         _HERE / "panes" / "bars.tcss",

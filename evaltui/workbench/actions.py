@@ -37,6 +37,8 @@ def chain_of(scope: Scope) -> tuple[Scope, ...]:
 FOCUS_CHAINS = tuple(chain_of(scope) for scope in Scope if scope is not Scope.MAIN)
 
 
+_MOST_HINTS = 8
+
 Refusal = Callable[[Workbench], str | None]
 
 
@@ -49,7 +51,8 @@ class Action:
     """`do` works on the workbench; without it the screen does the action, as its own `action_<id>`.
 
     `refusal` says why the action cannot be done now, as a sentence, or None where it can. Actions with a
-    `rank` are shown in the footer, the smallest first, as long as there is room and nothing refuses them.
+    `rank` are shown in the footer, the smallest first, as long as there is room and nothing refuses them;
+    `word` is what the footer says of those that do one thing or the other.
     """
 
     id: str
@@ -60,6 +63,10 @@ class Action:
     do: Callable[[Workbench], None] | None = None
     refusal: Refusal = _never
     rank: int | None = None
+    word: Callable[[Workbench], str] | None = None
+
+    def footer_word(self, workbench: Workbench) -> str:
+        return self.word(workbench) if self.word else self.title
 
 
 def _no_case_selected(workbench: Workbench) -> str | None:
@@ -131,6 +138,7 @@ ACTIONS: tuple[Action, ...] = (
         do=Workbench.step_back,
         refusal=_nothing_to_leave,
         rank=0,
+        word=lambda workbench: "cancel" if workbench.busy else "show all",
     ),
     Action(
         "run",
@@ -298,8 +306,10 @@ def keys_of(action: Action, workbench: Workbench) -> tuple[str, ...]:
 
 
 def hints(workbench: Workbench, scope: Scope) -> list[Action]:
-    """What the footer shows now, the most useful first; at most eight."""
+    """What the footer shows now, the most useful first; at most eight, the help among them."""
     wheres = set(chain_of(scope))
     here = [action for action in ACTIONS if action.rank is not None and wheres & set(action.where)]
     ranked = sorted(here, key=lambda action: action.rank or 0)
-    return [action for action in ranked if action.refusal(workbench) is None][:8]
+    usable = [action for action in ranked if action.refusal(workbench) is None]
+    left_out = [action for action in usable[_MOST_HINTS:] if action.id == "help"]
+    return [*usable[: _MOST_HINTS - len(left_out)], *left_out]

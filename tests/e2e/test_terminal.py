@@ -1,60 +1,41 @@
 """The real program in a real terminal."""
 
+from __future__ import annotations
+
 import json
 import shutil
-import subprocess
 import sys
-import time
-import uuid
+from pathlib import Path
 
-import psutil
 import pytest
+from terminal import Terminal
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
-]
+pytestmark = pytest.mark.e2e
 
+SAMPLES = Path(__file__).parents[2] / "sample_agents"
+EVALTUI = (sys.executable, "-m", "evaltui")
 AGENT = """
 def root_agent(message, session):
     return "echo " + message
 """
 
 
-class Terminal:
-    """A tmux session of its own server, 80x24, that runs one command."""
+@pytest.fixture
+def open_terminal():
+    opened: list[Terminal] = []
 
-    def __init__(self, command, folder):
-        self._tmux = ["tmux", "-L", f"evaltui-{uuid.uuid4().hex}", "-f", "/dev/null"]
-        shell = f"{command}; echo exit code $?; read -r"
-        self._call("new-session", "-d", "-x", "80", "-y", "24", "-c", str(folder), shell)
+    def start(*arguments: str, folder: Path, columns: int = 80, rows: int = 24) -> Terminal:
+        terminal = Terminal([*EVALTUI, *arguments], folder, columns, rows)
+        opened.append(terminal)
+        return terminal
 
-    def _call(self, *arguments):
-        done = subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, check=True)
-        return done.stdout
-
-    def press(self, *keys):
-        self._call("send-keys", *keys)
-
-    def wait_for(self, text):
-        deadline = time.monotonic() + 30
-        while text not in (screen := self._call("capture-pane", "-p")):
-            assert time.monotonic() < deadline, f"{text!r} did not come:\n{screen}"
-            time.sleep(0.05)
-        return screen
-
-    def terminate(self):
-        """Ask the program, a child of the terminal's shell, to end."""
-        shell = int(self._call("display-message", "-p", "#{pane_pid}"))
-        (program,) = psutil.Process(shell).children()
-        program.terminate()
-
-    def close(self):
-        subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
+    yield start
+    for terminal in opened:
+        terminal.close()
 
 
 @pytest.fixture
-def terminal(write_agent):
+def parrot(write_agent, open_terminal):
     folder = write_agent(AGENT, name="parrot")
     conversation = [
         {
@@ -68,23 +49,55 @@ def terminal(write_agent):
         "eval_cases": [{"eval_id": "repeats_it", "conversation": conversation}],
     }
     (folder / "talk.evalset.json").write_text(json.dumps(eval_set), encoding="utf-8")
-    terminal = Terminal(f"{sys.executable} -m evaltui parrot", folder.parent)
-    yield terminal
-    terminal.close()
+    return open_terminal("parrot", folder=folder.parent)
 
 
-def test_run_a_case_see_the_verdict_and_leave(terminal):
-    terminal.wait_for("○ repeats_it")
-    terminal.press("r")
-    terminal.wait_for("✓ repeats_it")
-    terminal.press("Enter")
-    screen = terminal.wait_for("✓ passed")
+@pytest.fixture
+def house(tmp_path, open_terminal):
+    ignored = shutil.ignore_patterns(".*", "__pycache__")
+    shutil.copytree(SAMPLES / "home_automation", tmp_path / "home_automation", ignore=ignored)
+    return open_terminal("home_automation", folder=tmp_path)
+
+
+def test_run_a_case_see_the_verdict_and_leave(parrot):
+    parrot.wait_for("○ repeats_it")
+    parrot.press("r")
+    parrot.wait_for("✓ repeats_it")
+    parrot.press("enter")
+    screen = parrot.wait_for("✓ passed")
     assert "parrot · root_agent · function" in screen
-    terminal.press("q")
-    assert "exit code 0" in terminal.wait_for("exit code")
+    parrot.press("q")
+    assert parrot.exit_code() == 0
 
 
-def test_ended_from_outside_it_gives_the_terminal_back(terminal):
-    terminal.wait_for("○ repeats_it")
-    terminal.terminate()
-    assert "exit code 143" in terminal.wait_for("exit code")
+def test_ended_from_outside_it_gives_the_terminal_back(parrot):
+    parrot.wait_for("○ repeats_it")
+    parrot.process.terminate()
+    assert parrot.exit_code() == 143
+
+
+def test_from_a_failure_to_its_cause(house):
+    house.wait_for("○ thermostat_night")
+    house.press("R")
+    house.wait_for("run 1: every set · ✓ 4  ✗ 5")
+    house.press("/")
+    house.type("thermostat_n")
+    house.wait_until(lambda screen: "movie_mode" not in screen, "the filter hides nothing")
+    house.press("enter", "enter")
+    house.wait_for('✗ failed  in turn 2 set_temperature was called with degrees "19" (string)')
+    house.press("n", "n")
+    house.wait_for("2/3")
+    house.press("enter")
+    house.wait_for("turn 2 · notify_user")
+    house.press("escape", "t")
+    house.wait_for("→ notify_user")
+    house.resize(160, 45)
+    screen = house.wait_for("And the kitchen, but only if it is")
+    assert all(f" {number} " in screen for number in "12345")
+    house.resize(50, 12)
+    house.wait_for("evaltui needs 60 columns and 16 rows")
+    house.resize(80, 24)
+    house.wait_for("→ notify_user")
+    house.press("escape")
+    house.press("q")
+    assert house.exit_code() == 0

@@ -33,6 +33,10 @@ class Picture:
     theme: str
     keys: tuple[str, ...]
 
+    @property
+    def needs_adk(self) -> bool:
+        return self.agent == "travel_desk"
+
 
 TO_THE_FAILURE = ("R", "end of run", "f", "f", "f", "f")
 PICTURES = (
@@ -40,6 +44,7 @@ PICTURES = (
     Picture("wide-light", "home_automation", WIDE, "textual-light", TO_THE_FAILURE),
     Picture("narrow-dark", "home_automation", NARROW, "textual-dark", (*TO_THE_FAILURE, "enter")),
     Picture("narrow-light", "home_automation", NARROW, "textual-light", (*TO_THE_FAILURE, "enter")),
+    Picture("trace", "travel_desk", NARROW, "textual-dark", ("R", "end of run", "j", "j", "t")),
 )
 
 

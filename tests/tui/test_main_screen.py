@@ -110,7 +110,7 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await pilot.press("R")
         await until(pilot, lambda: app.workbench.run and len(app.workbench.run.done) == 3)
         await until(pilot, lambda: "◐ running every set · 3 of 4 done, 1 left" in screen_text(app))
-        assert "esc back" in screen_lines(app)[-1]
+        assert "esc cancel" in screen_lines(app)[-1]
         tree = [line[:43].rstrip() for line in screen_lines(app)]
         assert "   ◐ endless" in tree
         assert any(line.startswith("   ! crashes") and line.endswith("ValueError") for line in tree)

@@ -27,6 +27,8 @@ MARGIN = 4
 _MAX_PATH = 28
 # Enter shows all of it.
 _MAX_VALUE = 160
+# A name at the end of a line and its value on the next one are hard to read.
+_UNBROKEN = "\xa0"
 
 
 def write_call(page: Page, diff: CallDiff, turn: int, *, checked: bool) -> None:
@@ -86,9 +88,9 @@ def _write_beside(page: Page, diff: CallDiff) -> None:
     left: Line = [("nothing", "dim")]
     right: Line = [("missing", tone)]
     if diff.expected:
-        left = [name, (inline_args(diff.expected.args), "dim")]
+        left = [name, (inline_args(diff.expected.args, _UNBROKEN), "dim")]
     if diff.actual:
-        right = [name, (f"  {note}" if note else "", tone), (inline_args(diff.actual.args), "dim")]
+        right = [name, (f"  {note}" if note else "", tone), (inline_args(diff.actual.args, _UNBROKEN), "dim")]
     page.columns(left, right, mark)
 
 
@@ -98,15 +100,15 @@ def write_expected_call(page: Page, name: str, args: Mapping[str, Any] | None) -
 
 def _write_inline(page: Page, head: Line, args: Mapping[str, Any] | None, note: str) -> None:
     mark: Line = [(f"  {note}", _TONES[note])] if note else []
-    page.hanging([*head, *mark, (inline_args(args), "dim")], 6)
+    page.hanging([*head, *mark, (inline_args(args, _UNBROKEN), "dim")], 6)
 
 
-def inline_args(args: Mapping[str, Any] | None) -> str:
+def inline_args(args: Mapping[str, Any] | None, joint: str = " ") -> str:
     """`  location "Kitchen", degrees 19`, or nothing where there are no arguments."""
-    shown = ", ".join(
-        f"{visible(str(name))} {show_value(value, _MAX_VALUE)}" for name, value in (args or {}).items()
+    shown = (
+        f"{visible(str(name))}{joint}{show_value(value, _MAX_VALUE)}" for name, value in (args or {}).items()
     )
-    return f"  {shown}" if shown else ""
+    return f"  {', '.join(shown)}" if args else ""
 
 
 def _write_arg(page: Page, arg: ArgDiff, paths: int, *, beside: bool) -> None:

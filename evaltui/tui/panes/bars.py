@@ -124,7 +124,7 @@ class Footer(Bar):
 
     def _hint(self, action: Action) -> Line:
         key = key_name(keys_of(action, self._workbench)[0])
-        return [(" ", ""), (key, "bold"), (f" {action.title} ", "dim")]
+        return [(" ", ""), (key, "bold"), (f" {action.footer_word(self._workbench)} ", "dim")]
 
     def on_click(self, event: events.Click) -> None:
         left = 0

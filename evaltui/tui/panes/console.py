@@ -12,7 +12,7 @@ from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.printed import write_printed
 from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen
-from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
@@ -24,7 +24,7 @@ _WITH_CASES = 72
 _LONGEST = 1000
 
 
-class ConsoleView(Pane, CursorLines, can_focus=True, inherit_bindings=False):
+class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     """One row per printed line, the last one followed while the cursor is on it."""
 
     BINDINGS = bindings(Scope.CONSOLE)
@@ -84,6 +84,9 @@ class ConsoleView(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             case = visible(printed.case.eval_id) if printed.case else ""
             line += [(pad(case, self._cases), "dim"), ("  ", "")]
         return [*line, (visible(printed.text[:_LONGEST].replace("\t", "    ")), "")]
+
+    def open_current(self) -> None:
+        self.action_open_details()
 
     def action_open_details(self) -> None:
         number = self.cursor - self._above

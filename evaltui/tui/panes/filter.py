@@ -17,14 +17,17 @@ class FilterInput(Input):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(placeholder="words, pass, fail, error, flaky", compact=True, id=id)
         self._workbench = workbench
+        self._followed = ""
 
     def follow(self) -> None:
         """Show the filter that is set, also where it was not set from here."""
         text = self._workbench.filtered.text
-        if text != self.value:
-            self.value = text
+        if text != self._followed:
+            self._followed = self.value = text
         self.display = self.has_focus or bool(text)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        if event.value != self._workbench.filtered.text:
-            self._workbench.set_filter(event.value)
+    def on_input_changed(self) -> None:
+        if self.value != self._workbench.filtered.text:
+            # Not to be taken for a filter set from elsewhere: more may have been typed by then.
+            self._followed = self.value
+            self._workbench.set_filter(self.value)

@@ -30,7 +30,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     def heading(self) -> Line:
         title, origin = page_title(self._workbench)
         if self._current is not None:
-            origin = [(f"{self._current + 1}/{len(self.page.differences)} differences", "")]
+            origin = [(f"{self._current + 1}/{len(self.page.differences)}", ""), (" differences", "")]
         return [*origin, *([("  ", "")] if origin else []), *title]
 
     def mark(self) -> Span | None:

@@ -10,7 +10,7 @@ from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.trace_row import TraceRows, duration
 from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen
-from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.traces import Trace
@@ -18,7 +18,7 @@ from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
 
-class TraceView(Pane, CursorLines, can_focus=True, inherit_bindings=False):
+class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     """One row per event, however many there are: a row is made into text when it is drawn."""
 
     BINDINGS = bindings(Scope.TRACE)
@@ -40,7 +40,7 @@ class TraceView(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             facts.insert(1, f"repeat {trace.repeat + 1} of {trace.repeats}")
         if rows.tokens:
             facts.append(f"{rows.tokens:,} tokens")
-        return [(" · ".join([*facts, duration(rows.seconds)]), "dim")]
+        return [(facts[0], "dim"), *((f" · {fact}", "dim") for fact in [*facts[1:], duration(rows.seconds)])]
 
     # Following the workbench
 
@@ -101,6 +101,9 @@ class TraceView(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             tone = "accent" if self._remark == "…" else "dim"
             return [marker, (visible(self._remark), tone)]
         return [marker, *self._rows.line(number, self.line_width - 2)]
+
+    def open_current(self) -> None:
+        self.action_open_details()
 
     def action_open_details(self) -> None:
         if self.cursor >= len(self._rows.events):

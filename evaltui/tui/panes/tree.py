@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from textual import events
 from textual.message import Message
 
 from evaltui.core.show import visible
@@ -15,6 +14,7 @@ from evaltui.reports.lines import Line, cells, cut
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import TONE_OF, glyph
 from evaltui.tui.pane import Copied, Pane
+from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.verdicts import GLYPHS, NOT_RUN, WORDS, figure, turn_status
@@ -35,10 +35,9 @@ class Row(NamedTuple):
     turn: int | None = None
 
 
-class CaseTree(Pane, can_focus=True, inherit_bindings=False):
+class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     """Shows the workbench's sets and keeps its selection; which nodes are folded is known here only."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"tree-cursor"}
     BINDINGS = bindings(Scope.CASES)
 
     class Opened(Message):
@@ -51,7 +50,6 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
         self._rows: list[Row] = []
         self._shown_workspace: object = None
         self._shown_kept: object = None
-        self._cursor = 0
 
     def heading(self) -> Line:
         total = sum(len(entry.cases) for entry in self._workbench.sets)
@@ -76,7 +74,7 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
         if self._shown_workspace is not workspace or self._shown_kept is not kept:
             self._shown_workspace, self._shown_kept = workspace, kept
             self._rebuild()
-        elif self._selection_at(self._cursor) != self._workbench.selection:
+        elif self._selection_at(self.cursor) != self._workbench.selection:
             self._go_to_selection()
         self.refresh()
 
@@ -108,10 +106,10 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
             self.lines_changed(len(self._rows))
         for number, _ in enumerate(self._rows):
             if self._selection_at(number) == selection:
-                self._cursor = number
+                self.cursor = number
                 self.show_line(number)
                 return
-        self._cursor = min(self._cursor, max(0, len(self._rows) - 1))
+        self.cursor = min(self.cursor, max(0, len(self._rows) - 1))
 
     def _selection_at(self, number: int) -> Selection:
         if number >= len(self._rows):
@@ -122,25 +120,22 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
             return Selection(entry.path)
         return Selection(entry.path, entry.cases[row.case].eval_id, row.turn)
 
-    def _move(self, number: int) -> None:
-        if not self._rows:
-            return
-        self._cursor = max(0, min(number, len(self._rows) - 1))
-        self._workbench.select(self._selection_at(self._cursor))
-        self.show_line(self._cursor)
-        self.refresh()
+    def move_to(self, number: int) -> None:
+        if self._rows:
+            super().move_to(number)
+            self._workbench.select(self._selection_at(self.cursor))
 
     # Drawing
 
     def line_classes(self, number: int) -> tuple[str, ...]:
-        return ("tree-cursor",) if self._rows and number == self._cursor else ()
+        return super().line_classes(number) if self._rows else ()
 
     def line(self, number: int) -> Line:
         if not self._rows:
             return [(f" {self._why_empty()}", "dim")]
         row = self._rows[number]
         entry = self._workbench.sets[row.entry]
-        marker = ("▌" if number == self._cursor else " ", "accent" if self.has_focus else "dim")
+        marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
         if row.case is None:
             left, right = self._set_line(entry)
         elif row.turn is None:
@@ -215,28 +210,13 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
 
     # Keys and mouse
 
-    def action_line_down(self) -> None:
-        self._move(self._cursor + 1)
-
-    def action_line_up(self) -> None:
-        self._move(self._cursor - 1)
-
-    def action_page_down(self) -> None:
-        self._move(self._cursor + max(1, self.size.height - 1))
-
-    def action_page_up(self) -> None:
-        self._move(self._cursor - max(1, self.size.height - 1))
-
-    def action_top(self) -> None:
-        self._move(0)
-
-    def action_bottom(self) -> None:
-        self._move(len(self._rows) - 1)
+    def open_current(self) -> None:
+        self.action_open()
 
     def action_open(self) -> None:
         if not self._rows:
             return
-        row = self._rows[self._cursor]
+        row = self._rows[self.cursor]
         if row.case is None and not self._workbench.errors(self._workbench.sets[row.entry]):
             self.action_toggle_fold()
         else:
@@ -244,27 +224,27 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
 
     def action_toggle_fold(self) -> None:
         if self._rows:
-            self._set_folded(self._is_unfolded(self._cursor))
+            self._set_folded(self._is_unfolded(self.cursor))
 
     def action_unfold(self) -> None:
         if not self._rows:
             return
-        if self._is_unfolded(self._cursor):
-            below = self._cursor + 1
-            if below < len(self._rows) and _depth(self._rows[below]) > _depth(self._rows[self._cursor]):
-                self._move(below)
+        if self._is_unfolded(self.cursor):
+            below = self.cursor + 1
+            if below < len(self._rows) and _depth(self._rows[below]) > _depth(self._rows[self.cursor]):
+                self.move_to(below)
         else:
             self._set_folded(False)
 
     def action_fold(self) -> None:
         if not self._rows:
             return
-        row = self._rows[self._cursor]
-        if row.turn is None and self._is_unfolded(self._cursor):
+        row = self._rows[self.cursor]
+        if row.turn is None and self._is_unfolded(self.cursor):
             self._set_folded(True)
         elif row.case is not None:
-            above = range(self._cursor - 1, -1, -1)
-            self._move(next(number for number in above if _depth(self._rows[number]) < _depth(row)))
+            above = range(self.cursor - 1, -1, -1)
+            self.move_to(next(number for number in above if _depth(self._rows[number]) < _depth(row)))
 
     def _is_unfolded(self, number: int) -> bool:
         row, selection = self._rows[number], self._selection_at(number)
@@ -275,7 +255,7 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
         return selection.case in self._unfolded_cases
 
     def _set_folded(self, folded: bool) -> None:
-        selection = self._selection_at(self._cursor)
+        selection = self._selection_at(self.cursor)
         if selection.turn is not None or selection.path is None:
             return
         if selection.case is None:
@@ -283,14 +263,6 @@ class CaseTree(Pane, can_focus=True, inherit_bindings=False):
         else:
             (self._unfolded_cases.discard if folded else self._unfolded_cases.add)(selection.case)
         self._rebuild()
-
-    def on_click(self, event: events.Click) -> None:
-        number = self.scroll_offset.y + event.y
-        if number >= len(self._rows):
-            return
-        self._move(number)
-        if event.chain == 2:
-            self.action_open()
 
     def on_focus(self) -> None:
         self.refresh()

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from textual import events
 from textual.app import App, ComposeResult
 from textual.screen import Screen
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line
 from evaltui.tui.bindings import bindings
-from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope, actions_in
 from evaltui.workbench.keys import key_name
@@ -78,13 +77,10 @@ class ChooserFooter(OneLine):
         ]
 
 
-class ChooserList(LineView, can_focus=True, inherit_bindings=False):
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"chosen-agent"}
-
+class ChooserList(CursorLines, can_focus=True, inherit_bindings=False):
     def __init__(self, agents: Sequence[str], *, id: str) -> None:
         super().__init__(id=id)
         self._agents = agents
-        self._cursor = 0
 
     def on_mount(self) -> None:
         self.focus()
@@ -93,41 +89,11 @@ class ChooserList(LineView, can_focus=True, inherit_bindings=False):
         self.lines_changed(len(self._agents))
 
     def line(self, number: int) -> Line:
-        here = number == self._cursor
+        here = number == self.cursor
         return [("▌ " if here else "  ", "accent"), (visible(self._agents[number]), "")]
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return ("chosen-agent",) if number == self._cursor else ()
-
-    def _move(self, number: int) -> None:
-        self._cursor = max(0, min(number, len(self._agents) - 1))
-        self.show_line(self._cursor)
-        self.refresh()
-
-    def action_line_down(self) -> None:
-        self._move(self._cursor + 1)
-
-    def action_line_up(self) -> None:
-        self._move(self._cursor - 1)
-
-    def action_page_down(self) -> None:
-        self._move(self._cursor + max(1, self.size.height - 1))
-
-    def action_page_up(self) -> None:
-        self._move(self._cursor - max(1, self.size.height - 1))
-
-    def action_top(self) -> None:
-        self._move(0)
-
-    def action_bottom(self) -> None:
-        self._move(len(self._agents) - 1)
+    def open_current(self) -> None:
+        self.action_open_agent()
 
     def action_open_agent(self) -> None:
-        self.app.exit(self._agents[self._cursor])
-
-    def on_click(self, event: events.Click) -> None:
-        number = self.scroll_offset.y + event.y
-        if number < len(self._agents):
-            self._move(number)
-            if event.chain == 2:
-                self.action_open_agent()
+        self.app.exit(self._agents[self.cursor])

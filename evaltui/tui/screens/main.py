@@ -129,7 +129,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
             slot.display = name in shown
             slot.set_class(name == columns[-1].shown, "-last")
         if not self._filter.has_focus or self._layout.focus != "cases":
-            self._panes[self._layout.focus].focus(scroll_visible=False)
+            self.set_focus(self._panes[self._layout.focus], scroll_visible=False)
         self.set_class(len(columns) == 3, "-three")
         self._changed()
 
@@ -221,14 +221,15 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def action_filter(self) -> None:
         self._go_to("cases")
         self._filter.display = True
-        self._filter.focus()
+        # At once, not soon: what is typed right behind the key is meant for the filter.
+        self.set_focus(self._filter)
 
     def action_keep_filter(self) -> None:
-        self._panes["cases"].focus()
+        self.set_focus(self._panes["cases"])
 
     def action_clear_filter(self) -> None:
         self._workbench.clear_filter()
-        self._panes["cases"].focus()
+        self.set_focus(self._panes["cases"])
 
     def action_reload(self) -> None:
         self.run_worker(self._workbench.open(), group="reload", exclusive=True)

@@ -8,28 +8,12 @@ from evaltui.tui.widgets.line_view import LineView
 
 
 class CursorLines(LineView, can_focus=True, inherit_bindings=False):
-    """The cursor stays at the end of lines that grow, once it is there. A subclass says what enter does."""
+    """Moves by keys and clicks. A subclass says what a double click opens."""
 
     cursor = 0
 
-    def action_open_details(self) -> None:
+    def open_current(self) -> None:
         raise NotImplementedError
-
-    def lines_changed(self, count: int) -> None:
-        """Draw everything anew."""
-        was_at_end = self.cursor >= self.line_count - 1
-        super().lines_changed(count)
-        if was_at_end or self.cursor >= count:
-            self.cursor = max(0, count - 1)
-            self.call_after_refresh(self._show_cursor)
-
-    def _show_cursor(self) -> None:
-        self.show_line(self.cursor)
-
-    def start_at(self, number: int) -> None:
-        """Forget where the cursor was: the lines are others."""
-        self.cursor = number
-        self.show_line(number)
 
     def line_classes(self, number: int) -> tuple[str, ...]:
         return ("current-line",) if number == self.cursor else ()
@@ -61,7 +45,26 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
         number = self.scroll_offset.y + event.y
         if number >= self.line_count:
             return
-        again = number == self.cursor
         self.move_to(number)
-        if again:
-            self.action_open_details()
+        if event.chain == 2:
+            self.open_current()
+
+
+class GrowingLines(CursorLines, can_focus=True, inherit_bindings=False):
+    """The cursor stays at the end, once it is there."""
+
+    def lines_changed(self, count: int) -> None:
+        """Draw everything anew."""
+        was_at_end = self.cursor >= self.line_count - 1
+        super().lines_changed(count)
+        if was_at_end or self.cursor >= count:
+            self.cursor = max(0, count - 1)
+            self.call_after_refresh(self._show_cursor)
+
+    def _show_cursor(self) -> None:
+        self.show_line(self.cursor)
+
+    def start_at(self, number: int) -> None:
+        """Forget where the cursor was: the lines are others."""
+        self.cursor = number
+        self.show_line(number)

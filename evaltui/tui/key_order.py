@@ -1,0 +1,62 @@
+"""Keys one after the other: what the first one does is done before the second one is looked at.
+
+Textual hands a key to what is focused when the key arrives, although keys before it may be about to move the
+focus. Who types `/late` at once, or over a slow line, would have run things instead of filtering them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from weakref import WeakSet
+
+from textual import events
+from textual.app import App, ReturnType
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+_LONGEST_WAIT = 0.5
+_STEP = 0.005
+
+
+class KeysInOrder(App[ReturnType]):
+    def __init__(self) -> None:
+        super().__init__()
+        self._waited_for: WeakSet[Screen[Any]] = WeakSet()
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            await self._wait_for_focus(self.screen)
+            if not _is_typed(event, self.focused):
+                if isinstance(self.focused, Input | TextArea):
+                    await _caught_up(self.focused)
+                # Textual would do the same, but several messages later.
+                for priority in (True, False):
+                    if await self._check_bindings(event.key, priority=priority):
+                        return
+        await super().on_event(event)
+
+    async def _wait_for_focus(self, screen: Screen[Any]) -> None:
+        """A screen that has just been opened takes a moment until something in it has the focus."""
+        if screen in self._waited_for:
+            return
+        self._waited_for.add(screen)
+        for _ in range(int(_LONGEST_WAIT / _STEP)):
+            if screen.focused is not None:
+                return
+            await asyncio.sleep(_STEP)
+
+
+def _is_typed(event: events.Key, focused: Widget | None) -> bool:
+    """Whether the key is text for a field."""
+    if isinstance(focused, TextArea) and event.key == "enter":
+        return not focused.read_only
+    return isinstance(focused, Input | TextArea) and event.is_printable
+
+
+async def _caught_up(field: Widget) -> None:
+    """Wait until the field has taken what was typed into it."""
+    done = asyncio.Event()
+    if field.call_later(done.set):
+        await asyncio.wait([asyncio.ensure_future(done.wait())], timeout=_LONGEST_WAIT)

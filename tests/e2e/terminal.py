@@ -1,0 +1,183 @@
+"""A terminal of 80x24 or any other size: a pseudo terminal with a program in it, and what its screen shows.
+
+Of what a terminal understands it knows what Textual writes: text, places, clearing. Colours are dropped.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.cells import cell_len
+
+KEYS = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "backspace": "\x7f",
+    "delete": "\x1b[3~",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "f5": "\x1b[15~",
+}
+PATIENCE = 30.0
+_SEQUENCE = re.compile(
+    r"\x1b\[(?P<parameters>[<-?]*[\d;:]*)[ -/]*(?P<final>[@-~])|\x1b[\]P_^X].*?(?:\x1b\\|\x07)|\x1b[()][0-9A-Za-z]|\x1b[=>78c]",
+    re.DOTALL,
+)
+
+
+class Screen:
+    """A grid of cells; what a wide character covers is an empty cell behind it."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.resize(columns, rows)
+        self._rest = ""
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._columns, self._rows = columns, rows
+        self._x = self._y = 0
+        self.clear()
+
+    def clear(self) -> None:
+        self._cells = [[" "] * self._columns for _ in range(self._rows)]
+
+    def text(self) -> str:
+        return "\n".join("".join(row).rstrip() for row in self._cells)
+
+    def feed(self, text: str) -> None:
+        text, self._rest = self._rest + text, ""
+        position = 0
+        while position < len(text):
+            if text[position] == "\x1b":
+                found = _SEQUENCE.match(text, position)
+                if found is None:
+                    # Its end has not been read yet.
+                    self._rest = text[position:]
+                    return
+                self._obey(found["final"], found["parameters"] or "")
+                position = found.end()
+            else:
+                self._put(text[position])
+                position += 1
+
+    def _obey(self, final: str | None, parameters: str) -> None:
+        if final in ("H", "f"):
+            numbers = [int(number or 1) for number in (parameters or "1;1").split(";")]
+            self._y, self._x = numbers[0] - 1, (numbers[1] if len(numbers) > 1 else 1) - 1
+        elif final == "J" and parameters in ("2", "3"):
+            self.clear()
+
+    def _put(self, letter: str) -> None:
+        if letter == "\r":
+            self._x = 0
+        elif letter == "\n":
+            self._y += 1
+        elif letter >= " " and 0 <= self._y < self._rows and 0 <= self._x < self._columns:
+            width = cell_len(letter)
+            for offset in range(min(max(1, width), self._columns - self._x)):
+                self._cells[self._y][self._x + offset] = letter if offset == 0 else ""
+            self._x += width
+
+
+class Terminal:
+    """Runs a command until `close`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        columns: int = 80,
+        rows: int = 24,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.screen = Screen(columns, rows)
+        self._lock = threading.Lock()
+        ours, theirs = pty.openpty()
+        self._pty = ours
+        self._set_size(columns, rows)
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=folder,
+            start_new_session=True,
+            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environment or {})},
+        )
+        os.close(theirs)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._pty, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _read(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        # Linux says EIO, others the end of the file, when nobody has the other side open any more.
+        with contextlib.suppress(OSError):
+            while data := os.read(self._pty, 1 << 16):
+                with self._lock:
+                    self.screen.feed(decoder.decode(data))
+
+    @property
+    def text(self) -> str:
+        with self._lock:
+            return self.screen.text()
+
+    def press(self, *keys: str) -> None:
+        """Press keys, by their names in Textual (`enter`, `ctrl+s`) or as they are."""
+        for key in keys:
+            if key.startswith("ctrl+"):
+                sent = chr(ord(key[-1]) & 0x1F)
+            else:
+                sent = KEYS.get(key, key)
+            os.write(self._pty, sent.encode())
+            # A terminal cannot tell escape and a letter from alt and that letter, unless time is between them.
+            if key == "escape":
+                time.sleep(0.2)
+
+    def type(self, text: str) -> None:
+        os.write(self._pty, text.encode())
+
+    def resize(self, columns: int, rows: int) -> None:
+        with self._lock:
+            self.screen.resize(columns, rows)
+        self._set_size(columns, rows)
+        os.killpg(self.process.pid, signal.SIGWINCH)
+
+    def wait_for(self, text: str) -> str:
+        """The screen as soon as it shows a text."""
+        return self.wait_until(lambda screen: text in screen, f"{text!r} did not come")
+
+    def wait_until(self, condition, complaint: str) -> str:
+        deadline = time.monotonic() + PATIENCE
+        while not condition(screen := self.text):
+            assert time.monotonic() < deadline, f"{complaint}:\n{screen}"
+            time.sleep(0.02)
+        return screen
+
+    def exit_code(self) -> int:
+        return self.process.wait(PATIENCE)
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self._pty)
