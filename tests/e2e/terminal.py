@@ -38,7 +38,8 @@ KEYS = {
 }
 PATIENCE = 30.0
 _SEQUENCE = re.compile(
-    r"\x1b\[(?P<parameters>[<-?]*[\d;:]*)[ -/]*(?P<final>[@-~])|\x1b[\]P_^X].*?(?:\x1b\\|\x07)|\x1b[()][0-9A-Za-z]|\x1b[=>78c]",
+    r"\x1b\[(?P<parameters>[<-?]*[\d;:]*)[ -/]*(?P<final>[@-~])"
+    r"|\x1b[\]P_^X].*?(?:\x1b\\|\x07)|\x1b[()][0-9A-Za-z]|\x1b[=>78c]",
     re.DOTALL,
 )
 
@@ -144,12 +145,9 @@ class Terminal:
     def press(self, *keys: str) -> None:
         """Press keys, by their names in Textual (`enter`, `ctrl+s`) or as they are."""
         for key in keys:
-            if key.startswith("ctrl+"):
-                sent = chr(ord(key[-1]) & 0x1F)
-            else:
-                sent = KEYS.get(key, key)
+            sent = chr(ord(key[-1]) & 0x1F) if key.startswith("ctrl+") else KEYS.get(key, key)
             os.write(self._pty, sent.encode())
-            # A terminal cannot tell escape and a letter from alt and that letter, unless time is between them.
+            # Escape and a letter are alt and that letter, unless time is between them.
             if key == "escape":
                 time.sleep(0.2)
 

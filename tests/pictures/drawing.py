@@ -20,7 +20,7 @@ FOLDER = ROOT / "screenshots"
 WIDE, NARROW = (160, 40), (80, 24)
 _PATIENCE = 60.0
 # What takes a different time in every run.
-_TIMES = re.compile(r"\d+(\.\d+)?\s?(ms|s|min)\b|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
+_TIMES = re.compile(r"<?\d+(\.\d+)?\s?(ms|s|min)\b|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
 
 
 @dataclass(frozen=True)
