@@ -1,0 +1,73 @@
+"""A JSON text that is edited in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from evaltui.core.document.edits import Edit
+from evaltui.core.document.spans import Tree
+from evaltui.core.document.splices import Splice
+from evaltui.core.document.writing import performed
+from evaltui.core.problems import JsonPath
+
+
+class JsonDocument:
+    """A JSON text, a byte order mark included, and its value, kept in step.
+
+    Values are never changed in place: what `value` gave stays as it was, and after an edit everything that
+    the edit did not touch is the same object. Of a key given twice the last one counts. Raises ValueError
+    for a text that is not valid JSON (the problem in words: `evaltui.files.json_text.parse`).
+    """
+
+    def __init__(self, text: str) -> None:
+        self._tree = Tree.parse(text)
+
+    @property
+    def text(self) -> str:
+        """Put together anew each time; of a big document, in some milliseconds."""
+        return str(self._tree.text)
+
+    @property
+    def value(self) -> Any:
+        return self._tree.root.value
+
+    def apply(self, edits: Iterable[Edit]) -> tuple[Splice, ...]:
+        """Do the edits, one after the other, and give the splices that did it, in order.
+
+        Raises EditError, and then none of the edits is done.
+        """
+        tree, done = self._tree, []
+        for edit in edits:
+            tree, splices = performed(tree, edit)
+            done += splices
+        self._tree = tree
+        return tuple(done)
+
+    def splice(self, splices: Iterable[Splice]) -> None:
+        """Do splices one after the other; the text in between need not be valid JSON.
+
+        Raises ValueError where one does not fit the text or the result is not valid JSON, and then none is
+        done.
+        """
+        tree: Tree | None = self._tree
+        text = self._tree.text
+        for splice in splices:
+            text = text.spliced(splice)
+            tree = tree and tree.renewed(text, splice)
+        self._tree = tree or Tree.parse(str(text))
+
+    def line_of(self, path: JsonPath) -> int:
+        """The line, from 1, on which a path begins: for a member, that of its key.
+
+        A path that the text does not have gets the line of its deepest ancestor that exists.
+        """
+        return self._tree.text.count("\n", 0, self._tree.way_towards(path)[-1].begin) + 1
+
+    def text_at(self, path: JsonPath) -> str:
+        """The text of a value. Raises EditError where there is nothing at the path."""
+        return self._tree.place(path).own_text
+
+    def texts_in(self, path: JsonPath) -> list[str]:
+        """The texts of all elements of an array, or members of an object, in order. Raises EditError."""
+        return self._tree.place(path).texts()

@@ -1,0 +1,55 @@
+"""A change of a text: what stands where, and what takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Splice:
+    """`old`, which begins `start` characters into a text, becomes `new`."""
+
+    start: int
+    old: str
+    new: str
+
+    @property
+    def end(self) -> int:
+        """Where `old` ends."""
+        return self.start + len(self.old)
+
+    @property
+    def inverse(self) -> Splice:
+        return Splice(self.start, self.new, self.old)
+
+    def apply(self, text: str) -> str:
+        """The changed text. Raises ValueError where `old` is not what stands there."""
+        if not 0 <= self.start <= len(text) or text[self.start : self.end] != self.old:
+            raise ValueError(f"the text at offset {self.start} is not the one that this change was made for")
+        return "".join((text[: self.start], self.new, text[self.end :]))
+
+
+def inverted(splices: Sequence[Splice]) -> tuple[Splice, ...]:
+    """What takes splices back that were applied one after the other."""
+    return tuple(splice.inverse for splice in reversed(splices))
+
+
+def smallest(start: int, old: str, new: str) -> Splice:
+    """The splice that makes `new` of `old`, without what both begin and end with."""
+    head = _common(old, new)
+    old, new = old[head:], new[head:]
+    tail = _common(old[::-1], new[::-1])
+    return Splice(start + head, old[: len(old) - tail], new[: len(new) - tail])
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts begin with in common; bisected, since comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

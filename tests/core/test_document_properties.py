@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.document.document import JsonDocument
+from evaltui.core.document.edits import (
+    Duplicate,
+    EditError,
+    Insert,
+    InsertText,
+    Move,
+    Put,
+    PutText,
+    Remove,
+    Rename,
+    apply_to_data,
+    same,
+)
+from evaltui.core.document.spans import Tree
+from evaltui.core.document.splices import Splice, inverted, smallest
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
+    ["a", "b", "é", "\\", '"']
+)
+keys = st.sampled_from(["a", "b", "c", "é", "eval_id"]) | st.text("xyz\\\n", max_size=3)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=12,
+)
+SPACES = ["", "", " ", "\n", "\r\n  ", "\t", "   \n\n "]
+
+
+def spelt(draw, value, level: int, style) -> str:
+    """A value as text: in order, or (no style) with white space and spellings as they fall."""
+
+    def space() -> str:
+        return draw(st.sampled_from(SPACES))
+
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=draw(st.booleans()))
+    if isinstance(value, float) and draw(st.booleans()):
+        return f"{value!r}" if "e" in repr(value) else f"{value!r}000E+00"
+    if not isinstance(value, dict | list):
+        return json.dumps(value)
+    is_object = isinstance(value, dict)
+    opening, closing = "{}" if is_object else "[]"
+    pairs = list(value.items()) if is_object else [(None, item) for item in value]
+    if is_object and pairs and draw(st.integers(0, 5)) == 0:
+        pairs.insert(0, (pairs[-1][0], draw(scalars)))
+    items = []
+    for key, item in pairs:
+        text = spelt(draw, item, level + 1, style)
+        if key is not None:
+            colon = f"{space()}:{space()}" if style is None else ": "
+            text = json.dumps(key, ensure_ascii=draw(st.booleans())) + colon + text
+        items.append(text)
+    if not items:
+        return opening + (space() if style is None else "") + closing
+    if style is None:
+        return opening + space() + f"{space()},{space()}".join(items) + space() + closing
+    newline, indent = style
+    inner, outer = newline + indent * (level + 1), newline + indent * level
+    return opening + inner + ("," + inner).join(items) + outer + closing
+
+
+@st.composite
+def documents(draw) -> str:
+    style = draw(st.sampled_from([None, None, ("\n", "  "), ("\r\n", "\t"), ("\n", "")]))
+    mark = draw(st.sampled_from(["", "", "\ufeff"]))
+    around = draw(st.sampled_from(SPACES)), draw(st.sampled_from(SPACES))
+    return mark + around[0] + spelt(draw, draw(values), 0, style) + around[1]
+
+
+def paths(value, path=()):
+    yield path
+    if isinstance(value, dict | list):
+        for step, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            yield from paths(item, (*path, step))
+
+
+def at(value, path):
+    for step in path:
+        value = value[step]
+    return value
+
+
+@st.composite
+def edits_of(draw, value):
+    """Mostly an edit that can be done, of any kind."""
+    path = draw(st.sampled_from(list(paths(value))))
+    here = at(value, path)
+    number = st.integers(0, 4)
+    as_text = values.map(lambda one: json.dumps(one, indent=draw(st.sampled_from([None, 1]))))
+    kinds = [st.builds(Put, st.just(path), values), st.builds(PutText, st.just(path), as_text)]
+    if path:
+        kinds += [st.just(Remove(path)), st.builds(Rename, st.just(path), keys)]
+    if isinstance(here, dict):
+        kinds += [st.builds(Put, keys.map(lambda key: (*path, key)), values)] * 2
+        changed = st.dictionaries(keys, values, max_size=2).map(lambda more: {**here, **more})
+        kinds += [st.builds(Put, st.just(path), changed)]
+    if isinstance(here, list):
+        index = st.integers(0, len(here))
+        kinds += [
+            st.builds(Insert, st.just(path), index, values),
+            st.builds(InsertText, st.just(path), index, as_text),
+            st.builds(Move, st.just(path), index, number),
+            st.builds(Duplicate, st.just(path), index),
+            st.builds(
+                Put,
+                st.just(path),
+                index.flatmap(lambda cut: values.map(lambda new: [*here[:cut], new, *here[cut + 1 :]])),
+            ),
+        ]
+    return draw(st.one_of(kinds))
+
+
+def check_in_step(document: JsonDocument, expected) -> None:
+    assert same(json.loads(document.text.removeprefix("\ufeff")), document.value)
+    assert same(document.value, expected)
+    # Positions too, not only the value.
+    fresh = JsonDocument(document.text)
+    for path in paths(document.value):
+        assert document.text_at(path) == fresh.text_at(path)
+        assert document.line_of(path) == fresh.line_of(path)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_the_text_always_has_the_edited_value_and_undo_restores_the_bytes(data):
+    text = data.draw(documents())
+    document = JsonDocument(text)
+    original = document.value
+    copied = json.dumps(original)
+    undo = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        edit = data.draw(edits_of(document.value))
+        before = document.text, document.value
+        try:
+            expected = apply_to_data(document.value, [edit])
+        except EditError as error:
+            reference = str(error)
+            with pytest.raises(EditError) as raised:
+                document.apply([edit])
+            assert str(raised.value) == reference
+            assert (document.text, document.value) == before
+            continue
+        splices = document.apply([edit])
+        check_in_step(document, expected)
+        undo.append((before, splices))
+    for before, splices in reversed(undo):
+        document.splice(inverted(splices))
+        assert document.text == before[0]
+        check_in_step(document, before[1])
+    assert document.text == text
+    assert json.dumps(original) == copied
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_edits_undos_and_redos_in_any_order_restore_the_bytes(data):
+    document = JsonDocument(data.draw(documents()))
+    # Each state with the splices that led to it.
+    past = [(document.text, ())]
+    here = 0
+    for _ in range(data.draw(st.integers(2, 10))):
+        move = data.draw(st.sampled_from(["edit", "edit", "undo", "redo"]))
+        if move == "undo" and here:
+            document.splice(inverted(past[here][1]))
+            here -= 1
+        elif move == "redo" and here < len(past) - 1:
+            here += 1
+            document.splice(past[here][1])
+        elif move == "edit":
+            edit = data.draw(edits_of(document.value))
+            try:
+                splices = document.apply([edit])
+            except EditError:
+                continue
+            del past[here + 1 :]
+            past.append((document.text, splices))
+            here += 1
+        assert document.text == past[here][0]
+        assert same(document.value, json.loads(document.text.removeprefix("\ufeff")))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_everything_outside_an_edited_field_stays(data):
+    text = data.draw(documents())
+    document = JsonDocument(text)
+    path = data.draw(st.sampled_from(list(paths(document.value))))
+    field = Tree.parse(text).place(path)
+    document.apply([Put(path, data.draw(values))])
+    assert document.text.startswith(text[: field.start])
+    assert document.text == text[: field.start] + document.text_at(path) + text[field.end :]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_change_of_the_text_is_followed(data):
+    text = data.draw(documents())
+    document = JsonDocument(text)
+    for path in paths(document.value):
+        document.text_at(path)
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 4)))
+    new = data.draw(
+        st.sampled_from(["", "1", ",", '"', "[]", ":", " ", ', "k": 1', ", 2", "}, {", "]", "\n"])
+    )
+    splice = Splice(start, text[start:end], new)
+    changed = splice.apply(text)
+    try:
+        expected = json.loads(changed.removeprefix("\ufeff"))
+    except ValueError:
+        with pytest.raises(ValueError):
+            document.splice([splice])
+        assert document.text == text
+    else:
+        document.splice([splice])
+        assert document.text == changed
+        check_in_step(document, expected)
+
+
+@given(st.text("ab", max_size=8), st.text("ab", max_size=8))
+def test_the_smallest_splice_makes_one_text_of_another(old, new):
+    splice = smallest(3, old, new)
+    assert splice.apply("xyz" + old + "z") == "xyz" + new + "z"
+    assert splice.inverse.apply("xyz" + new + "z") == "xyz" + old + "z"
+    if splice.old and splice.new:
+        assert splice.old[0] != splice.new[0]
+        assert splice.old[-1] != splice.new[-1]
+    assert math.isclose(len(splice.new) - len(splice.old), len(new) - len(old))

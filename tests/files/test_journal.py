@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.document.document import JsonDocument
+from evaltui.core.document.edits import Put
+from evaltui.core.document.merge import Merged, merge
+from evaltui.core.document.splices import Splice, inverted
+from evaltui.files import journal as journals
+from evaltui.files.journal import Journal, recoverable
+from evaltui.files.saving import fingerprint
+
+CASES = '[{"eval_id": "a", "n": 1}, {"eval_id": "b"}]'
+BASE = f'\ufeff{{\r\n  "eval_set_id": "é \\ud83d",\r\n  "eval_cases": {CASES}\r\n}}'
+
+EDITOR = """
+    import os, signal, sys
+    from pathlib import Path
+    from evaltui.core.document.document import JsonDocument
+    from evaltui.core.document.edits import Put
+    from evaltui.core.document.splices import inverted
+    from evaltui.files.journal import Journal
+    from evaltui.files.saving import read_source, save
+    path = Path(sys.argv[1])
+    source = read_source(path)
+    document = JsonDocument(source.text)
+    journal = Journal.open(path.parent, path, source.text)
+    done = []
+    for word in sys.argv[2:]:
+        if word == "undo":
+            splices = inverted(done.pop())
+            document.splice(splices)
+            journal.append("Undo", splices)
+        elif word == "save":
+            save(path, document.text, source.fingerprint)
+        elif word == "wait":
+            print("ready", flush=True)
+            sys.stdin.readline()
+        else:
+            done.append(document.apply([Put(("eval_cases", 0, "n"), int(word))]))
+            journal.append(f"Set n to {word}", done[-1])
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    path = tmp_path / "a.evalset.json"
+    path.write_bytes(BASE.encode())
+    return path
+
+
+def crashed(file: Path, *words: object) -> None:
+    """A process edits the file and dies."""
+    command = [sys.executable, "-c", textwrap.dedent(EDITOR), str(file), *map(str, words)]
+    assert subprocess.run(command, check=False).returncode == -9
+
+
+def edited(value: object) -> str:
+    document = JsonDocument(BASE)
+    document.apply([Put(("eval_cases", 0, "n"), value)])
+    return document.text
+
+
+def test_the_edits_of_a_process_that_died_can_be_recovered(file, tmp_path):
+    crashed(file, 2, 3, "undo", 4)
+    (found,) = recoverable(tmp_path)
+    assert (found.path, found.base_text, found.base, found.matches) == (file, BASE, fingerprint(BASE), True)
+    assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3", "Undo", "Set n to 4"]
+    assert timedelta(0) <= datetime.now(UTC) - found.when < timedelta(minutes=1)
+    document = JsonDocument(found.base_text)
+    for step in found.steps:
+        document.splice(step.splices)
+    assert document.text == found.text == edited(4)
+    # The steps are an undo history too.
+    for step in reversed(found.steps):
+        document.splice(inverted(step.splices))
+    assert document.text == BASE
+    assert recoverable(tmp_path) == [found]
+    found.discard()
+    assert recoverable(tmp_path) == []
+    assert (tmp_path / ".evaltui" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_file_that_changed_since_is_reported_with_what_a_merge_needs(file, tmp_path):
+    crashed(file, 2)
+    theirs = BASE.replace('"b"', '"other"')
+    file.write_bytes(theirs.encode())
+    (found,) = recoverable(tmp_path)
+    assert not found.matches
+    assert merge(found.base_text, found.text, theirs) == Merged(theirs.replace('"n": 1', '"n": 2'))
+    file.unlink()
+    assert [(one.matches, one.text) for one in recoverable(tmp_path)] == [(False, edited(2))]
+
+
+@pytest.mark.parametrize("words", [[], [2, "undo"], [2, 3, "save"]])
+def test_with_nothing_to_recover_the_journal_goes(file, tmp_path, words):
+    crashed(file, *words)
+    assert recoverable(tmp_path) == []
+    assert list((tmp_path / ".evaltui" / "recovery").iterdir()) == []
+
+
+def test_edits_of_a_process_that_lives_are_its_own(file, tmp_path):
+    command = [sys.executable, "-c", textwrap.dedent(EDITOR), str(file), "2", "wait"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert recoverable(tmp_path) == []
+        process.communicate("go\n")
+    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+
+
+def test_without_locks_the_process_id_tells(file, tmp_path, monkeypatch):
+    def no_locks(descriptor, operation):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(journals.fcntl, "flock", no_locks)
+    own = Journal.open(tmp_path, file, BASE)
+    own.append("mine", [Splice(0, "\ufeff", "")])
+    assert recoverable(tmp_path) == []
+    crashed(file, 2)
+    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+    own.discard()
+
+
+def test_a_journal_cut_anywhere_gives_the_edits_up_to_the_cut(file, tmp_path):
+    crashed(file, 2, 3)
+    (found,) = recoverable(tmp_path)
+    data = found.journal.read_bytes()
+    ends = [position + 1 for position, byte in enumerate(data) if byte == ord("\n")]
+    for size in sorted(
+        {*range(0, len(data), 7), *ends, *(end - 1 for end in ends), *(end + 1 for end in ends)}
+    ):
+        found.journal.write_bytes(data[:size])
+        texts = [one.text for one in recoverable(tmp_path)]
+        whole = sum(end <= size for end in ends)
+        assert texts == {0: [], 1: [], 2: [edited(2)], 3: [edited(3)]}[whole]
+
+
+def test_what_does_not_fit_ends_the_edits(file, tmp_path):
+    crashed(file, 2, 3)
+    (found,) = recoverable(tmp_path)
+    lines = found.journal.read_text().splitlines(keepends=True)
+    wrong = json.loads(lines[2])
+    wrong["splices"][0][0] += 1
+    found.journal.write_text("".join([*lines[:2], json.dumps(wrong) + "\n", lines[1]]))
+    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+    found.journal.write_text("".join([*lines[:2], "damaged\n", lines[2]]))
+    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+
+
+def test_other_files_and_versions_are_left_alone(file, tmp_path):
+    crashed(file, 2)
+    (found,) = recoverable(tmp_path)
+    later = found.journal.read_text().replace('"version":1', '"version":2', 1)
+    found.journal.write_text(later)
+    (found.journal.parent / "note.jsonl").write_text("hello\n")
+    (found.journal.parent / "list.jsonl").write_text("[1]\n")
+    header = json.loads(later.splitlines()[0]) | {"version": 1, "base": "AAAA"}
+    (found.journal.parent / "base.jsonl").write_text(json.dumps(header) + "\n")
+    assert recoverable(tmp_path) == []
+    assert found.journal.read_text() == later
+    assert recoverable(tmp_path / "nowhere") == []
+
+
+def test_a_saved_document_has_no_journal(file, tmp_path):
+    journal = Journal.open(tmp_path, file, BASE)
+    journal.append("edit", [Splice(0, "\ufeff", "")])
+    journal.discard()
+    assert list((tmp_path / ".evaltui" / "recovery").iterdir()) == []
+    journal.discard()

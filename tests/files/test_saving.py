@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from evaltui.core.document.document import JsonDocument
+from evaltui.core.problems import EvalSetError
+from evaltui.files import saving
+from evaltui.files.atomic import write_atomically
+from evaltui.files.saving import ChangedOutsideError, add_case, fingerprint, read_source, save
+from evaltui.files.workspace import sets_below
+
+TEXT = '\ufeff{\r\n "eval_set_id": "é", "eval_cases": [] }'
+
+
+def start(program: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_file_is_saved_to_the_byte(tmp_path):
+    file = tmp_path / "a.evalset.json"
+    saved = save(file, TEXT, None)
+    assert file.read_bytes() == TEXT.encode()
+    assert read_source(file) == saved
+    assert saved.fingerprint == fingerprint(TEXT)
+    again = save(file, TEXT + "\n", saved.fingerprint)
+    assert read_source(file) == again
+    assert again.fingerprint != saved.fingerprint
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_that_changed_outside_is_left_alone(tmp_path):
+    file = tmp_path / "a.evalset.json"
+    seen = save(file, "1", None).fingerprint
+    file.write_text("2")
+    with pytest.raises(
+        ChangedOutsideError, match=r"a\.evalset\.json was changed by another program"
+    ) as raised:
+        save(file, "3", seen)
+    assert file.read_text() == "2"
+    assert raised.value.theirs_text == "2"
+    with pytest.raises(ChangedOutsideError):
+        save(file, "3", None)
+    # What is wanted is there already.
+    assert save(file, "2", seen).fingerprint == raised.value.fingerprint
+    save(file, "3", raised.value.fingerprint)
+    assert file.read_text() == "3"
+
+
+def test_a_file_that_was_deleted_or_is_no_text_any_more_is_changed_too(tmp_path):
+    file = tmp_path / "a.evalset.json"
+    seen = save(file, "1", None).fingerprint
+    file.write_bytes(b"\xff")
+    with pytest.raises(ChangedOutsideError) as raised:
+        save(file, "2", seen)
+    assert raised.value.theirs_text is None
+    assert raised.value.fingerprint is not None
+    with pytest.raises(EvalSetError, match=r"a\.evalset\.json: not UTF-8"):
+        read_source(file)
+    file.unlink()
+    with pytest.raises(ChangedOutsideError, match="was deleted") as raised:
+        save(file, "2", seen)
+    assert (raised.value.theirs_text, raised.value.fingerprint) == (None, None)
+    assert not file.exists()
+    with pytest.raises(FileNotFoundError):
+        save(tmp_path / "nowhere" / "a.json", "1", None)
+
+
+def test_the_mode_stays_and_a_link_stays_a_link(tmp_path):
+    real = tmp_path / "elsewhere" / "real.json"
+    real.parent.mkdir()
+    real.write_text("1")
+    real.chmod(0o640)
+    link = tmp_path / "a.evalset.json"
+    link.symlink_to(Path("elsewhere") / "real.json")
+    save(link, "2", read_source(link).fingerprint)
+    assert link.is_symlink()
+    assert link.readlink() == Path("elsewhere") / "real.json"
+    assert real.read_text() == "2"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert sorted(tmp_path.rglob("*")) == sorted([link, real.parent, real])
+
+
+def test_a_new_file_has_the_mode_that_any_new_file_has(tmp_path):
+    (tmp_path / "plain").touch()
+    write_atomically(tmp_path / "new", "1")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_content_and_folder_reach_the_disk(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: synced.append(stat.S_IFMT(os.fstat(descriptor).st_mode))
+    )
+    write_atomically(tmp_path / "new", "1")
+    assert synced == [stat.S_IFREG, stat.S_IFDIR]
+
+
+SAVER = """
+    import sys
+    from pathlib import Path
+    from evaltui.files.saving import read_source, save
+    path, size = Path(sys.argv[1]), int(sys.argv[2])
+    print("ready", flush=True)
+    number = 0
+    while True:
+        number += 1
+        save(path, f"{number:09}" * size, read_source(path).fingerprint)
+        print(number, flush=True)
+"""
+
+
+def test_a_save_that_is_killed_leaves_the_old_text_or_the_new_one(tmp_path):
+    file = tmp_path / "a.evalset.json"
+    size = 200_000
+    rng = random.Random(4)
+    for _ in range(16):
+        file.write_text(f"{0:09}" * size)
+        process = start(SAVER, file, size)
+        assert process.stdout is not None
+        process.stdout.readline()
+        begin = time.monotonic()
+        process.stdout.readline()
+        taken = time.monotonic() - begin
+        # At any moment of the next save or of the one after it.
+        moment = time.monotonic() + taken * 2 * rng.random()
+        while time.monotonic() < moment:
+            pass
+        process.send_signal(signal.SIGKILL)
+        saved = ["1", *process.communicate()[0].split()][-1]
+        text = file.read_text()
+        assert text == text[:9] * size
+        assert int(text[:9]) - int(saved) in (0, 1)
+        assert [entry.path.name for entry in sets_below(tmp_path)] == ["a.evalset.json"]
+        left = [one for one in tmp_path.iterdir() if one != file]
+        assert all(one.name.startswith(".") and one.name.endswith(".tmp") for one in left)
+    # The lock of a process that was killed is free.
+    save(file, "{}", read_source(file).fingerprint)
+
+
+ADDER = """
+    import sys
+    from pathlib import Path
+    from evaltui.files.saving import add_case
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(25):
+        add_case(Path(sys.argv[1]), {"eval_id": f"{sys.argv[2]} {number}", "conversation": []})
+"""
+
+
+def test_processes_that_add_cases_at_once_lose_none(tmp_path):
+    file = tmp_path / "a.evalset.json"
+    before = '{\n  "eval_set_id": "s",\n  "odd" : 1.00,\n  "eval_cases": [ ]\n}\n'
+    file.write_text(before)
+    processes = [start(ADDER, file, name) for name in "abc"]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+        assert process.returncode == 0
+    text = file.read_text()
+    ids = [case["eval_id"] for case in json.loads(text)["eval_cases"]]
+    assert sorted(ids) == sorted(f"{name} {number}" for name in "abc" for number in range(25))
+    for name in "abc":
+        assert [one for one in ids if one[0] == name] == [f"{name} {number}" for number in range(25)]
+    assert text.startswith(before.partition("[")[0])
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_case_is_added_in_the_style_of_the_file(tmp_path):
+    file = tmp_path / "a.evalset.json"
+    file.write_text('{"evalSetId": "s", "evalCases": [{"evalId": "a"}]}')
+    added = add_case(file, {"eval_id": "b"})
+    assert added == read_source(file)
+    assert added.text == '{"evalSetId": "s", "evalCases": [{"evalId": "a"}, {"eval_id": "b"}]}'
+    with pytest.raises(EvalSetError, match="already has a case 'a'"):
+        add_case(file, {"eval_id": "a"})
+    assert read_source(file) == added
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "must be a list of cases"),
+        ("{,}", "not valid JSON"),
+        ('{"eval_cases": {}}', "must be a list of cases"),
+    ],
+)
+def test_a_case_is_added_to_eval_sets_only(tmp_path, text, message):
+    file = tmp_path / "a.evalset.json"
+    file.write_text(text)
+    with pytest.raises(EvalSetError, match=message):
+        add_case(file, {"eval_id": "a"})
+    assert file.read_text() == text
+    with pytest.raises(FileNotFoundError):
+        add_case(tmp_path / "none.evalset.json", {"eval_id": "a"})
+
+
+def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
+    file = tmp_path / "a.evalset.json"
+    with saving._locked(file):
+        monkeypatch.setattr(saving, "_LONGEST_WAIT", 0.0)
+        with pytest.raises(TimeoutError, match="another process has been saving in"):
+            save(file, "1", None)
+        monkeypatch.setattr(saving, "_LONGEST_WAIT", 60.0)
+        waiting = threading.Thread(target=save, args=(file, "1", None))
+        waiting.start()
+        assert not file.exists()
+    waiting.join()
+    assert file.read_text() == "1"
+
+
+def test_where_a_folder_cannot_be_locked_a_file_in_the_cache_is(tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: cache / name)
+    flock = saving.fcntl.flock
+
+    def on_files_only(descriptor, operation):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(9, "Bad file descriptor")
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(saving.fcntl, "flock", on_files_only)
+    folder = tmp_path / "evals"
+    folder.mkdir()
+    with saving._locked(folder / "a.json"):
+        monkeypatch.setattr(saving, "_LONGEST_WAIT", 0.0)
+        with pytest.raises(TimeoutError):
+            save(folder / "b.json", "1", None)
+    save(folder / "b.json", "1", None)
+    assert [one.name for one in folder.iterdir()] == ["b.json"]
+    assert len(list((cache / "evaltui" / "locks").iterdir())) == 1
+
+
+EVAL_SETS = Path(__file__).parents[2].parent / "shared" / "evalsets"
+
+
+@pytest.mark.skipif(not EVAL_SETS.is_dir(), reason="the real eval sets are not here")
+def test_real_files_are_loaded_and_saved_to_the_byte(tmp_path):
+    for number, file in enumerate(sorted(EVAL_SETS.rglob("*.json"))):
+        copy = tmp_path / f"{number}.json"
+        save(copy, JsonDocument(read_source(file).text).text, None)
+        assert copy.read_bytes() == file.read_bytes()
