@@ -58,19 +58,24 @@ class Event:
     t: float = 0.0
 
     def to_json(self) -> Json:
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        # An empty content or usage is still one; empty data and names say nothing.
-        absent = {name for name, value in data.items() if value in (None, "")}
-        if not self.data:
-            absent.add("data")
-        return {name: value for name, value in data.items() if name not in absent} | {"t": round(self.t, 6)}
+        data: Json = {}
+        for name in _FIELDS:
+            value = getattr(self, name)
+            # An empty content or usage is still one; empty data and names say nothing.
+            if value is not None and value != "" and (name != "data" or value):
+                data[name] = value
+        data["t"] = round(self.t, 6)
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Event:
         """Raises ValueError for an unknown kind; unknown keys (of a later version) are ignored."""
         if data.get("kind") not in KINDS:
             raise ValueError(f"not an event: kind {data.get('kind')!r}")
-        return cls(**{item.name: data[item.name] for item in fields(cls) if item.name in data})
+        return cls(**{name: data[name] for name in _FIELDS if name in data})
+
+
+_FIELDS = tuple(item.name for item in fields(Event))
 
 
 @dataclass(frozen=True, slots=True)

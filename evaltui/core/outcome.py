@@ -135,7 +135,7 @@ class StateDiff:
 
 @dataclass(frozen=True)
 class RepeatResult:
-    """One run of one case. `seconds` is wall time."""
+    """One run of one case. `seconds` is wall time, `final_state` the session state after the last turn."""
 
     status: Status
     metrics: tuple[MetricResult, ...] = ()
@@ -144,6 +144,7 @@ class RepeatResult:
     turns: tuple[TurnResult, ...] = ()
     state: tuple[StateDiff, ...] = ()
     seconds: float = 0.0
+    final_state: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

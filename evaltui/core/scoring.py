@@ -57,8 +57,10 @@ class Expected:
         return self.adk_verdicts or self.config.evaltui.thoughts == "score"
 
     def turns_marked(self, mode: str) -> frozenset[int]:
-        turns = range(len(self.case.conversation or []))
         config = self.effective_config
+        if not config.evaltui.turns:
+            return frozenset()
+        turns = range(len(self.case.conversation or []))
         return frozenset(
             turn for turn in turns if config.turn_mode(self.eval_set_id, self.case.eval_id, turn) == mode
         )
@@ -109,6 +111,7 @@ async def score_repeat(
         turns=turn_results(expected, actual, metrics),
         state=state,
         seconds=seconds,
+        final_state=None if final_state is None else dict(final_state),
     )
 
 
@@ -205,13 +208,16 @@ def turn_results(
     for number, want in enumerate(wanted):
         did = actual[number] if number < len(actual) else None
         thoughts = expected.score_thoughts
+        wanted_text = scored_text(want, thoughts=thoughts)
+        said = scored_text(did, thoughts=thoughts) if did else None
         turns.append(
             turn_result(
                 want,
                 did,
                 expectation=_expectation(expected, number, want),
-                expected_text=scored_text(want, thoughts=thoughts) or None,
-                actual_text=scored_text(did, thoughts=thoughts) if did else None,
+                expected_text=wanted_text or None,
+                # Most answers are those expected: of thousands of results, each text is in memory once.
+                actual_text=wanted_text if said == wanted_text else said,
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=unscored_texts(did, thoughts=thoughts) if did else (),
                 ignore_args=ignore_args,

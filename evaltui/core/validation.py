@@ -38,10 +38,8 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     if not isinstance(data, dict):
         return None, [_error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")]
     cases_key = spelt("eval_cases", data)
-    given = data.get(cases_key)
-    raw_cases = given if isinstance(given, list) else []
-    eval_set, problems = _set_without_cases(data)
-    problems += _set_warnings(data)
+    raw_cases = _raw_cases(data)
+    eval_set, problems = _validate_head(data)
     cases: list[EvalCase] = []
     for index, raw in enumerate(raw_cases):
         case, found = validate_case(raw)
@@ -53,6 +51,14 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
         return None, problems
     eval_set.eval_cases = cases
     return eval_set, problems
+
+
+def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
+    """As `validate_eval_set`, but of the cases only their ids are looked at, and the set has none of them."""
+    if not isinstance(data, dict):
+        return None, [_error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")]
+    eval_set, problems = _validate_head(data)
+    return eval_set, [*problems, *_duplicate_ids(_raw_cases(data), spelt("eval_cases", data))]
 
 
 def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
@@ -94,6 +100,16 @@ def has_error(problems: Iterable[Problem]) -> bool:
 
 
 # The level of the set
+
+
+def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
+    eval_set, problems = _set_without_cases(data)
+    return eval_set, [*problems, *_set_warnings(data)]
+
+
+def _raw_cases(data: dict[str, Any]) -> list[Any]:
+    given = data.get(spelt("eval_cases", data))
+    return given if isinstance(given, list) else []
 
 
 def _set_without_cases(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:

@@ -50,7 +50,7 @@ def read_entry(path: Path, origin: str) -> SetEntry:
     eval_set_id = _get(data, ("eval_set_id",), str, found)
     raw_cases = _get(data, ("eval_cases",), list, found) or []
     key = spelt("eval_cases", data)
-    cases = tuple(_case_info(raw, (key, index), found) for index, raw in enumerate(raw_cases))
+    cases = tuple(case_info(raw, (key, index), found) for index, raw in enumerate(raw_cases))
     name = data.get("name")
     return SetEntry(
         path=path,
@@ -82,7 +82,8 @@ def _get(data: Json, path: JsonPath, kind: type[str] | type[list[Any]], problems
     return None
 
 
-def _case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
+def case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
+    """What a list shows of a case; what is wrong with it is added to `problems`, its paths below `path`."""
     if not isinstance(raw, dict):
         problems.append(Problem(Severity.ERROR, path, f"must be an object, is {in_words(raw)}"))
         return CaseInfo("", 0, "")

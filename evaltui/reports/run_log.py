@@ -7,6 +7,7 @@ from pathlib import Path
 
 from evaltui.core import events
 from evaltui.core.outcome import Status
+from evaltui.core.stored_cases import heads_of
 from evaltui.files.runs import RunLog
 from evaltui.reports.json_report import case_result_json
 from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, RunPlan, Update
@@ -27,7 +28,9 @@ class LoggedRun:
             "started": started.isoformat(),
             "agent_dir": str(plan.agent_dir),
             "agent_name": plan.agent_name,
-            "selected": {one.eval_set_id: [case.eval_id for case in one.cases] for one in plan.sets},
+            "selected": {
+                one.eval_set_id: [head.eval_id for head in heads_of(one.cases)] for one in plan.sets
+            },
             "runs": plan.runs,
         }
         return cls(RunLog.create(plan.agent_dir, header), started)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from evaltui.core.config import EvalConfig, PassIf
@@ -15,6 +15,7 @@ from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult,
 from evaltui.core.record import invocations_from_events
 from evaltui.core.repeats import case_over_repeats
 from evaltui.core.scoring import Expected, failed_repeat, not_evaluated, score_repeat
+from evaltui.core.stored_cases import CaseHead, heads_of
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.custom_metrics import MetricHost
@@ -24,10 +25,13 @@ from evaltui.runner.supervisor import IMPORT_TIMEOUT
 
 @dataclass(frozen=True)
 class SetPlan:
-    """The cases of one eval set that are to be run, and the config that scores them."""
+    """The cases of one eval set that are to be run, and the config that scores them.
+
+    `cases` may make its models when they are asked for: each is asked for when it is run.
+    """
 
     eval_set_id: str
-    cases: tuple[EvalCase, ...]
+    cases: Sequence[EvalCase]
     config: EvalConfig
 
 
@@ -52,16 +56,22 @@ class RunPlan:
         return sum(len(one.cases) for one in self.sets)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One case to be run once: independent of every other, wherever it runs."""
+    """One case to be run once: independent of every other, wherever it runs.
 
-    expected: Expected
+    `index` is the case's place in its set, `number` its place among all the cases of the plan.
+    """
+
+    set: SetPlan
+    head: CaseHead
+    index: int
+    number: int
     repeat: int
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.expected.eval_set_id, self.expected.case.eval_id
+        return self.set.eval_set_id, self.head.eval_id
 
 
 @dataclass(frozen=True)
@@ -170,20 +180,21 @@ def _checked_items(plan: RunPlan) -> list[WorkItem]:
 
 
 def _items(plan: RunPlan) -> Iterable[WorkItem]:
+    number = 0
     for one in plan.sets:
-        for case in one.cases:
-            expected = Expected(one.eval_set_id, case, one.config, plan.adk_verdicts)
+        for index, head in enumerate(heads_of(one.cases)):
             for repeat in range(plan.runs or one.config.evaltui.repeats.runs):
-                yield WorkItem(expected, repeat)
+                yield WorkItem(one, head, index, number, repeat)
+            number += 1
 
 
-@dataclass
+@dataclass(slots=True)
 class _Progress:
-    """What is known of one case so far."""
+    """What is known of one case so far; `expected` only while it is being run."""
 
-    expected: Expected
     awaited: int = 0
-    repeats: dict[int, RepeatResult] = field(default_factory=dict)
+    expected: Expected | None = None
+    repeats: dict[int, RepeatResult] | None = None
     status: Status | None = None
     result: CaseResult | None = None
 
@@ -210,31 +221,37 @@ class _Run:
         )
         self._pool = HostPool(settings, self, plan.parallel, plan.workers, first)
         self._seq = 0
-        self._progress: dict[int, _Progress] = {}
+        self._progress = [_Progress() for _ in range(plan.case_count)]
         for item in items:
-            progress = self._progress.setdefault(id(item.expected), _Progress(item.expected))
-            progress.awaited += 1
+            self._progress[item.number].awaited += 1
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
 
     async def work(self) -> None:
-        runnable = [item for item in self._items if item.expected.case.conversation]
+        runnable = [item for item in self._items if item.head.has_turns]
         try:
             for item in self._items:
-                if not item.expected.case.conversation:
+                if not item.head.has_turns:
                     await self.done(item, Ran())
             await self._pool.run(runnable)
         finally:
             await asyncio.gather(self._pool.close(), self._metrics.close())
 
     def result(self) -> RunResult:
-        cases = tuple(one.result for one in self._progress.values() if one.result is not None)
+        cases = tuple(one.result for one in self._progress if one.result is not None)
         return RunResult(cases, self.status())
 
     def status(self) -> Status:
-        return gravest(one.status for one in self._progress.values() if one.status is not None)
+        return gravest(one.status for one in self._progress if one.status is not None)
+
+    def _expected(self, item: WorkItem) -> Expected:
+        progress = self._progress[item.number]
+        if progress.expected is None:
+            case = item.set.cases[item.index]
+            progress.expected = Expected(item.set.eval_set_id, case, item.set.config, self._plan.adk_verdicts)
+        return progress.expected
 
     def message(self, item: WorkItem) -> Json:
-        case = item.expected.case
+        case = self._expected(item).case
         given = case.session_input
         session: Json = {}
         if given is not None:
@@ -254,22 +271,21 @@ class _Run:
 
     def happened(self, item: WorkItem, event: Event) -> None:
         eval_set_id, eval_id = item.key
-        self._number(replace(event, set=eval_set_id, case=eval_id, repeat=item.repeat))
+        self._seq += 1
+        placed = replace(event, seq=self._seq, set=eval_set_id, case=eval_id, repeat=item.repeat)
+        self._tell(Happened(placed))
 
     def printed(self, item: WorkItem | None, source: str, line: str) -> None:
         since = time.monotonic() - self._began
         event = Event("console", data={"source": source, "text": line}, t=since)
         if item is None:
-            self._number(event)
+            self._seq += 1
+            self._tell(Happened(replace(event, seq=self._seq)))
         else:
             self.happened(item, event)
 
     def _print_alone(self, source: str, line: str) -> None:
         self.printed(None, source, line)
-
-    def _number(self, event: Event) -> None:
-        self._seq += 1
-        self._tell(Happened(replace(event, seq=self._seq)))
 
     def loaded(self, info: Json) -> None:
         self._tell(AgentLoaded(info))
@@ -282,15 +298,16 @@ class _Run:
             # What ended the case is the last thing that happened in it.
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
             self.happened(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
-        progress = self._progress[id(item.expected)]
-        progress.repeats[item.repeat] = await self._verdict(item.expected, ran)
+        progress = self._progress[item.number]
+        verdict = await self._verdict(self._expected(item), ran)
+        progress.repeats = {**(progress.repeats or {}), item.repeat: verdict}
         if len(progress.repeats) < progress.awaited:
             return
-        pass_if = self._plan.pass_if or item.expected.config.evaltui.repeats.pass_if
+        pass_if = self._plan.pass_if or item.set.config.evaltui.repeats.pass_if
         repeats = [progress.repeats[number] for number in sorted(progress.repeats)]
         result = case_over_repeats(*item.key, repeats, pass_if)
         progress.status = result.status
-        progress.repeats.clear()
+        progress.expected = progress.repeats = None
         if self._keeps:
             progress.result = result
         self._tell(CaseDone(result))

@@ -25,6 +25,8 @@ from evaltui.runner.protocol import LineBuffer, Message, encode
 
 IMPORT_TIMEOUT = 120.0
 _GRACE = 1.0
+# Seconds for which events that follow each other are left to be read together.
+_GATHERED = 0.004
 _MARK = "EVALTUI_HOST"
 
 OnEvent = Callable[[Json], None]
@@ -281,10 +283,14 @@ class Host:
         lines = LineBuffer()
         with contextlib.suppress(OSError):
             while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
+                answered = False
                 for message in lines.feed(chunk):
                     self._take(message)
-                # While there is always more to read, sock_recv lets nothing else have its turn.
-                await asyncio.sleep(0)
+                    answered = answered or message["op"] != "event"
+                # Waking up for each event by itself costs more, on both sides, than what is done with it. For
+                # an answer, somebody waits. But while there is always more to read, sock_recv lets nothing
+                # else have its turn.
+                await asyncio.sleep(0 if answered else _GATHERED)
 
     def _take(self, message: Message) -> None:
         match message:

@@ -37,15 +37,7 @@ class WorkbenchApp(KeysInOrder[int]):
     """`set_name` is the id or the file of the set to start in."""
 
     TITLE = "evaltui"
-    CSS_PATH: ClassVar[list[str | PurePath]] = [
-        _HERE / "app.tcss",
-        _HERE / "panes" / "filter.tcss",
-        _HERE / "panes" / "result.tcss",
-        _HERE / "panes" / "bars.tcss",
-        _HERE / "screens" / "help.tcss",
-        _HERE / "screens" / "jump.tcss",
-        _HERE / "screens" / "details.tcss",
-    ]
+    CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
         ActionProvider,
         CaseProvider,

@@ -1,9 +1,10 @@
-"""Eval sets as models, with the config that scores them; read again when a file has changed."""
+"""Eval sets to be shown and run, with the config that scores them; read again when a file has changed."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from evaltui.files.folders import CONFIG_NAME
 
 if TYPE_CHECKING:
     from evaltui.core.evalset import EvalCase, EvalSet
+    from evaltui.core.stored_cases import StoredCase, StoredCases
     from evaltui.files.configs import ConfigInUse
 
 _Stamp = tuple[tuple[int, int] | None, ...]
@@ -19,20 +21,46 @@ _Stamp = tuple[tuple[int, int] | None, ...]
 
 @dataclass(frozen=True)
 class OpenSet:
-    """An eval set as it can be shown and run: `eval_set` and `config` are None where they have errors."""
+    """An eval set as it can be shown and run: `eval_set` and `config` are None where they have errors.
+
+    `eval_set` is what the file says of the set as a whole; its cases are in `cases`, not in there.
+    """
 
     path: Path
     eval_set: EvalSet | None
     config: ConfigInUse | None
     problems: tuple[Problem, ...]
+    cases: StoredCases
+    _numbers: dict[str, int] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        eval_set: EvalSet | None,
+        config: ConfigInUse | None,
+        problems: Iterable[Problem],
+        cases: StoredCases,
+    ) -> OpenSet:
+        numbers = {head.eval_id: number for number, head in enumerate(cases.heads)}
+        return cls(path, eval_set, config, tuple(problems), cases, numbers)
+
+    @property
+    def stored(self) -> tuple[StoredCase, ...]:
+        return self.cases.stored
 
     @property
     def errors(self) -> list[Problem]:
         return [problem for problem in self.problems if problem.severity is Severity.ERROR]
 
     def case(self, eval_id: str) -> EvalCase | None:
-        cases = self.eval_set.eval_cases if self.eval_set else []
-        return next((case for case in cases if case.eval_id == eval_id), None)
+        number = self._numbers.get(eval_id)
+        return None if number is None else self.cases[number]
+
+    def stored_case(self, eval_id: str) -> StoredCase | None:
+        """The case without a model of it; the same object as long as the case is the same."""
+        number = self._numbers.get(eval_id)
+        return None if number is None else self.stored[number]
 
 
 class Documents:
@@ -40,16 +68,25 @@ class Documents:
 
     def __init__(self) -> None:
         self._open: dict[Path, tuple[_Stamp, OpenSet]] = {}
+        self._edited: dict[Path, OpenSet] = {}
         self._lock = threading.Lock()
 
     def known(self, path: Path) -> OpenSet | None:
         """The set if it has been opened and its files are as they were then."""
+        if path in self._edited:
+            return self._edited[path]
         stamp, opened = self._open.get(path, ((), None))
         return opened if stamp == _stamp(path) else None
 
     def last(self, path: Path) -> OpenSet | None:
         """The set as it was when it was last opened."""
+        if path in self._edited:
+            return self._edited[path]
         return self._open[path][1] if path in self._open else None
+
+    def edited(self, path: Path, opened: OpenSet) -> None:
+        """From now on the set is what it is in the editor, whatever is on disk."""
+        self._edited[path] = opened
 
     def open(self, path: Path) -> OpenSet:
         """Never raises for what is in the files: problems are part of what it returns."""
@@ -64,10 +101,11 @@ class Documents:
 
 
 def _stamp(path: Path) -> _Stamp:
-    return tuple(_file_stamp(file) for file in (path, path.parent / CONFIG_NAME))
+    return tuple(stamp_of(file) for file in (path, path.parent / CONFIG_NAME))
 
 
-def _file_stamp(path: Path) -> tuple[int, int] | None:
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """Differs when the file was written; None where there is none."""
     try:
         stat = path.stat()
     except OSError:
@@ -76,13 +114,15 @@ def _file_stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _read(path: Path) -> OpenSet:
-    # Both build on pydantic, which the first frame does not wait for.
+    # These build on pydantic, which the first frame does not wait for.
     from evaltui.files.configs import find_config
-    from evaltui.files.eval_sets import read_eval_set
+    from evaltui.workbench.reading import read_cases
 
-    loaded = read_eval_set(path)
+    read = read_cases(path)
+    config: ConfigInUse | None = None
     try:
         config = find_config(path)
+        of_config: Sequence[Problem] = config.problems
     except EvalSetError as error:
-        return OpenSet(path, loaded.eval_set, None, (*loaded.problems, *error.problems))
-    return OpenSet(path, loaded.eval_set, config, (*loaded.problems, *config.problems))
+        of_config = error.problems
+    return OpenSet.of(path, read.eval_set, config, (*read.problems, *of_config), read.cases)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from evaltui.workbench.state import CaseKey, Scored
@@ -35,6 +36,22 @@ class Results:
 
     def get(self, key: CaseKey) -> Scored | None:
         return self._scored.get(key)
+
+    def of(self, path: Path) -> list[tuple[CaseKey, Scored]]:
+        """Every result of a set's cases."""
+        return [(key, scored) for key, scored in self._scored.items() if key.path == path]
+
+    def paths(self) -> list[Path]:
+        """The sets that have results."""
+        return [path for path, counts in self._counts.items() if +counts]
+
+    def move(self, moved: Mapping[CaseKey, CaseKey]) -> None:
+        """Cases have other keys now."""
+        taken = {new: self._scored[old] for old, new in moved.items() if old in self._scored}
+        for old in moved:
+            self.drop(old)
+        for new, scored in taken.items():
+            self.put(new, scored)
 
     def keep_only(self, keys: set[CaseKey]) -> None:
         """Forget cases that do not exist any more."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evaltui.core.evalset import EvalCase
+from evaltui.core.config import EvalConfig
 from evaltui.core.outcome import Status
+from evaltui.core.stored_cases import StoredCase, StoredCases
 from evaltui.reports.run_log import LoggedRun
 from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan
 from evaltui.workbench.documents import Documents
@@ -25,11 +26,11 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan, and which file each of its cases is from."""
+    """A plan, which file each of its cases is from, and what it is scored by."""
 
     plan: RunPlan
     keys: dict[tuple[str, str], CaseKey]
-    cases: dict[CaseKey, EvalCase]
+    cases: dict[CaseKey, tuple[StoredCase, EvalConfig]]
 
 
 def prepare(agent_dir: Path, chosen: Sequence[Chosen], documents: Documents, run: Run) -> list[Prepared]:
@@ -37,32 +38,33 @@ def prepare(agent_dir: Path, chosen: Sequence[Chosen], documents: Documents, run
 
     A run tells its results by set id, so files that share an id go into plans of their own.
     """
-    batches: list[dict[str, tuple[Path, SetPlan]]] = []
+    batches: list[dict[str, tuple[Path, StoredCases, EvalConfig]]] = []
     for one in chosen:
         opened = documents.open(one.path)
         if opened.eval_set is None or opened.config is None:
             run.remarks.append(f"{one.path.name} cannot be run: {opened.errors[0]}")
             continue
-        wanted = None if one.eval_ids is None else set(one.eval_ids)
-        cases = tuple(case for case in opened.eval_set.eval_cases if wanted is None or case.eval_id in wanted)
+        cases = opened.cases if one.eval_ids is None else opened.cases.only(set(one.eval_ids))
         if not cases:
             continue
         eval_set_id = opened.eval_set.eval_set_id
         batch = next((batch for batch in batches if eval_set_id not in batch), None)
         if batch is None:
             batches.append(batch := {})
-        batch[eval_set_id] = one.path, SetPlan(eval_set_id, cases, opened.config.config)
+        batch[eval_set_id] = one.path, cases, opened.config.config
     return [_prepared(agent_dir, batch) for batch in batches]
 
 
-def _prepared(agent_dir: Path, batch: dict[str, tuple[Path, SetPlan]]) -> Prepared:
-    keys = {
-        (eval_set_id, case.eval_id): CaseKey(path, case.eval_id)
-        for eval_set_id, (path, plan) in batch.items()
-        for case in plan.cases
+def _prepared(agent_dir: Path, batch: dict[str, tuple[Path, StoredCases, EvalConfig]]) -> Prepared:
+    cases = {
+        CaseKey(path, one.head.eval_id): (one, config)
+        for path, stored, config in batch.values()
+        for one in stored.stored
     }
-    cases = {CaseKey(path, case.eval_id): case for path, plan in batch.values() for case in plan.cases}
-    return Prepared(RunPlan(agent_dir, tuple(plan for _, plan in batch.values())), keys, cases)
+    set_ids = {path: eval_set_id for eval_set_id, (path, _, _) in batch.items()}
+    keys = {(set_ids[key.path], key.eval_id): key for key in cases}
+    plans = (SetPlan(eval_set_id, stored, config) for eval_set_id, (_, stored, config) in batch.items())
+    return Prepared(RunPlan(agent_dir, tuple(plans)), keys, cases)
 
 
 async def perform(prepared: Prepared, run: Run, on_update: OnUpdate) -> None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     # Importing these loads google.genai, which must not happen before the first frame.
+    from evaltui.core.config import EvalConfig
     from evaltui.core.evalset import EvalCase
     from evaltui.core.outcome import CaseResult
+    from evaltui.core.stored_cases import StoredCase
 
 
 class CaseKey(NamedTuple):
@@ -38,14 +40,20 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of a case, the run it comes from, and the case as it was run.
+    """What came of a case, the run it comes from, and the case and the config that it was scored by.
 
     The result is without the invocations of its repeats: `Workbench.trace` has what they are made of.
     """
 
     result: CaseResult
     run: int
-    case: EvalCase
+    stored: StoredCase
+    config: EvalConfig
+
+    @property
+    def case(self) -> EvalCase:
+        """Made each time: ten thousand models take 90 MB."""
+        return self.stored.model()
 
 
 class Stage(StrEnum):

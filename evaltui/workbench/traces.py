@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.workbench.state import CaseKey
 
@@ -47,6 +47,7 @@ class _Stretch(NamedTuple):
     start: int
     end: int
     eval_set_id: str
+    eval_id: str
 
 
 @dataclass
@@ -95,7 +96,7 @@ class Traces:
         if live is None:
             return
         if log is not None and live.start is not None and log_size is not None:
-            self._stretches[key] = _Stretch(live.run, log, live.start, log_size, eval_set_id)
+            self._stretches[key] = _Stretch(live.run, log, live.start, log_size, eval_set_id, key.eval_id)
         else:
             self._kept[key] = live.run, live.events
             if len(self._kept) > _KEPT_WITHOUT_LOG:
@@ -104,6 +105,13 @@ class Traces:
     def run_over(self) -> None:
         """What still ran was cancelled: what is known of its last whole run stays."""
         self._live.clear()
+
+    def move(self, moved: Mapping[CaseKey, CaseKey]) -> None:
+        """Cases have other keys now; the log has them under the old ones."""
+        places: tuple[dict[CaseKey, Any], ...] = (self._stretches, self._kept)
+        for place in places:
+            taken = {new: place.pop(old) for old, new in moved.items() if old in place}
+            place.update(taken)
 
     def keep_only(self, keys: set[CaseKey]) -> None:
         """Forget cases that do not exist any more."""
@@ -146,9 +154,21 @@ class Traces:
         left_out = max(0, len(events) - MOST_EVENTS)
         return Trace(stretch.run, repeat, len(found), events[:MOST_EVENTS], left_out)
 
+    def events_of(self, key: CaseKey) -> Mapping[int, Sequence[Event]] | None:
+        """Every event of a case that is over, by repeat; None where there is no log of it."""
+        if kept := self._kept.get(key):
+            return kept[1]
+        stretch = self._stretches.get(key)
+        if stretch is None or key in self._live:
+            return None
+        try:
+            return _events_of(stretch)
+        except (OSError, ValueError):
+            return None
+
     async def _read_log(self, key: CaseKey, stretch: _Stretch) -> None:
         try:
-            found = await asyncio.to_thread(_events_of, key.eval_id, stretch)
+            found = await asyncio.to_thread(_events_of, stretch)
             self._read = key, stretch, found
         except (OSError, ValueError) as error:
             self._read = key, stretch, f"the log of run {stretch.run} cannot be read: {error}"
@@ -157,9 +177,9 @@ class Traces:
         self._changed()
 
 
-def _events_of(eval_id: str, stretch: _Stretch) -> _ByRepeat:
+def _events_of(stretch: _Stretch) -> _ByRepeat:
     from evaltui.core.events import Event
     from evaltui.files.runs import events_between
 
-    found = events_between(stretch.log, stretch.start, stretch.end, stretch.eval_set_id, eval_id)
+    found = events_between(stretch.log, stretch.start, stretch.end, stretch.eval_set_id, stretch.eval_id)
     return {repeat: [Event.from_json(data) for data in events] for repeat, events in found.items()}

@@ -6,17 +6,22 @@ import asyncio
 import importlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.problems import Problem, Severity
+from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
 from evaltui.workbench.console import Console
 from evaltui.workbench.documents import Documents, OpenSet
+from evaltui.workbench.drafts import Step
+from evaltui.workbench.editing import Editing
 from evaltui.workbench.filtering import Filtered
+from evaltui.workbench.live_sets import LiveSets
+from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseKey, Notice, Run, Scored, Selection, Stage
 from evaltui.workbench.traces import Trace, Traces
@@ -52,6 +57,9 @@ class Workbench:
         self.agent_error: ErrorInfo | None = None
         self.traces = Traces(self._changed)
         self.console = Console()
+        self.editing = Editing(self)
+        self._live_sets = LiveSets(self.editing, self.documents)
+        self._rescoring = Rescoring(self.traces.events_of, self._rescored)
         self.notice: Notice | None = None
         self.keys: Mapping[str, tuple[str, ...]] = {}
         self._observers: list[Observer] = []
@@ -78,7 +86,9 @@ class Workbench:
 
     async def open(self) -> None:
         """Look for the eval sets, again if they were open; results of cases that still exist are kept."""
-        self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
+        found = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
+        self.workspace = found
+        self.editing.look_outside()
         keys = {CaseKey(entry.path, case.eval_id) for entry in self.sets for case in entry.cases}
         self.results.keep_only(keys)
         self.traces.keep_only(keys)
@@ -88,6 +98,74 @@ class Workbench:
             self.selection = Selection(self.selection.path)
         self._filter_is_stale = True
         self._changed()
+
+    # Edits
+
+    def edited(self, step: Step) -> None:
+        """Show what an edit has made, and score again what it concerns."""
+        self.results.move(step.moved)
+        self.traces.move(step.moved)
+        self._follow_files(step.splices)
+        self.selection = self._nearest(step.after)
+        self._changed()
+
+    def added(self, path: Path) -> None:
+        """Show a new set, and select it."""
+        self._follow_files([path])
+        self.select(Selection(path))
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Show files as they are being edited, wherever their text comes from."""
+        self._follow_files(paths)
+        self.selection = self._nearest(self.selection)
+        self._changed()
+
+    def _follow_files(self, paths: Iterable[Path]) -> None:
+        if self.workspace is None:
+            return
+        self.workspace = self._live_sets.follow(self.workspace, paths)
+        self._filter_is_stale = True
+        self._rescore(paths)
+
+    def _nearest(self, wanted: Selection) -> Selection:
+        """What is wanted, or what is left of it."""
+        entry = self.entry(wanted.path) if wanted.path else None
+        if entry is None:
+            return self._first()
+        known = wanted.eval_id is None or any(case.eval_id == wanted.eval_id for case in entry.cases)
+        return wanted if known else Selection(wanted.path)
+
+    def _rescore(self, paths: Iterable[Path]) -> None:
+        """Score what was run before against what is expected now; the agent is not asked."""
+        folders = {path.parent for path in paths if path.name == CONFIG_NAME}
+        for path in self.results.paths():
+            opened = self.documents.last(path)
+            if opened is None or opened.config is None or not (path in paths or path.parent in folders):
+                continue
+            for key, scored in self.results.of(path):
+                stored, config = opened.stored_case(key.eval_id), opened.config.config
+                if stored is not None and (stored is not scored.stored or config is not scored.config):
+                    self._rescoring.add(key, scored, scored.result.eval_set_id, stored, config)
+
+    def _rescored(self, key: CaseKey, scored: Scored) -> None:
+        known = self.results.get(key)
+        if known is not None and known.run == scored.run:
+            self.results.put(key, scored)
+            self._changed()
+
+    def case_data(self, key: CaseKey) -> tuple[Any, int] | None:
+        """The JSON of a set that has the case, and which of its cases it is; None while it is being read.
+
+        A set that is being edited is there as a whole, of any other only this case.
+        """
+        if (draft := self.editing.draft(key.path)) is not None:
+            return draft.document.value, self.editing.number(key)
+        opened = self.opened(key.path)
+        stored = opened.stored_case(key.eval_id) if opened else None
+        if opened is None or stored is None:
+            return None
+        entry = self.entry(key.path)
+        return {"eval_set_id": entry.eval_set_id if entry else "", "eval_cases": [stored.data()]}, 0
 
     async def warm_up(self) -> None:
         """Load the models in a thread, so that showing and running the first case does not wait for them."""
@@ -343,7 +421,8 @@ class Workbench:
                 self.traces.done(key, result.eval_set_id, run.log, run.log_size)
                 run.done.add(key)
                 run.counts[result.status] += 1
-                self.results.put(key, Scored(_light(result), run.number, prepared.cases[key]))
+                stored, config = prepared.cases[key]
+                self.results.put(key, Scored(_light(result), run.number, stored, config))
                 self._filter_is_stale = True
         self._changed()
 

@@ -26,6 +26,7 @@ from evaltui.runner.adapters.adk_agents import (
     model_name,
 )
 from evaltui.runner.adapters.adk_events import state_json
+from evaltui.runner.adapters.adk_missing import fail_fast_without_a2a
 from evaltui.runner.adapters.adk_models import watch_models
 from evaltui.runner.adapters.adk_tools import ToolWatch, report, watch_nested_runs
 from evaltui.runner.adapters.base import (
@@ -76,6 +77,7 @@ class AdkAdapter:
         self._tool_watch = ToolWatch()
         watch_models()
         watch_nested_runs()
+        fail_fast_without_a2a()
 
     async def open(self) -> AgentInfo:
         notes = await self._toolsets.open(self._root)

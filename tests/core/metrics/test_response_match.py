@@ -170,3 +170,33 @@ def test_stemmer_is_loaded_only_when_texts_differ():
         "assert 'rouge_score' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_stemmer_brings_nothing_else_with_it():
+    program = (
+        "import sys; from evaltui.core.metrics.rouge import rouge_1_f\n"
+        "assert rouge_1_f('an answer', 'answers') > 0\n"
+        "heavy = {'nltk', 'numpy', 'scipy', 'sklearn', 'pandas'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_nltk_is_whole_for_others_afterwards():
+    program = (
+        "from evaltui.core.metrics.rouge import rouge_1_f\n"
+        "rouge_1_f('an answer', 'answers')\n"
+        "from nltk.stem import SnowballStemmer\n"
+        "assert SnowballStemmer('english').stem('running') == 'run'\n"
+        "assert 0 < rouge_1_f('the runner is equal', 'the runners are equal') < 1"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_stemmer_of_an_nltk_that_is_there_already():
+    program = (
+        "import sys, nltk.stem; from evaltui.core.metrics.rouge import rouge_1_f\n"
+        "assert 0 < rouge_1_f('the answer is equal', 'the answers are equal') < 1\n"
+        "assert sys.modules['nltk'] is nltk"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,59 @@
+"""The registry of everything that can be done: it feeds the key bindings, the footer, `?` and the palette."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evaltui.workbench.actions.action import FOCUS_CHAINS, Action, Scope, chain_of
+from evaltui.workbench.actions.case import CASE
+from evaltui.workbench.actions.files import FILES
+from evaltui.workbench.actions.places import PLACES
+from evaltui.workbench.actions.running import RUNNING
+from evaltui.workbench.actions.screen import SCREEN
+from evaltui.workbench.actions.tree import TREE
+from evaltui.workbench.workbench import Workbench
+
+__all__ = [
+    "ACTIONS",
+    "BY_ID",
+    "FOCUS_CHAINS",
+    "Action",
+    "Scope",
+    "actions_in",
+    "chain_of",
+    "hints",
+    "keys_of",
+    "place_of",
+]
+
+_MOST_HINTS = 8
+
+ACTIONS: tuple[Action, ...] = (*RUNNING, *FILES, *TREE, *CASE, *SCREEN, *PLACES)
+
+BY_ID = {action.id: action for action in ACTIONS}
+
+
+def actions_in(scope: Scope) -> Iterator[Action]:
+    return (action for action in ACTIONS if scope in action.where)
+
+
+def place_of(action: Action) -> str:
+    """Where its keys work, as a title."""
+    if Scope.CASES in action.where and len(action.where) > 1:
+        return "in every list"
+    return ", ".join(action.where)
+
+
+def keys_of(action: Action, workbench: Workbench) -> tuple[str, ...]:
+    """The keys of an action: those that the user has chosen, else its own."""
+    return workbench.keys.get(action.id, action.keys)
+
+
+def hints(workbench: Workbench, scope: Scope) -> list[Action]:
+    """What the footer shows now, the most useful first; at most eight, the help among them."""
+    wheres = set(chain_of(scope))
+    here = [action for action in ACTIONS if action.rank is not None and wheres & set(action.where)]
+    ranked = sorted(here, key=lambda action: action.rank or 0)
+    usable = [action for action in ranked if action.refusal(workbench) is None]
+    left_out = [action for action in usable[_MOST_HINTS:] if action.id == "help"]
+    return [*usable[: _MOST_HINTS - len(left_out)], *left_out]

@@ -1,0 +1,95 @@
+"""What can be done is an action: a name, keys, where they work, and why not, if not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evaltui.workbench.workbench import Workbench
+
+
+class Scope(StrEnum):
+    """Where an action's keys work. What is focused comes first, `MAIN` after it; `HELP` stands alone."""
+
+    MAIN = "everywhere"
+    CASES = "in the list of cases"
+    CASE = "in the case"
+    RESULT = "in the result"
+    TRACE = "in the trace"
+    CONSOLE = "in the console"
+    FILTER = "in the filter"
+    HELP = "in this help"
+    DETAILS = "in the details"
+    JUMP = "while a pane is chosen"
+    CHOOSER = "in the list of agents"
+    FIELD = "in a field"
+    PROMPT = "in a question"
+    CRITERIA = "in the criteria"
+    VERSIONS = "between two versions"
+
+
+# A text field takes every letter, and what lies over the screen takes every key.
+_ALONE = frozenset(
+    {
+        Scope.FILTER,
+        Scope.HELP,
+        Scope.DETAILS,
+        Scope.JUMP,
+        Scope.CHOOSER,
+        Scope.FIELD,
+        Scope.PROMPT,
+        Scope.CRITERIA,
+        Scope.VERSIONS,
+    }
+)
+
+
+def chain_of(scope: Scope) -> tuple[Scope, ...]:
+    """Where keys are looked for while the focus is in `scope`, from the inside out."""
+    return (scope,) if scope in _ALONE else (scope, Scope.MAIN)
+
+
+FOCUS_CHAINS = tuple(chain_of(scope) for scope in Scope if scope is not Scope.MAIN)
+
+
+Refusal = Callable[[Workbench], str | None]
+
+
+def _never(_: Workbench) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Action:
+    """`do` works on the workbench; without it the screen does the action, as its own `action_<id>`.
+
+    `refusal` says why the action cannot be done now, as a sentence, or None where it can. Actions with a
+    `rank` are shown in the footer, the smallest first, as long as there is room and nothing refuses them;
+    `word` is what the footer says of those that do one thing or the other.
+    """
+
+    id: str
+    title: str
+    help: str
+    keys: tuple[str, ...]
+    where: tuple[Scope, ...] = (Scope.MAIN,)
+    do: Callable[[Workbench], None] | None = None
+    refusal: Refusal = _never
+    rank: int | None = None
+    word: Callable[[Workbench], str] | None = None
+
+    def footer_word(self, workbench: Workbench) -> str:
+        return self.word(workbench) if self.word else self.title
+
+
+LISTS = (
+    Scope.CASES,
+    Scope.CASE,
+    Scope.RESULT,
+    Scope.TRACE,
+    Scope.CONSOLE,
+    Scope.HELP,
+    Scope.DETAILS,
+    Scope.CHOOSER,
+)

@@ -1,0 +1,7 @@
+"""Editing the case that is shown."""
+
+from __future__ import annotations
+
+from evaltui.workbench.actions.action import Action
+
+CASE: tuple[Action, ...] = ()

@@ -1,0 +1,126 @@
+"""Running cases, and going from one failure to the next."""
+
+from __future__ import annotations
+
+from evaltui.workbench.actions.action import Action
+from evaltui.workbench.workbench import Workbench
+
+
+def _no_case_selected(workbench: Workbench) -> str | None:
+    if reason := workbench.refuses_to_run():
+        return reason
+    if workbench.selection.path is None:
+        return "nothing is selected"
+    entry = workbench.entry(workbench.selection.path)
+    if entry is not None and (errors := workbench.errors(entry)):
+        return f"{entry.path.name} cannot be run: {errors[0]}"
+    if entry is not None and not entry.cases:
+        return f"{entry.path.name} has no case that could be run"
+    return None
+
+
+def _nothing_to_leave(workbench: Workbench) -> str | None:
+    if workbench.busy or workbench.filtered.filter:
+        return None
+    return "nothing is running, and no filter is set"
+
+
+def _never_ran(workbench: Workbench) -> str | None:
+    if workbench.has_run:
+        return workbench.refuses_to_run()
+    return "nothing has been run yet: r runs the selected case"
+
+
+def _none_to_repeat(workbench: Workbench) -> str | None:
+    return workbench.refuses_to_run() or _nothing_fails(workbench)
+
+
+def _nothing_fails(workbench: Workbench) -> str | None:
+    if workbench.results.attention:
+        return None
+    return "no case failed" if workbench.results.counts() else "no case has been run yet"
+
+
+def _still_running(workbench: Workbench) -> str | None:
+    return "wait for the run to end: esc cancels it" if workbench.busy else None
+
+
+RUNNING = (
+    Action(
+        "cancel",
+        "back",
+        "Cancel the run, what is finished stays; without a run, clear the filter",
+        ("escape",),
+        do=Workbench.step_back,
+        refusal=_nothing_to_leave,
+        rank=0,
+        word=lambda workbench: "cancel" if workbench.busy else "show all",
+    ),
+    Action(
+        "run",
+        "run",
+        "Run the selected case; on a set, all of it",
+        ("r",),
+        do=Workbench.run_case,
+        refusal=_no_case_selected,
+        rank=1,
+    ),
+    Action(
+        "run_set",
+        "set",
+        "Run the set of the selected case",
+        ("s",),
+        do=Workbench.run_set,
+        refusal=_no_case_selected,
+        rank=2,
+    ),
+    Action(
+        "run_all",
+        "all",
+        "Run every set",
+        ("R",),
+        do=Workbench.run_all,
+        refusal=Workbench.refuses_to_run,
+        rank=3,
+    ),
+    Action(
+        "run_failed",
+        "failed again",
+        "Run every case that did not pass",
+        ("ctrl+f",),
+        do=Workbench.run_failed,
+        refusal=_none_to_repeat,
+    ),
+    Action(
+        "run_again",
+        "again",
+        "Run again what was run last",
+        ("ctrl+r",),
+        do=Workbench.run_again,
+        refusal=_never_ran,
+    ),
+    Action(
+        "next_failing",
+        "next failing",
+        "Go to the next case that did not pass",
+        ("f",),
+        do=lambda workbench: workbench.select_failing(1),
+        refusal=_nothing_fails,
+        rank=4,
+    ),
+    Action(
+        "previous_failing",
+        "previous failing",
+        "Go to the previous case that did not pass",
+        ("F",),
+        do=lambda workbench: workbench.select_failing(-1),
+        refusal=_nothing_fails,
+    ),
+    Action(
+        "reload",
+        "reload",
+        "Read the eval sets from disk again",
+        ("f5",),
+        refusal=_still_running,
+    ),
+)

@@ -1,0 +1,247 @@
+"""What the user changes in files: done, undone, saved, and merged with what others change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.document.edits import Edit, EditError, same
+from evaltui.core.document.merge import Side
+from evaltui.core.editing.criteria import new_config_text
+from evaltui.core.editing.places import Changes, eval_ids
+from evaltui.core.problems import EvalSetError
+from evaltui.files.folders import CONFIG_NAME
+from evaltui.workbench.drafts import Clashing, Draft, Drafts, Step
+from evaltui.workbench.marking import Marking
+from evaltui.workbench.state import CaseKey, Selection
+
+if TYPE_CHECKING:
+    from evaltui.workbench.workbench import Workbench
+
+# Given the data of a set and of the config beside it (None where there is no file), what is to be changed.
+Make = Callable[[Any, Any], Changes | list[Edit]]
+
+
+class Editing:
+    """`workbench` is told of everything; what cannot be done is said there as a sentence."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+        self._drafts = Drafts(workbench.agent_dir, workbench.say)
+        self.clashing: list[Clashing] = []
+
+    # What there is
+
+    def draft(self, path: Path) -> Draft | None:
+        """The file as it is being edited, None where it has not been edited."""
+        return self._drafts.known(path)
+
+    def data(self, path: Path) -> Any:
+        """The parsed JSON of a file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
+        return self._drafts.open(path).document.value
+
+    def config_data(self, set_path: Path) -> Any | None:
+        """The parsed JSON of the config beside a set as it is now, None where there is none."""
+        path = config_beside(set_path)
+        if self._drafts.known(path) is None and not path.exists():
+            return None
+        return self.data(path)
+
+    def number(self, key: CaseKey) -> int:
+        """Which case of its set it is, from 0. Raises ValueError where the set has no such case."""
+        return eval_ids(self.data(key.path)).index(key.eval_id)
+
+    def is_dirty(self, path: Path) -> bool:
+        draft = self._drafts.known(path)
+        return draft is not None and draft.dirty
+
+    def dirty_cases(self, path: Path) -> frozenset[str]:
+        """The ids of the cases of a set that are not on disk as they are here."""
+        draft = self._drafts.known(path)
+        return frozenset() if draft is None or not draft.dirty else _differing(draft)
+
+    def unsaved(self) -> list[Path]:
+        return self._drafts.unsaved()
+
+    def refuses_to_edit(self, path: Path | None) -> str | None:
+        """Why a set cannot be edited, as a sentence; None where it can."""
+        entry = self._workbench.entry(path) if path else None
+        if entry is None:
+            return "nothing is selected"
+        if entry.format is None:
+            return f"{entry.path.name} cannot be read, so it cannot be edited: {entry.problems[0]}"
+        if entry.format != "eval set":
+            return f"{entry.path.name} has an old format: M converts it to a new file"
+        return None
+
+    # Doing, and back
+
+    def do(
+        self,
+        label: str,
+        path: Path,
+        make: Make,
+        *,
+        after: Selection | None = None,
+        moved: Mapping[CaseKey, CaseKey] | None = None,
+        typing: Hashable = None,
+    ) -> bool:
+        """Change a set, and the config beside it, as one step. `label` is an imperative: `rename a to b`.
+
+        `after` is what is selected then, and again when the step is redone. `typing` is the same for every
+        key that is typed into one field: such steps are undone at once. False where it could not be done,
+        which the user has been told, or nothing has changed.
+        """
+        if reason := self.refuses_to_edit(path):
+            self._workbench.say(reason)
+            return False
+        try:
+            changes = make(self.data(path), self.config_data(path))
+        except (EditError, EvalSetError, OSError, ValueError) as error:
+            self._workbench.say(str(error))
+            return False
+        if isinstance(changes, list):
+            changes = Changes(changes)
+        edits: dict[Path, Sequence[Edit]] = {}
+        if changes.of_set:
+            edits[path] = changes.of_set
+        if changes.of_config:
+            edits[config_beside(path)] = changes.of_config
+        return self.do_edits(label, edits, after=after, moved=moved, typing=typing)
+
+    def do_edits(
+        self,
+        label: str,
+        edits: Mapping[Path, Sequence[Edit]],
+        *,
+        after: Selection | None = None,
+        moved: Mapping[CaseKey, CaseKey] | None = None,
+        typing: Hashable = None,
+    ) -> bool:
+        """As `do`, for any files: sets, and configs, which may be new."""
+        before = self._workbench.selection
+        try:
+            for path in edits:
+                self._drafts.open(path, new_config_text() if path.name == CONFIG_NAME else None)
+            step = self._drafts.do(label, edits, before, after or before, moved=moved, typing=typing)
+        except (EditError, EvalSetError, OSError) as error:
+            self._workbench.say(str(error))
+            return False
+        if step is None:
+            return False
+        self._show(step)
+        return True
+
+    def end_typing(self) -> None:
+        self._drafts.end_typing()
+
+    @property
+    def undo_label(self) -> str | None:
+        """What would be undone; None where there is nothing."""
+        return self._drafts.undo_label
+
+    @property
+    def redo_label(self) -> str | None:
+        return self._drafts.redo_label
+
+    def undo(self) -> None:
+        if step := self._drafts.undo():
+            self._show(step)
+            self._workbench.say(f"undone: {step.label}")
+
+    def redo(self) -> None:
+        if step := self._drafts.redo():
+            self._show(step)
+            self._workbench.say(f"done again: {step.label}")
+
+    def _show(self, step: Step) -> None:
+        self._workbench.edited(step)
+
+    # Files
+
+    def new_file(self, path: Path, text: str) -> bool:
+        """A new set, unsaved; False where there is such a file already, which the user has been told."""
+        if path.exists() or self._drafts.known(path) is not None:
+            self._workbench.say(f"there is a file {path.name} already")
+            return False
+        self._drafts.open(path, text)
+        self._workbench.added(path)
+        return True
+
+    def save(self, path: Path) -> bool:
+        """Write a file; False where it could not be, which the user is told or asked about (`clashing`)."""
+        try:
+            clash = self._drafts.save(path)
+        except (OSError, EvalSetError) as error:
+            self._workbench.say(f"{path.name} is not saved: {error}")
+            return False
+        self._workbench.files_changed([path])
+        if clash is not None:
+            self.clashing.append(clash)
+            self._workbench.say(f"{path.name} was changed outside as well: choose what is to be kept")
+        return clash is None
+
+    def save_all(self) -> bool:
+        """Write every file with unsaved edits; whether all of them could be."""
+        unsaved = self.unsaved()
+        saved = [path for path in unsaved if self.save(path)]
+        if len(saved) == len(unsaved):
+            self._workbench.say(f"saved {', '.join(path.name for path in saved)}")
+        return len(saved) == len(unsaved)
+
+    def settle(
+        self,
+        clash: Clashing,
+        cases: Mapping[str, Side],
+        members: Mapping[str, Side],
+        whole: Side | None = None,
+    ) -> bool:
+        """Decide what is to be kept of two versions, and save that; False where something is undecided."""
+        if self._drafts.settle(clash, cases, members, whole) is not None:
+            return False
+        self.clashing.remove(clash)
+        self._workbench.files_changed([clash.path])
+        return self.save(clash.path)
+
+    def look_outside(self) -> None:
+        """Take over what others have changed in the files that are open."""
+        for draft in list(self._drafts):
+            if draft.path in [clash.path for clash in self.clashing]:
+                continue
+            try:
+                clash = self._drafts.refresh(draft.path)
+            except (OSError, EvalSetError) as error:
+                self._workbench.say(f"{draft.path.name} cannot be read any more: {error}")
+                continue
+            if clash is not None:
+                self.clashing.append(clash)
+        self._workbench.files_changed([draft.path for draft in self._drafts])
+
+    def discard(self) -> None:
+        """Throw away every unsaved edit."""
+        self._drafts.discard()
+
+    @cached_property
+    def marking(self) -> Marking:
+        """The cases that are marked, and those that are to be pasted."""
+        return Marking()
+
+
+def config_beside(set_path: Path) -> Path:
+    return set_path.parent / CONFIG_NAME
+
+
+def _differing(draft: Draft) -> frozenset[str]:
+    def by_id(value: Any) -> dict[str, Any]:
+        cases = (value or {}).get("eval_cases", (value or {}).get("evalCases", []))
+        return {str(case.get("eval_id", case.get("evalId", ""))): case for case in cases}
+
+    saved = by_id(draft.saved_value)
+    now = by_id(draft.document.value)
+    return frozenset(eval_id for eval_id, case in now.items() if _differs(saved.get(eval_id), case))
+
+
+def _differs(saved: Any, now: Any) -> bool:
+    return saved is not now and not same(saved, now)

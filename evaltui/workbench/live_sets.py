@@ -1,0 +1,199 @@
+"""A set that is being edited, as the list and the panes see it: only what was edited is looked at anew."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.spelling import spelt
+from evaltui.files.folders import CONFIG_NAME
+from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
+from evaltui.files.workspace import Workspace
+from evaltui.workbench.documents import Documents, OpenSet, stamp_of
+from evaltui.workbench.drafts import Draft
+from evaltui.workbench.editing import Editing, config_beside
+
+if TYPE_CHECKING:
+    from evaltui.core.stored_cases import StoredCase
+    from evaltui.files.configs import ConfigInUse
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a case; `stored` is None where it has errors. Paths are relative to the case."""
+
+    raw: Any
+    info: CaseInfo
+    info_problems: tuple[Problem, ...]
+    stored: StoredCase | None
+    problems: tuple[Problem, ...]
+
+
+class LiveSet:
+    """`entry` and `opened` are the set as it was read: what is the same in them is not read again."""
+
+    def __init__(self, draft: Draft, entry: SetEntry, opened: OpenSet | None) -> None:
+        self._draft = draft
+        self.entry = entry
+        # Held by identity: the values of a document that were not edited stay the same objects.
+        self._known: dict[int, _Known] = {}
+        stored = opened.stored if opened and len(opened.stored) == len(entry.cases) else ()
+        found = _by_case(opened.problems if opened else ())
+        # As it was before the first edit, so that the cases are in the order of `entry`.
+        raws = _raw_cases(draft.saved_value)
+        for number, (raw, info, case) in enumerate(zip(raws, entry.cases, stored, strict=False)):
+            self._known[id(raw)] = _Known(raw, info, (), case, tuple(found[number]))
+
+    def follow(self, config: ConfigInUse | EvalSetError) -> OpenSet:
+        """The set as the draft has it now; `entry` is renewed as well."""
+        from evaltui.core.stored_cases import StoredCases
+        from evaltui.core.validation import validate_set_level
+
+        data = self._draft.document.value
+        raws = _raw_cases(data)
+        known = [self._known.get(id(raw)) or _look_at(raw) for raw in raws]
+        self._known = {id(one.raw): one for one in known}
+        head, problems = validate_set_level(data)
+        key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
+        for number, one in enumerate(known):
+            problems += [_placed(problem, key, number) for problem in one.problems]
+        path = self._draft.path
+        problems = [self._located(problem) for problem in problems]
+        self.entry = replace(
+            self.entry,
+            eval_set_id=str(data.get(spelt("eval_set_id", data)) or self.entry.eval_set_id),
+            cases=tuple(one.info for one in known),
+            problems=tuple(
+                self._located(_placed(problem, key, number))
+                for number, one in enumerate(known)
+                for problem in one.info_problems
+            ),
+        )
+        stored = [one.stored for one in known if one.stored is not None]
+        usable = head is not None and len(stored) == len(known) and not _has_error(problems)
+        of_config = config.problems
+        return OpenSet.of(
+            path,
+            head if usable else None,
+            None if isinstance(config, EvalSetError) else config,
+            (*problems, *of_config),
+            StoredCases(stored if usable else ()),
+        )
+
+    def _located(self, problem: Problem) -> Problem:
+        # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
+        error = problem.severity is Severity.ERROR
+        line = self._draft.document.line_of(problem.path) if error else None
+        return replace(problem, line=line, file=str(self._draft.path))
+
+
+def _raw_cases(data: Any) -> Sequence[Any]:
+    cases = data.get(spelt("eval_cases", data)) if isinstance(data, dict) else None
+    return cases if isinstance(cases, list) else []
+
+
+def _look_at(raw: Any) -> _Known:
+    from evaltui.core.stored_cases import StoredCase, head_of
+    from evaltui.core.validation import validate_case
+
+    found: list[Problem] = []
+    info = case_info(raw, (), found)
+    model, problems = validate_case(raw)
+    stored = None if model is None else StoredCase(head_of(model), raw)
+    return _Known(raw, info, tuple(found), stored, tuple(problems))
+
+
+def _by_case(problems: Iterable[Problem]) -> defaultdict[int, list[Problem]]:
+    """The problems of a set that are in its cases, as they are seen from each case."""
+    found: defaultdict[int, list[Problem]] = defaultdict(list)
+    for problem in problems:
+        match problem.path:
+            case ("eval_cases" | "evalCases", int(number), *below):
+                found[number].append(replace(problem, path=tuple(below), line=None))
+    return found
+
+
+def _placed(problem: Problem, key: str, number: int) -> Problem:
+    return replace(problem, path=(key, number, *problem.path))
+
+
+def _has_error(problems: Iterable[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+class LiveSets:
+    """Every set that is being edited. `documents` and the workspace have what they show."""
+
+    def __init__(self, editing: Editing, documents: Documents) -> None:
+        self._editing = editing
+        self._documents = documents
+        self._live: dict[Path, LiveSet] = {}
+        self._configs: dict[Path, tuple[object, ConfigInUse | EvalSetError]] = {}
+
+    def follow(self, workspace: Workspace, paths: Iterable[Path]) -> Workspace:
+        """The workspace with these sets, and those that these configs score, as they are now."""
+        entries = {entry.path: entry for entry in workspace.sets}
+        folders = {path.parent for path in paths if path.name == CONFIG_NAME}
+        beside = [path for path in entries if path.parent in folders]
+        for path in dict.fromkeys((*(path for path in paths if path.name != CONFIG_NAME), *beside)):
+            entries[path] = self._followed(path, entries.get(path))
+        return replace(workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path)))
+
+    def _followed(self, path: Path, entry: SetEntry | None) -> SetEntry:
+        draft = self._editing.draft(path)
+        config = self._config(path)
+        if draft is None:
+            # Only its config was edited.
+            opened = self._documents.open(path)
+            of_set = tuple(problem for problem in opened.problems if problem.file == str(path))
+            changed = replace(opened, config=None if isinstance(config, EvalSetError) else config)
+            self._documents.edited(path, replace(changed, problems=(*of_set, *config.problems)))
+            assert entry is not None
+            return entry
+        if path not in self._live:
+            self._live[path] = LiveSet(draft, entry or _new_entry(path), self._documents.last(path))
+        live = self._live[path]
+        self._documents.edited(path, live.follow(config))
+        return live.entry
+
+    def _config(self, set_path: Path) -> ConfigInUse | EvalSetError:
+        """The same object as long as the config is the same: what it scored need not be scored again."""
+        path = config_beside(set_path)
+        draft = self._editing.draft(path)
+        version = stamp_of(path) if draft is None else draft.document.value
+        known = self._configs.get(path)
+        if known is None and draft is None and (opened := self._documents.last(set_path)) and opened.config:
+            known = self._configs[path] = version, opened.config
+        if known is None or (known[0] is not version and known[0] != version):
+            config = _config_on_disk(set_path) if draft is None else _config_of(draft)
+            known = self._configs[path] = version, config
+        return known[1]
+
+
+def _config_on_disk(set_path: Path) -> ConfigInUse | EvalSetError:
+    from evaltui.files.configs import find_config
+
+    try:
+        return find_config(set_path)
+    except EvalSetError as error:
+        return error
+
+
+def _config_of(draft: Draft) -> ConfigInUse | EvalSetError:
+    from evaltui.core.validation import validate_config
+    from evaltui.files.configs import ConfigInUse
+
+    config, problems = validate_config(draft.document.value)
+    found = [
+        replace(problem, file=str(draft.path), line=draft.document.line_of(problem.path))
+        for problem in problems
+    ]
+    return EvalSetError(found) if config is None else ConfigInUse(draft.path, config, False, tuple(found))
+
+
+def _new_entry(path: Path) -> SetEntry:
+    return SetEntry(path, path.name, "", "agent directory", "eval set", ())

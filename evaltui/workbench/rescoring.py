@@ -1,0 +1,109 @@
+"""What was run before, scored against what is expected now: no agent and no model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evaltui.workbench.state import CaseKey, Scored
+
+if TYPE_CHECKING:
+    from evaltui.core.config import EvalConfig, EvalMetric
+    from evaltui.core.evalset import Invocation
+    from evaltui.core.events import Event
+    from evaltui.core.outcome import MetricResult, RepeatResult
+    from evaltui.core.scoring import CustomScorer
+    from evaltui.core.stored_cases import StoredCase
+
+Events = Mapping[int, Sequence["Event"]]
+
+
+class Rescoring:
+    """`events_of` gives what happened in a case, by repeat; `done` gets each new result.
+
+    Of several wishes for one case the last one counts; what is scored already is not scored again.
+    """
+
+    def __init__(
+        self, events_of: Callable[[CaseKey], Events | None], done: Callable[[CaseKey, Scored], None]
+    ) -> None:
+        self._events_of = events_of
+        self._done = done
+        self._waiting: dict[CaseKey, tuple[Scored, str, StoredCase, EvalConfig]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._actual: tuple[CaseKey, int, dict[int, tuple[Invocation, ...]]] | None = None
+
+    def add(
+        self, key: CaseKey, scored: Scored, eval_set_id: str, stored: StoredCase, config: EvalConfig
+    ) -> None:
+        """Score a case again, soon."""
+        self._waiting[key] = scored, eval_set_id, stored, config
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._waiting:
+            key = next(iter(self._waiting))
+            scored, eval_set_id, stored, config = self._waiting.pop(key)
+            if new := await self._scored(key, scored, eval_set_id, stored, config):
+                self._done(key, new)
+            # Keys come first.
+            await asyncio.sleep(0)
+
+    async def _scored(
+        self, key: CaseKey, scored: Scored, eval_set_id: str, stored: StoredCase, config: EvalConfig
+    ) -> Scored | None:
+        from evaltui.core.repeats import case_over_repeats
+        from evaltui.core.scoring import Expected, failed_repeat, score_repeat
+
+        actual = self._actual_of(key, scored)
+        if actual is None:
+            return None
+        expected = Expected(eval_set_id, stored.model(), config)
+        repeats: list[RepeatResult] = []
+        for number, repeat in enumerate(scored.result.repeats):
+            done = actual.get(number, ())
+            if repeat.error is not None:
+                new = failed_repeat(expected, repeat.error, done, repeat.seconds)
+            else:
+                new = await score_repeat(
+                    expected,
+                    done,
+                    final_state=repeat.final_state,
+                    custom=_as_before(repeat),
+                    seconds=repeat.seconds,
+                )
+            repeats.append(replace(new, actual=()))
+        result = case_over_repeats(eval_set_id, key.eval_id, repeats, config.evaltui.repeats.pass_if)
+        return Scored(result, scored.run, stored, config)
+
+    def _actual_of(self, key: CaseKey, scored: Scored) -> dict[int, tuple[Invocation, ...]] | None:
+        """What the agent did, as invocations; of the case that was asked for last it is kept."""
+        from evaltui.core.record import invocations_from_events
+
+        if self._actual is None or self._actual[:2] != (key, scored.run):
+            events = self._events_of(key)
+            if events is None:
+                return None
+            actual = {number: tuple(invocations_from_events(some)) for number, some in events.items()}
+            self._actual = key, scored.run, actual
+        return self._actual[2]
+
+
+def _as_before(repeat: RepeatResult) -> CustomScorer:
+    """Custom metrics are the user's code, which runs with the agent only: their last result stands."""
+
+    async def score(
+        metric: EvalMetric, actual: Sequence[Invocation], expected: Sequence[Invocation] | None
+    ) -> MetricResult:
+        from evaltui.core.outcome import MetricResult, Status
+
+        known = (one for one in repeat.metrics if one.name == metric.metric_name)
+        new = MetricResult(
+            metric.metric_name, None, None, Status.NOT_EVALUATED, reason="is computed when the case is run"
+        )
+        return next(known, new)
+
+    return score

@@ -1,0 +1,42 @@
+"""Cases as text: the same cases, and no model before one is asked for."""
+
+from unittest.mock import patch
+
+import pytest
+
+from evaltui.core.evalset import EvalCase
+from evaltui.core.stored_cases import StoredCase, StoredCases, heads_of
+
+PART = {"inline_data": {"mime_type": "image/png", "data": "AAECAw=="}}
+CASES = [
+    {"eval_id": "a", "conversation": [{"user_content": {"parts": [PART, {"text": "né"}]}}], "own": 1},
+    {"eval_id": "b", "conversation": []},
+    {"eval_id": "c", "conversation_scenario": {"starting_prompt": "s", "conversation_plan": "p"}},
+]
+MODELS = [EvalCase.model_validate(case) for case in CASES]
+
+
+@pytest.fixture
+def stored() -> StoredCases:
+    return StoredCases(map(StoredCase.of, MODELS))
+
+
+def test_they_are_the_same_cases(stored):
+    assert list(stored) == MODELS
+    assert stored[1] == MODELS[1]
+    assert list(stored[1:]) == MODELS[1:]
+    assert list(stored.only({"a", "c"})) == [MODELS[0], MODELS[2]]
+
+
+def test_what_is_known_without_a_model(stored):
+    assert heads_of(stored) == heads_of(MODELS) == [("a", True), ("b", False), ("c", False)]
+
+
+def test_no_model_is_made_before_it_is_asked_for(stored):
+    with patch.object(EvalCase, "model_validate_json") as made:
+        heads_of(stored)
+        stored.only({"a"})
+        assert len(stored) == 3
+        assert made.call_count == 0
+        _ = stored[2]
+        assert made.call_count == 1

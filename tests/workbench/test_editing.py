@@ -1,0 +1,278 @@
+"""Editing from the workbench: done, undone, scored at once, saved, and merged with what others change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.document.edits import Put
+from evaltui.core.editing.calls import add_call
+from evaltui.core.editing.cases import add_case, delete_cases, rename_case
+from evaltui.core.editing.expectation import set_context
+from evaltui.core.editing.session import put_final_state
+from evaltui.core.editing.turns import set_answer_text, set_user_text
+from evaltui.workbench.drafts import Drafts
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+ECHO = """
+    def root_agent(message, session):
+        session.state["said"] = message
+        return message
+"""
+
+
+@pytest.fixture
+def echo(write_agent, write_set):
+    folder = write_agent(ECHO)
+    write_set(folder, good=("hello", "hello"), bad=("hello", "something else"))
+    return folder
+
+
+async def opened(folder):
+    workbench = Workbench(folder)
+    await workbench.open()
+    return workbench, workbench.sets[0].path
+
+
+def answer(case, text):
+    return lambda data, config: set_answer_text(data, case, 0, text)
+
+
+def rename(workbench, path, case, old, new):
+    return workbench.editing.do(
+        f"rename {old}",
+        path,
+        lambda data, config: rename_case(data, config, case, new),
+        after=Selection(path, new),
+        moved={CaseKey(path, old): CaseKey(path, new)},
+    )
+
+
+async def test_an_edit_shows_in_the_list_and_undo_brings_everything_back(echo):
+    workbench, path = await opened(echo)
+    before = path.read_bytes()
+    assert rename(workbench, path, 0, "good", "better")
+    assert [case.eval_id for case in workbench.sets[0].cases] == ["better", "bad"]
+    assert workbench.selection == Selection(path, "better")
+    assert workbench.editing.dirty_cases(path) == {"better"}
+    assert workbench.editing.undo_label == "rename good"
+    workbench.editing.undo()
+    assert [case.eval_id for case in workbench.sets[0].cases] == ["good", "bad"]
+    assert workbench.selection == Selection(path, "good")
+    assert not workbench.editing.is_dirty(path)
+    workbench.editing.redo()
+    assert workbench.selection == Selection(path, "better")
+    assert path.read_bytes() == before
+    assert workbench.editing.save_all()
+    assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "better"
+    assert not workbench.editing.is_dirty(path)
+    workbench.editing.undo()
+    assert workbench.editing.is_dirty(path)
+
+
+async def test_a_result_goes_with_its_renamed_case(echo, until):
+    workbench, path = await opened(echo)
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    assert rename(workbench, path, 0, "good", "better")
+    key = CaseKey(path, "better")
+    assert workbench.status(key) == "PASSED"
+    await until(lambda: workbench.trace(key))
+    assert [event.kind for event in workbench.trace(key).events][:1] == ["user"]
+    workbench.editing.undo()
+    assert workbench.status(CaseKey(path, "good")) == "PASSED"
+
+
+async def test_expectations_are_scored_as_one_types_without_the_agent(echo, until):
+    workbench, path = await opened(echo)
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    agent = echo / "agent.py"
+    agent.write_text("raise RuntimeError('nobody may run this')")
+    key = CaseKey(path, "bad")
+    assert workbench.status(key) == "FAILED"
+    for text in ("h", "he", "hell", "hello"):
+        assert workbench.editing.do("answer", path, answer(1, text), typing="answer of bad")
+    await until(lambda: workbench.status(key) == "PASSED")
+    assert workbench.results.counts() == {"PASSED": 2}
+    workbench.editing.undo()
+    await until(lambda: workbench.status(key) == "FAILED")
+    assert workbench.editing.undo_label is None
+
+
+async def test_the_final_state_is_known_after_the_run(echo, until):
+    workbench, path = await opened(echo)
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    key = CaseKey(path, "good")
+    workbench.editing.do("state", path, lambda data, config: put_final_state(data, 0, "said", "goodbye"))
+    await until(lambda: workbench.status(key) == "FAILED")
+    assert [(diff.expected, diff.actual) for diff in workbench.results.get(key).result.state] == [
+        ("goodbye", "hello")
+    ]
+    workbench.editing.do("state", path, lambda data, config: put_final_state(data, 0, "said", "hello"))
+    await until(lambda: workbench.status(key) == "PASSED")
+
+
+async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until):
+    workbench, path = await opened(echo)
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    key = CaseKey(path, "bad")
+    config = path.parent / "test_config.json"
+    assert workbench.editing.do(
+        "context", path, lambda data, config: set_context(data, config, 1, 0, on=True)
+    )
+    await until(lambda: workbench.status(key) != "FAILED")
+    assert workbench.editing.unsaved() == [config]
+    workbench.editing.undo()
+    await until(lambda: workbench.status(key) == "FAILED")
+    workbench.editing.redo()
+    assert workbench.editing.save_all()
+    assert json.loads(config.read_text())["evaltui"]["turns"] == [
+        {"set": "greetings", "case": "bad", "turn": 0, "mode": "context"}
+    ]
+
+
+async def test_unsaved_edits_are_what_runs(echo, until):
+    workbench, path = await opened(echo)
+    workbench.editing.do("say", path, lambda data, config: set_user_text(data, 1, 0, "something else"))
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    assert workbench.results.counts() == {"PASSED": 2}
+
+
+async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, until, monkeypatch):
+    write_set(echo, **{f"case_{number}": ("hello", "hello") for number in range(50)})
+    workbench, path = await opened(echo)
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    from evaltui.core import scoring, validation
+
+    validated, scored = [], []
+    check, score = validation.validate_case, scoring.score_repeat
+
+    async def counted_score(expected, *args, **kwargs):
+        scored.append(expected.case.eval_id)
+        return await score(expected, *args, **kwargs)
+
+    monkeypatch.setattr(
+        validation, "validate_case", lambda raw: validated.append(raw["eval_id"]) or check(raw)
+    )
+    monkeypatch.setattr(scoring, "score_repeat", counted_score)
+    workbench.editing.do("answer", path, answer(7, "goodbye"))
+    await until(lambda: workbench.status(CaseKey(path, "case_7")) == "FAILED")
+    assert validated == ["case_7"]
+    assert scored == ["case_7"]
+
+
+async def test_a_change_outside_to_another_case_is_merged_when_saving(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    data = json.loads(path.read_text())
+    data["eval_cases"][1]["conversation"][0]["final_response"]["parts"][0]["text"] = "theirs"
+    path.write_text(json.dumps(data))
+    assert workbench.editing.save_all()
+    texts = [
+        case["conversation"][0]["final_response"]["parts"][0]["text"]
+        for case in json.loads(path.read_text())["eval_cases"]
+    ]
+    assert texts == ["mine", "theirs"]
+    assert not workbench.editing.unsaved()
+
+
+async def test_a_change_outside_to_the_same_case_asks(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    theirs = path.read_text().replace('[{"text": "hello"}]', '[{"text": "theirs"}]')
+    path.write_text(theirs)
+    assert not workbench.editing.save_all()
+    (clash,) = workbench.editing.clashing
+    assert path.read_text() == theirs
+    names = [case.name for case in clash.conflict.cases]
+    assert "good" in names
+    assert workbench.editing.settle(clash, dict.fromkeys(names, "mine"), {})
+    assert not workbench.editing.clashing
+    assert '"mine"' in path.read_text()
+
+
+async def test_looking_outside_takes_over_what_does_not_clash(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    data = json.loads(path.read_text())
+    data["eval_cases"].append({**data["eval_cases"][1], "eval_id": "third"})
+    path.write_text(json.dumps(data))
+    await workbench.open()
+    assert [case.eval_id for case in workbench.sets[0].cases] == ["good", "bad", "third"]
+    assert workbench.editing.dirty_cases(path) == {"good"}
+
+
+async def test_what_cannot_be_done_is_said_and_changes_nothing(echo, write_set):
+    old = echo / "old.test.json"
+    old.write_text('[{"query": "hi", "expected_tool_use": [], "reference": "hi"}]')
+    workbench, path = await opened(echo)
+    assert not workbench.editing.do("call", path, lambda data, config: add_call(data, 99, 0, "nothing"))
+    assert workbench.notice
+    assert not workbench.editing.unsaved()
+    assert not workbench.editing.do("answer", old, answer(0, "x"))
+    assert "old format" in workbench.notice.text
+
+
+async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("add", path, lambda data, config: add_case(data))
+    workbench.editing.do(
+        "delete", path, lambda data, config: delete_cases(data, config, [len(data["eval_cases"]) - 1])
+    )
+    assert not workbench.errors(workbench.sets[0])
+
+    workbench.editing.do("break", path, lambda data, config: [Put(("eval_cases", 0, "eval_id"), "bad")])
+    assert any("bad" in str(problem) for problem in workbench.errors(workbench.sets[0]))
+    workbench.editing.undo()
+    assert not workbench.errors(workbench.sets[0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=st.lists(st.sampled_from(["type", "other", "undo", "redo", "save"]), max_size=25))
+def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_factory, steps):
+    folder = tmp_path_factory.mktemp("agent")
+    path = folder / "a.evalset.json"
+    path.write_text('{"eval_set_id": "a", "eval_cases": [{"eval_id": "x", "conversation": []}]}\n')
+    drafts = Drafts(folder, pytest.fail)
+    draft = drafts.open(path)
+    here = Selection(path)
+    texts, back, number = [draft.document.text], [], 0
+    for step in steps:
+        number += 1
+
+        if step in ("type", "other"):
+            typing = "name" if step == "type" else None
+            merges = typing is not None and drafts.undo_label == "name"
+            drafts.do(
+                "name" if typing else "other",
+                {path: [Put(("name",), str(number))]},
+                here,
+                here,
+                typing=typing,
+            )
+            if merges:
+                texts[-1] = draft.document.text
+            else:
+                texts.append(draft.document.text)
+            back.clear()
+        elif step == "undo" and len(texts) > 1:
+            drafts.undo()
+            back.append(texts.pop())
+        elif step == "redo" and back:
+            drafts.redo()
+            texts.append(back.pop())
+        elif step == "save":
+            assert drafts.save(path) is None
+            assert path.read_text() == draft.document.text
+        assert draft.document.text == texts[-1]
+        assert draft.dirty == (path.read_text() != draft.document.text)
+    drafts.discard()
