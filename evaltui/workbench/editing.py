@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.document.edits import Edit, EditError, same
 from evaltui.core.document.merge import Side
-from evaltui.core.editing.criteria import new_config_text
 from evaltui.core.editing.places import Changes, eval_ids
 from evaltui.core.problems import EvalSetError
 from evaltui.files.folders import CONFIG_NAME
@@ -121,6 +120,9 @@ class Editing:
         typing: Hashable = None,
     ) -> bool:
         """As `do`, for any files: sets, and configs, which may be new."""
+        # It knows the metrics, which build on the models.
+        from evaltui.core.editing.criteria import new_config_text
+
         before = self._workbench.selection
         try:
             for path in edits:

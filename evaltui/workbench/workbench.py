@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -170,11 +169,6 @@ class Workbench:
     async def warm_up(self) -> None:
         """Load the models in a thread, so that showing and running the first case does not wait for them."""
         await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
-        from evaltui.core.metrics.rouge import rouge_1_f
-
-        # The stemmer drags seconds of imports with it, which would stop the first run, and the screen, in its
-        # middle. A daemon, because leaving must not wait for it.
-        threading.Thread(target=rouge_1_f, args=("a word", "some words"), daemon=True).start()
 
     @property
     def sets(self) -> tuple[SetEntry, ...]:

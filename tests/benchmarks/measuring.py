@@ -116,7 +116,7 @@ def large_set(command: Sequence[str], cases: int) -> Large:
         terminal.press("/")
         time.sleep(0.5)
         terminal.press(f"{cases - 2:05d}")
-        filtered = terminal.wait_for("1 of")
+        filtered = terminal.wait_for(" 1 of")
         terminal.press("\x1b")
         time.sleep(0.5)
         before = resident_megabytes(terminal.pid)
