@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.core.config import TurnMark
-from evaltui.core.problems import JsonPath, Problem, Severity
-from evaltui.core.wording import did_you_mean
+from evaltui.core.editing.references import dangling
+from evaltui.core.problems import Problem, Severity
 from evaltui.files.configs import read_config
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.folders import CONFIG_NAME, is_agent
@@ -64,36 +63,18 @@ def _is_config(file: Path) -> bool:
 
 def _lint_config(file: Path) -> list[Problem]:
     config, problems = read_config(file)
-    if config is None or not config.evaltui.turns:
+    text = read_text(file) if config is not None and config.evaltui.turns else ""
+    if not isinstance(text, str) or not text:
         return problems
-    text = read_text(file)
-    dangling = list(_dangling(config.evaltui.turns, _neighbours(file)))
-    return problems + locate(dangling, text if isinstance(text, str) else "", str(file))
+    sets = _neighbours(file)
+    known = {entry.eval_set_id: {case.eval_id: case.turns for case in entry.cases} for entry in sets}
+    unread = any(entry.format is None for entry in sets)
+    found = [
+        problem for problem in dangling(parse(text), known) if not (unread and problem.path[-1] == "set")
+    ]
+    return problems + locate(found, text, str(file))
 
 
 def _neighbours(config: Path) -> list[SetEntry]:
     files = sorted(file for file in config.parent.iterdir() if file.name.endswith(SUFFIXES))
     return [read_entry(file, "") for file in files]
-
-
-def _dangling(marks: Iterable[TurnMark], sets: Sequence[SetEntry]) -> Iterator[Problem]:
-    """Marks on turns that no set beside the config has."""
-    turns = {(entry.eval_set_id, case.eval_id): case.turns for entry in sets for case in entry.cases}
-    unread = any(entry.format is None for entry in sets)
-    set_ids = {entry.eval_set_id for entry in sets}
-    for index, mark in enumerate(marks):
-        path: JsonPath = ("evaltui", "turns", index)
-        if mark.set not in set_ids:
-            if not unread:
-                hint = did_you_mean(mark.set, set_ids)
-                yield _warning((*path, "set"), f"no eval set {mark.set!r} beside this config{hint}")
-        elif (mark.set, mark.case) not in turns:
-            hint = did_you_mean(mark.case, [case for owner, case in turns if owner == mark.set])
-            yield _warning((*path, "case"), f"no case {mark.case!r} in {mark.set}{hint}")
-        elif (count := turns[mark.set, mark.case]) is not None and mark.turn >= count:
-            number = f"{count} turn{'' if count == 1 else 's'}"
-            yield _warning((*path, "turn"), f"no turn {mark.turn}: {mark.case} has {number}, counted from 0")
-
-
-def _warning(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.WARNING, path, message)
