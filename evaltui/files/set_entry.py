@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,18 @@ from evaltui.files.json_text import locate
 
 @dataclass(frozen=True)
 class CaseInfo:
-    """A case as a list shows it. `turns` is None where a user is simulated, so that nobody knows."""
+    """A case as a list shows and searches it.
+
+    `turns` is None where a user is simulated, so that nobody knows. `first_text` is the first part of what
+    the user says first, `texts` are all of it, by turn; of a simulated user both are the starting prompt.
+    `tools` are those that calls are expected of, each once.
+    """
 
     eval_id: str
     turns: int | None
-    first_text: str
+    first_text: str = ""
+    texts: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,22 +94,41 @@ def case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
     """What a list shows of a case; what is wrong with it is added to `problems`, its paths below `path`."""
     if not isinstance(raw, dict):
         problems.append(Problem(Severity.ERROR, path, f"must be an object, is {in_words(raw)}"))
-        return CaseInfo("", 0, "")
+        return CaseInfo("", 0)
     eval_id = _get(raw, (*path, "eval_id"), str, problems) or ""
     _, conversation = _either(raw, "conversation")
     if isinstance(conversation, list):
-        first = _either(conversation[0], "user_content")[1] if conversation else None
-        return CaseInfo(eval_id, len(conversation), _first_text(first))
+        said = [_texts(_either(turn, "user_content")[1]) for turn in conversation]
+        first = said[0][0] if said and said[0] else ""
+        return CaseInfo(eval_id, len(conversation), first, tuple(map("\n".join, said)), _tools(conversation))
     _, scenario = _either(raw, "conversation_scenario")
     if isinstance(scenario, dict):
         _, prompt = _either(scenario, "starting_prompt")
-        return CaseInfo(eval_id, None, prompt if isinstance(prompt, str) else "")
-    return CaseInfo(eval_id, 0, "")
+        return CaseInfo(eval_id, None, *((prompt, (prompt,)) if isinstance(prompt, str) else ()))
+    return CaseInfo(eval_id, 0)
 
 
-def _first_text(content: Any) -> str:
+def _texts(content: Any) -> list[str]:
+    return [part["text"] for part in _parts(content) if isinstance(part.get("text"), str)]
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
     parts = content.get("parts") if isinstance(content, dict) else None
-    for part in parts if isinstance(parts, list) else []:
-        if isinstance(part, dict) and isinstance(part.get("text"), str):
-            return str(part["text"])
-    return ""
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _tools(conversation: list[Any]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for turn in conversation:
+        _, intermediate = _either(turn, "intermediate_data")
+        _, calls = _either(intermediate, "tool_uses")
+        _, events = _either(intermediate, "invocation_events")
+        found = list(calls) if isinstance(calls, list) else []
+        for event in events if isinstance(events, list) else []:
+            content = event.get("content") if isinstance(event, dict) else None
+            found += [_either(part, "function_call")[1] for part in _parts(content)]
+        for call in found:
+            if isinstance(call, dict) and isinstance(name := call.get("name"), str):
+                # Ten thousand cases share a few names.
+                names[sys.intern(name)] = None
+    return tuple(names)

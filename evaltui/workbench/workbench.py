@@ -18,7 +18,7 @@ from evaltui.workbench.console import Console
 from evaltui.workbench.documents import Documents, OpenSet
 from evaltui.workbench.drafts import Step
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.filtering import Filtered
+from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.live_sets import LiveSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
@@ -246,13 +246,15 @@ class Workbench:
         """The cases that the filter keeps; the selected one stays when its outcome changes."""
         if self._filter_is_stale and self._filtered.filter:
             self._filter_is_stale = False
-            self._filtered.update(self._filtered.text, self.sets, self._last_status, also=self.selection.case)
+            self._filtered.update(
+                self._filtered.text, self.sets, self._last_status, self.selection.case, self._last_scores
+            )
         return self._filtered
 
     def set_filter(self, text: str) -> None:
         """Show only some of the cases; "" shows all."""
         self._filter_is_stale = False
-        self._filtered.update(text, self.sets, self._last_status)
+        self._filtered.update(text, self.sets, self._last_status, scores=self._last_scores)
         kept = self._kept()
         if self._filtered.filter and kept and self.selection.case not in kept:
             self.selection = Selection(*next(iter(kept)))
@@ -272,6 +274,10 @@ class Workbench:
     def _last_status(self, key: CaseKey) -> str:
         scored = self.results.get(key)
         return scored.result.status if scored else NOT_RUN
+
+    def _last_scores(self, key: CaseKey) -> Scores | None:
+        scored = self.results.get(key)
+        return scores_of(scored.result) if scored else None
 
     # Outcomes
 

@@ -1,16 +1,25 @@
-"""The filter of the list: words, outcomes, and ten thousand cases."""
+"""The filter of the list: its language, outcomes and scores, and ten thousand cases."""
 
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from evaltui.core.outcome import CaseResult, MetricResult, Status
 from evaltui.files.set_entry import CaseInfo, SetEntry
-from evaltui.workbench.filtering import Filter, Filtered
+from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, scores_of
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
 
 LIGHTS, HEAT = Path("lights.evalset.json"), Path("heat.evalset.json")
+
+
+def case(eval_id, turns, texts=(), tools=()):
+    return CaseInfo(eval_id, turns, texts[0] if texts else "", texts, tools)
+
+
 SETS = (
     SetEntry(
         LIGHTS,
@@ -19,12 +28,12 @@ SETS = (
         "agent directory",
         "eval set",
         (
-            CaseInfo("turn_off", 1, "Turn off the light"),
-            CaseInfo("movie_mode", 1, "We watch a movie"),
-            CaseInfo("ÜBER_ALL", 1, "Straße"),
+            case("turn_off", 1, ("Turn off the light",), ("set_light",)),
+            case("movie_mode", 2, ("We watch a movie", "At 20:15"), ("set_light", "play")),
+            case("ÜBER_ALL", 1, ("Straße",)),
         ),
     ),
-    SetEntry(HEAT, "heat", "", "evals/", "eval set", (CaseInfo("night", None, "turn the heating down"),)),
+    SetEntry(HEAT, "heat", "", "evals/", "eval set", (case("night", None, ("turn the heating down",)),)),
 )
 STATUSES = {
     CaseKey(LIGHTS, "turn_off"): "FAILED",
@@ -33,9 +42,17 @@ STATUSES = {
 }
 
 
+SCORES = {
+    CaseKey(LIGHTS, "turn_off"): Scores(
+        0.25, {"tool_trajectory_avg_score": 0.25, "response_match_score": 0.9}
+    ),
+    CaseKey(LIGHTS, "movie_mode"): Scores(1.0, {"tool_trajectory_avg_score": 1.0}),
+}
+
+
 def kept(text, statuses=STATUSES, also=None):
     filtered = Filtered()
-    filtered.update(text, SETS, lambda key: statuses.get(key, "NOT_RUN"), also)
+    filtered.update(text, SETS, lambda key: statuses.get(key, "NOT_RUN"), also, SCORES.get)
     return {path.name.partition(".")[0]: numbers for path, numbers in filtered.kept.items()}
 
 
@@ -52,6 +69,36 @@ def kept(text, statuses=STATUSES, also=None):
         ("fail movie", {}),
         ("flaky", {}),
         ("[", {}),
+        ("not_run", {"lights": [2]}),
+        ("-fail", {"lights": [1, 2], "heat": [0]}),
+        ("-fail -error", {"lights": [1, 2]}),
+        ('"fail"', {}),
+        ('"the light"', {"lights": [0]}),
+        ('"light the"', {}),
+        ('"the ligh', {"lights": [0]}),
+        ('-"the light" light', {}),
+        ("id:t*f", {"lights": [0]}),
+        ("id:t*", {"lights": [0]}),
+        ("id:*o*", {"lights": [0, 1]}),
+        ("id:movie_mod?", {"lights": [1]}),
+        ("id:turn", {"lights": [0]}),
+        ("text:turn", {"lights": [0], "heat": [0]}),
+        ('text:"turn off"', {"lights": [0]}),
+        ("-text:turn", {"lights": [1, 2]}),
+        ("20:15", {"lights": [1]}),
+        ("tool:set_light", {"lights": [0, 1]}),
+        ("tool:set_light -tool:play", {"lights": [0]}),
+        ("tool:PLAY", {"lights": [1]}),
+        ("set:heat", {"heat": [0]}),
+        ("-set:h*", {"lights": [0, 1, 2]}),
+        ("score<0.8", {"lights": [0]}),
+        ("score>=0.25", {"lights": [0, 1]}),
+        ("-score<0.8", {"lights": [1, 2], "heat": [0]}),
+        ("score=1", {"lights": [1]}),
+        ("tool_trajectory<1", {"lights": [0]}),
+        ("response_match_score>.5 fail", {"lights": [0]}),
+        ("nobody_knows<1", {}),
+        ("set:lights fail score<0.8 tool:set* turn", {"lights": [0]}),
     ],
 )
 def test_every_word_must_be_found_and_one_of_the_outcomes(text, expected):
@@ -60,6 +107,50 @@ def test_every_word_must_be_found_and_one_of_the_outcomes(text, expected):
 
 def test_a_case_can_stay_although_its_outcome_is_another_now():
     assert kept("fail", also=CaseKey(LIGHTS, "movie_mode")) == {"lights": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("score<", "score< needs a number, such as score<0.8"),
+        ("score<high", "score<high needs a number, such as score<0.8"),
+        ("tols:book", "there is no tols: to search in; did you mean 'tool'?"),
+        ("id:", "id: needs a text, such as id:late"),
+    ],
+)
+def test_what_cannot_be_understood_is_said_and_counts_for_nothing(text, says):
+    filtered = Filtered()
+    filtered.update(f"turn {text}", SETS, lambda key: "PASSED")
+    assert filtered.problem == says
+    assert filtered.count == 2
+    assert not Filter.parse(text)
+
+
+@given(st.text(alphabet='ab :"*?<>=-.0fil[\\', max_size=15))
+@settings(max_examples=100, deadline=None)
+def test_whatever_is_typed_is_a_filter(text):
+    Filtered().update(text, SETS, lambda key: "PASSED", None, SCORES.get)
+    assert all(len(problem) > 10 for problem in Filter.parse(text).problems)
+
+
+@pytest.mark.parametrize("form", [form for form, _ in LANGUAGE])
+def test_the_help_lists_what_is_understood(form):
+    assert Filter.parse(form)
+    assert not Filter.parse(form).problems
+    assert form in HELP
+
+
+def test_the_score_that_decides_is_that_of_the_first_metric_with_the_verdict():
+    metrics = tuple(
+        MetricResult(name, score, 0.5, status)
+        for name, score, status in (
+            ("a", 1.0, Status.PASSED),
+            ("b", None, Status.FAILED),
+            ("c", 0.25, Status.FAILED),
+        )
+    )
+    result = CaseResult("c", Status.FAILED, metrics)
+    assert scores_of(result) == Scores(0.25, {"a": 1.0, "c": 0.25})
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\t"])
@@ -88,11 +179,13 @@ async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(write_
 
 
 def test_ten_thousand_cases_are_filtered_at_once():
-    cases = tuple(CaseInfo(f"case_{n}", 1, f"please do number {n} " * 5) for n in range(10_000))
+    cases = tuple(case(f"case_{n}", 1, (f"please do number {n} " * 5,), ("book",)) for n in range(10_000))
     filtered, sets = Filtered(), (SetEntry(LIGHTS, "lights", "", "", "eval set", cases),)
     filtered.update("warm", sets, lambda key: "PASSED")
     began = time.perf_counter()
-    filtered.update("number 99 pass", sets, lambda key: "PASSED")
+    filtered.update(
+        "number 99 pass tool:book score<1 -id:x*", sets, lambda key: "PASSED", None, lambda key: Scores(0.5)
+    )
     # A tenth of a second is the bar; a hundred times that is a mistake, not a slow machine.
     assert time.perf_counter() - began < 1
     assert filtered.count == 10_000 - sum("99" not in str(n) for n in range(10_000))
