@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from evaltui.commands.usage import UsageError, complain
-from evaltui.core.evalset import EvalSet, dump
+from evaltui.core.evalset import EvalSet
 from evaltui.core.problems import EvalSetError, Severity
 from evaltui.files.atomic import write_atomically
-from evaltui.files.eval_sets import SUFFIXES, read_eval_set, set_name
+from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.lint import format_problem
+from evaltui.files.migration import migrated_text
 
 
 def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
-    """Write what `old` holds to `new`, which must not exist; 0 where that was done, else 2 with the reason.
-
-    The set is named after the new file: google-adk looks sets up by their file's name.
-    """
+    """Write what `old` holds to `new`, which must not exist; 0 where it was done, else 2 with the reason."""
     try:
         eval_set = _read(old, initial_session)
-        named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
-        _write(new, json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n")
+        _write(new, migrated_text(eval_set, new))
     except (UsageError, EvalSetError) as error:
         return complain("migrate", error)
     cases = len(eval_set.eval_cases)

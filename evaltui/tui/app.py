@@ -89,6 +89,8 @@ class WorkbenchApp(KeysInOrder[int]):
         if self._set_name and not self._select_set(self._set_name):
             self.exit(return_code=WRONG_USE)
             return
+        if isinstance(self.screen, MainScreen):
+            self.screen.offer_unsaved()
         await self.workbench.warm_up()
 
     def _select_set(self, name: str) -> bool:

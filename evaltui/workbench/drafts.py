@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import Edit
+from evaltui.core.document.edits import Edit, EditError
 from evaltui.core.document.merge import Conflict, Merged, Side, merge, resolve
 from evaltui.core.document.splices import Splice, inverted, smallest
 from evaltui.files.journal import Journal
-from evaltui.files.saving import ChangedOutsideError, Source, read_source, save
+from evaltui.files.saving import ChangedOutsideError, Source, fingerprint, read_source, save
 from evaltui.workbench.state import CaseKey, Selection
 
 MERGED = "take over what was changed outside"
+RESTORED = "restore unsaved changes"
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,8 @@ class Drafts:
             found = resolve(base, clash.mine, clash.theirs, cases, members)
         if isinstance(found, Conflict):
             return found
-        theirs = read_source(clash.path)
+        # What has changed since it was read is found when this is saved.
+        theirs = Source(clash.path, clash.theirs, fingerprint(clash.theirs))
         self._take_over(draft, theirs, found.text)
         return None
 
@@ -288,6 +290,34 @@ class Drafts:
         else:
             draft.saved_revision = -1
             draft.saved_value = JsonDocument(theirs.text).value
+
+    def restore(self, base: Source, text: str, here: Selection) -> tuple[Step | None, Clashing | None]:
+        """Make of a file what the edits of an earlier sitting made of `base`, `text`, as one step.
+
+        Where the file has changed meanwhile, that is merged: a clash is given back as by `save`, no step
+        where the file has all of it. Raises EditError where edits of this sitting clash.
+        """
+        path = base.path
+        draft = self.open(path, base.text)
+        old = draft.document.text
+        found = merge(base.text, text, old)
+        clash = None
+        if isinstance(found, Conflict):
+            if draft.revision:
+                raise EditError(
+                    f"{path.name} has been edited in this sitting as well: save or undo that first"
+                )
+            clash = Clashing(path, found, text, old)
+            # As if it had been opened then: what is decided between, both sides made of that.
+            draft = self._drafts[path] = Draft(path, base, base.text)
+            old, new = base.text, text
+        else:
+            new = found.text
+        if new == old:
+            return None, clash
+        splice = smallest(0, old, new)
+        draft.document.splice([splice])
+        return self._did(Step(RESTORED, {path: (splice,)}, here, here, {})), clash
 
     def discard(self) -> None:
         """Throw away every unsaved edit, and what could be undone."""

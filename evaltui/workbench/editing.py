@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.document.edits import Edit, EditError, same
 from evaltui.core.document.merge import Side
-from evaltui.core.editing.places import Changes, eval_ids
+from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
 from evaltui.core.problems import EvalSetError
 from evaltui.files.folders import CONFIG_NAME
+from evaltui.files.saving import Source
 from evaltui.workbench.drafts import Clashing, Draft, Drafts, Step
 from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import CaseKey, Selection
 
 if TYPE_CHECKING:
+    from evaltui.files.journal import Recovered
     from evaltui.workbench.workbench import Workbench
 
 # Given the data of a set and of the config beside it (None where there is no file), what is to be changed.
@@ -180,6 +182,7 @@ class Editing:
             self._workbench.say(f"{path.name} is not saved: {error}")
             return False
         self._workbench.files_changed([path])
+        self.clashing = [one for one in self.clashing if one.path != path]
         if clash is not None:
             self.clashing.append(clash)
             self._workbench.say(f"{path.name} was changed outside as well: choose what is to be kept")
@@ -230,6 +233,34 @@ class Editing:
         """The cases that are marked, and those that are to be pasted."""
         return Marking()
 
+    def restore(self, recovered: Recovered) -> bool:
+        """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
+
+        What clashes with later changes of the file is in `clashing` then.
+        """
+        path = self._known_path(recovered.path)
+        is_new = not path.exists() and self._drafts.known(path) is None
+        base = Source(path, recovered.base_text, recovered.base)
+        try:
+            step, clash = self._drafts.restore(base, recovered.text, self._workbench.selection)
+        except (EvalSetError, OSError, ValueError) as error:
+            self._workbench.say(f"{path.name} is not restored: {error}")
+            return False
+        recovered.discard()
+        if clash is not None:
+            self.clashing.append(clash)
+        if is_new and path.name != CONFIG_NAME:
+            self._workbench.added(path)
+        if step is not None:
+            self._show(step)
+        return True
+
+    def _known_path(self, path: Path) -> Path:
+        """A path as the sets have theirs, which need not be absolute."""
+        sets = [entry.path for entry in self._workbench.sets]
+        known = (*sets, *map(config_beside, sets))
+        return next((one for one in known if one.absolute() == path), path)
+
 
 def config_beside(set_path: Path) -> Path:
     return set_path.parent / CONFIG_NAME
@@ -237,8 +268,7 @@ def config_beside(set_path: Path) -> Path:
 
 def _differing(draft: Draft) -> frozenset[str]:
     def by_id(value: Any) -> dict[str, Any]:
-        cases = (value or {}).get("eval_cases", (value or {}).get("evalCases", []))
-        return {str(case.get("eval_id", case.get("evalId", ""))): case for case in cases}
+        return dict(zip(eval_ids(value), list_at(value, cases_path(value)), strict=True))
 
     saved = by_id(draft.saved_value)
     now = by_id(draft.document.value)

@@ -455,9 +455,12 @@ class Workbench:
         self._changed()
 
     def step_back(self) -> None:
-        """Cancel what runs; where nothing does, show every case again."""
+        """Cancel what runs; where nothing does, forget what is marked, then show every case again."""
         if self.busy:
             self.cancel()
+        elif self.editing.marking:
+            self.editing.marking.clear()
+            self._changed()
         else:
             self.clear_filter()
 

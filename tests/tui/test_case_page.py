@@ -96,7 +96,9 @@ def test_a_case_is_shown_with_everything_in_it():
         "  id          everything",
         "  set         house",
         "  created     2025-10-09 08:53 UTC",
-        "  session     app house · user ann",
+        "  session     app  house",
+        "              user  ann",
+        "              id  a new one in each run",
         '  state       mode  "night"',
         "              rooms  3",
         '  final state mode  "day"',
@@ -107,9 +109,10 @@ def test_a_case_is_shown_with_everything_in_it():
         "  user        What is this?",
         "              [image/png 34 KB]",
         "              [application/pdf at gs://bucket/a.pdf]",
-        "  · look  zoom 2",
+        "  · look",
+        "      zoom  2",
         '  ← look  {"seen": "a cat"}',
-        "  before      helper: let me see",
+        "  before      helper:  let me see",
         "  answer      hm",
         "              [a thought: not scored]",
         "              A cat.",
@@ -121,6 +124,7 @@ def test_a_case_is_shown_with_everything_in_it():
         "",
         "Turn 3  says nothing of calls: scored as no calls",
         "  user        Bye",
+        "  calls       nothing is said of them: o adds one, space changes that",
         "  answer      none is expected",
         "",
         "Turn 4  calls are not checked",
@@ -134,8 +138,9 @@ def test_a_case_is_shown_with_everything_in_it():
         "Turn 6  expects these calls",
         "  user        Recorded",
         "  · ring",
+        "      no arguments: o adds one",
         '  ← ring  {"ok": 1}',
-        "  before      agent: rang",
+        "  before      agent:  rang",
         "  answer      none is expected",
     ]
     assert [lines[number] for number in page.turns.values()] == [
@@ -160,4 +165,4 @@ def test_a_simulated_user_is_shown_with_plan_and_persona():
 
 def test_an_empty_conversation_says_so():
     lines, _ = shown({"eval_id": "empty", "conversation": []})
-    assert lines[-1] == "The conversation is empty: there is nothing to run."
+    assert lines[-1] == "The conversation is empty: there is nothing to run. o adds a turn."

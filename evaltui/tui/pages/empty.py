@@ -14,8 +14,8 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
     page.text(
         [
             (
-                "Save one there as NAME.evalset.json or NAME.test.json, in the format of ADK, and press f5. "
-                "Or start evaltui with --set FILE.",
+                "In the list of cases (1), o writes a case in a new set and O makes a set. f5 finds what was "
+                "saved there as NAME.evalset.json or NAME.test.json, and --set FILE opens one from elsewhere.",
                 "",
             )
         ]

@@ -115,10 +115,8 @@ class Footer(Bar):
         room = width - sum(cells(hint) for _, hint in last)
         fitting: list[tuple[Action, Line]] = []
         for action, hint in shown:
-            room -= cells(hint) if action.id != "help" else 0
-            if room < 0:
-                break
-            if action.id != "help":
+            if action.id != "help" and cells(hint) <= room:
+                room -= cells(hint)
                 fitting.append((action, hint))
         return [*fitting, *last]
 

@@ -1,21 +1,94 @@
-"""What the selected case says, or its set."""
+"""What the selected case says, every line of it to be edited in its place; or its set."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import mimetypes
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line
+from rich.cells import cell_len
+from textual import events
+from textual.app import ComposeResult
+
+from evaltui.core.document.edits import EditError
+from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.show import show_size, visible
+from evaltui.reports.lines import Line, cells
 from evaltui.tui.bindings import bindings
+from evaltui.tui.external_editor import EditorError, edit_outside
 from evaltui.tui.pages.empty import write_no_sets
 from evaltui.tui.pages.eval_set import write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
+from evaltui.tui.widgets.field import FieldLine, FieldText
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.case_document import CaseDocument
+from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Part, Row, RowId
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+_MOST_CHOICES = 6
+_TALLEST = 12
+_MOST_ATTACHED = 20 * 1024 * 1024
+
+_LINE_HINT = "enter keeps it · tab goes on · esc takes it back"
+_ADD_HINT = "enter adds it · type to find it · esc leaves"
+_TEXT_HINT = "ctrl+s saves · tab goes on · esc keeps it and leaves"
+
+
+@dataclass
+class _Open:
+    """The field that is being edited. `typing` makes one step of all that is typed into it.
+
+    `handled` is the text that was last looked at, `seen` what the data had then; `problem` is why the text is
+    not in the data. `fresh` is a field of something that was added right before.
+    """
+
+    row: RowId
+    part: Part
+    field: Field
+    typing: Hashable
+    handled: str
+    seen: str
+    fresh: bool
+    done: bool
+    problem: str = ""
+    choice: int | None = None
+    chosen_from: tuple[Completion, ...] = ()
+    adds: dict[str, Callable[[], None]] | None = None
 
 
 class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     BINDINGS = bindings(Scope.CASE)
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._document = CaseDocument(workbench)
+        self._line = FieldLine(self._told, id="case-line")
+        self._text = FieldText(self._told, id="case-text")
+        self._rows: list[Row] = []
+        self._at: RowId = ()
+        self._current = 0
+        self._open: _Open | None = None
+        self._opened_times = 0
+        # What was left although it is not valid, so that nothing that was typed is lost.
+        self._unfinished: dict[tuple[CaseKey, RowId, Part], tuple[str, str]] = {}
+        self._placed: Sequence[Any] = ()
+        self._went_to: Selection | None = None
+        self._choices_at: int | None = None
+
+    @property
+    def is_container(self) -> bool:
+        # A ScrollView draws lines and no children, unless it says so.
+        return True
+
+    def compose(self) -> ComposeResult:
+        # They are there from the start: a field that is mounted when it is needed misses the first keys.
+        yield self._line
+        yield self._text
 
     def heading(self) -> Line:
         selection = self._workbench.selection
@@ -26,13 +99,37 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             return [(visible(entry.eval_set_id if entry else selection.path.name), "")]
         return [(visible(selection.eval_id), "")]
 
+    # Following the workbench
+
+    def follow(self) -> None:
+        if self._document.follow():
+            self._rows = self._document.rows
+            self._find_current()
+        self._follow_field()
+        self._go_to_selection()
+        super().follow()
+        self._place_field()
+
     def fingerprint(self) -> Hashable:
         selection = self._workbench.selection
         opened = self._workbench.opened(selection.path) if selection.path else None
-        return id(self._workbench.workspace), selection.path, selection.case, id(opened)
+        field = self._open
+        seen = (field.row, field.part, field.problem, field.choice, self._height()) if field else None
+        typed = field.handled if field and (field.chosen_from or field.adds) else None
+        return (
+            id(self._workbench.workspace) if not self._rows else self._document.version,
+            selection.path,
+            selection.case,
+            id(opened) if not self._rows else None,
+            seen,
+            typed,
+            tuple(self._unfinished),
+            self.size.height if field else None,
+        )
 
     def write(self, page: Page) -> None:
         workbench = self._workbench
+        self._placed, self._choices_at = (), None
         if workbench.workspace is None:
             page.row(("looking for eval sets …", "dim"))
             return
@@ -40,15 +137,843 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         entry = workbench.entry(path) if path else None
         if entry is None:
             write_no_sets(page, workbench.workspace)
-            return
-        opened = workbench.opened(entry.path)
-        case = opened.case(key.eval_id) if opened and key else None
-        if key is not None and opened is None:
+        elif key is None:
+            write_set_facts(page, entry, workbench.opened(entry.path))
+        elif self._rows:
+            self._write_rows(page, key)
+        elif workbench.opened(entry.path) is None:
             page.row(("reading the case …", "dim"))
-        elif opened is None or case is None:
-            write_set_facts(page, entry, opened)
         else:
-            # Loads google.genai, which reading the set has done by now in a thread.
-            from evaltui.tui.pages.case import write_case
+            write_set_facts(page, entry, workbench.opened(entry.path))
 
-            write_case(page, case, entry.eval_set_id, opened.config.config if opened.config else None)
+    def _write_rows(self, page: Page, key: CaseKey) -> None:
+        from evaltui.tui.pages.case import OpenField, write_rows
+
+        if (reason := self._refusal()) is not None:
+            page.text([(visible(reason), "yellow")])
+            page.blank()
+        field, opened = self._open, None
+        if field is not None:
+            wide = field.field.kind in ("text", "json")
+            adding = field.adds is not None
+            opened = OpenField(
+                field.row, field.part, self._height(), wide, self._below(), _hint(field), adding=adding
+            )
+        rows = [self._with_unfinished(row, key) for row in self._rows]
+        self._placed = write_rows(page, rows, opened)
+        if field is not None and self._matches():
+            place = self._placed[self._current]
+            self._choices_at = place.y + self._height()
+
+    def _refusal(self) -> str | None:
+        return self._workbench.editing.refuses_to_edit(self._workbench.selection.path)
+
+    def _with_unfinished(self, row: Row, key: CaseKey) -> Row:
+        parts: tuple[Part, ...] = ("value", "name")
+        left = [
+            self._unfinished[key, row.id, part] for part in parts if (key, row.id, part) in self._unfinished
+        ]
+        if not left or (self._open and self._open.row == row.id):
+            return row
+        said = [
+            Problem(Severity.ERROR, (), f"not in the case yet: {text.strip()[:60]} ({problem})")
+            for text, problem in left
+        ]
+        return replace(row, findings=(*said, *row.findings))
+
+    # The cursor
+
+    def _find_current(self) -> None:
+        """Where the cursor is, now that the rows are others: at what it was at, or at the same place."""
+        for number, row in enumerate(self._rows):
+            if row.id == self._at:
+                self._current = number
+                return
+        self._current = max(0, min(self._current, len(self._rows) - 1))
+        if self._rows:
+            self._at = self._rows[self._current].id
+
+    def _go_to_selection(self) -> None:
+        """To the case, or to the turn, that was selected elsewhere."""
+        selection = self._workbench.selection
+        if selection == self._went_to or (selection.case and not self._rows):
+            return
+        before, self._went_to = self._went_to, selection
+        if not self._rows:
+            return
+        if selection.turn is not None:
+            self._move_to_id(("turn", selection.turn))
+        elif before is None or before.case != selection.case:
+            renamed_from = self._document.renamed_from
+            if renamed_from is None or before is None or before.case != renamed_from:
+                self._current, self._at = 0, self._rows[0].id
+                if self._document.is_new:
+                    self._move_to_id(("turn", 0, "user", 0))
+
+    def _scroll_to_selection(self) -> None:
+        """After the page is written: the cursor is where it is to be."""
+        if self._rows:
+            self.call_after_refresh(self._show_current)
+        else:
+            super()._scroll_to_selection()
+
+    @property
+    def _row(self) -> Row | None:
+        return self._rows[self._current] if self._current < len(self._rows) else None
+
+    def _move_to_id(self, id: RowId) -> None:
+        """To a row, or to what it is a part of where it is not there."""
+        known = {row.id: number for number, row in enumerate(self._rows)}
+        wanted = id
+        while wanted and wanted not in known:
+            wanted = wanted[:-1]
+        if wanted:
+            self._current, self._at = known[wanted], wanted
+
+    def _move_by(self, step: int) -> None:
+        if self._rows:
+            self._current = max(0, min(self._current + step, len(self._rows) - 1))
+            self._at = self._rows[self._current].id
+            self._show_current()
+            self.refresh()
+
+    def _show_current(self) -> None:
+        if self._current < len(self._placed):
+            place = self._placed[self._current]
+            top = 0 if self._current == 0 else place.first
+            self.show_line(min(place.last - 1, top + max(0, self.size.height - 1)))
+            self.show_line(top)
+
+    def action_line_down(self) -> None:
+        if not self._rows:
+            super().action_line_down()
+        elif self._has_more_below():
+            self.scroll_relative(y=1, animate=False)
+        else:
+            self._move_by(1)
+
+    def action_line_up(self) -> None:
+        if not self._rows:
+            super().action_line_up()
+        elif self._has_more_above():
+            self.scroll_relative(y=-1, animate=False)
+        else:
+            self._move_by(-1)
+
+    def _has_more_below(self) -> bool:
+        """Whether the current row is longer than what is seen of it: then it is read before it is left."""
+        if self._current >= len(self._placed):
+            return False
+        return bool(self._placed[self._current].last > self.scroll_offset.y + self.size.height)
+
+    def _has_more_above(self) -> bool:
+        if self._current >= len(self._placed):
+            return False
+        return bool(self._placed[self._current].first < self.scroll_offset.y)
+
+    def action_page_down(self) -> None:
+        self._page_by(1)
+
+    def action_page_up(self) -> None:
+        self._page_by(-1)
+
+    def _page_by(self, step: int) -> None:
+        if not self._rows or not self._placed:
+            (super().action_page_down if step > 0 else super().action_page_up)()
+            return
+        wanted = self._placed[self._current].first + step * max(1, self.size.height - 1)
+        number = self._row_at(max(0, wanted))
+        self._move_by((number if number is not None else len(self._rows) - 1) - self._current)
+
+    def action_top(self) -> None:
+        if self._rows:
+            self._move_by(-len(self._rows))
+        else:
+            super().action_top()
+
+    def action_bottom(self) -> None:
+        if self._rows:
+            self._move_by(len(self._rows))
+        else:
+            super().action_bottom()
+
+    def _row_at(self, line: int) -> int | None:
+        """The row that has a line, or the next one below it."""
+        return next((number for number, place in enumerate(self._placed) if line < place.last), None)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget in (self._line, self._text):
+            return
+        line = self.scroll_offset.y + event.y
+        matches = self._matches()
+        if self._open and self._choices_at is not None and 0 <= line - self._choices_at < len(matches):
+            self._open.choice = line - self._choices_at + self._first_choice()
+            self._told("end_field")
+            return
+        self._close(keep=True)
+        number = self._row_at(line)
+        if number is None or line >= len(self.page.lines):
+            return
+        self._move_by(number - self._current)
+        if event.chain == 2:
+            self.action_edit_field()
+
+    # Drawing
+
+    def line(self, number: int) -> Line:
+        line = self.page.lines[number]
+        if not self._is_current(number):
+            return [(" ", ""), *line]
+        marked: Line = [("▌", "accent" if self._has_the_focus() else "dim"), *line]
+        place = self._placed[self._current]
+        if number == place.first and self._open is None and self._row and self._row.adds:
+            hint = f"o {self._row.adds[0].label} "
+            gap = self.line_width - cells(marked) - cell_len(hint)
+            if gap > 1 and self._has_the_focus():
+                return [*marked, (" " * gap, ""), (hint, "dim")]
+        return marked
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        return ("current-line",) if self._is_current(number) and self._open is None else ()
+
+    def _is_current(self, number: int) -> bool:
+        if self._current >= len(self._placed) or self._refusal():
+            return False
+        place = self._placed[self._current]
+        return bool(place.first <= number < place.last)
+
+    def _has_the_focus(self) -> bool:
+        return self.has_focus or self._line.has_focus or self._text.has_focus
+
+    def on_focus(self) -> None:
+        if self._open is not None and self.screen.focused is self:
+            self.screen.set_focus(self._widget, scroll_visible=False)
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    # Doing things to rows
+
+    def _ready(self) -> Row | None:
+        """The current row, such that what it offers fits the file; None where nothing can be edited."""
+        path = self._workbench.selection.path
+        if path is None or not self._rows:
+            return None
+        if reason := self._refusal():
+            self._workbench.say(reason)
+            return None
+        try:
+            self._workbench.editing.data(path)
+        except (OSError, EvalSetError) as error:
+            self._workbench.say(f"{path.name} cannot be edited: {error}")
+            return None
+        self.follow()
+        return self._row
+
+    def _do(self, operation: Operation, *, typing: Hashable = None) -> bool:
+        """Do it, and go to the row that it is about then; whether it could be done."""
+        path = self._workbench.selection.path
+        if path is None:
+            return False
+        done = True
+        if operation.make is not None:
+            done = self._workbench.editing.do(operation.label, path, operation.make, typing=typing)
+        if done:
+            self.follow()
+            if operation.then is not None:
+                self._move_to_id(operation.then)
+            self._show_soon()
+        return done
+
+    def _show_soon(self) -> None:
+        self.follow()
+        self.call_after_refresh(self._show_current)
+        self.refresh()
+
+    def _perform(self, operation: Operation | None, otherwise: str) -> None:
+        if operation is None:
+            self._workbench.say(otherwise)
+            return
+        typing = self._new_typing(operation.then or ()) if operation.opens else None
+        if self._do(operation, typing=typing) and operation.opens:
+            self._edit(operation.opens, typing=typing, fresh=operation.make is not None)
+
+    def _new_typing(self, row: RowId) -> Hashable:
+        self._opened_times += 1
+        return "field of a case", self._workbench.selection.case, row, self._opened_times
+
+    def action_edit_field(self) -> None:
+        row = self._ready()
+        if row is None:
+            return
+        if row.field is not None:
+            self._edit("value")
+        elif row.role == "turn":
+            self._perform(Operation("", None, (*row.id, "user", 0), "value"), "")
+        elif row.adds and row.role in ("fact", "argument", "hint"):
+            self._perform(row.adds[0], "")
+        else:
+            self._workbench.say(
+                "this is kept as it is; f4 shows the JSON of the case, where it can be changed"
+            )
+
+    def action_rename_field(self) -> None:
+        row = self._ready()
+        if row is not None:
+            if row.rename is not None:
+                self._edit("name")
+            elif row.role == "call":
+                self._edit("value")
+            else:
+                self._workbench.say("there is no name on this line")
+
+    def action_add_below(self) -> None:
+        row = self._ready()
+        if row is not None:
+            self._perform(row.adds[0] if row.adds else None, "nothing can be added here")
+
+    def action_insert_before(self) -> None:
+        row = self._ready()
+        if row is not None:
+            self._perform(row.insert, "O inserts a turn before a turn, a call before a call")
+
+    def action_duplicate_field(self) -> None:
+        row = self._ready()
+        if row is not None:
+            self._perform(row.duplicate, "d duplicates a turn or a call: go to one")
+
+    def action_delete_field(self) -> None:
+        row = self._ready()
+        if row is not None:
+            self._perform(row.delete, "this line cannot be deleted")
+
+    def action_move_field_up(self) -> None:
+        self._move_row(-1)
+
+    def action_move_field_down(self) -> None:
+        self._move_row(1)
+
+    def _move_row(self, step: int) -> None:
+        row = self._ready()
+        if row is not None:
+            self._perform(row.move(step) if row.move else None, "turns and calls can be moved: go to one")
+
+    def action_next_kind(self) -> None:
+        row = self._ready()
+        if row is None:
+            return
+        if row.cycle is not None:
+            self._perform(row.cycle, "")
+        elif row.turn is None:
+            self._workbench.say("go to a turn: there it changes what is expected of calls")
+        else:
+            operation, lost = self._document.next_kind(row.turn)
+            self._perform(operation, "")
+            if lost:
+                count = "its call is" if lost == 1 else f"its {lost} calls are"
+                self._workbench.say(f"turn {row.turn + 1}: {count} taken out; u brings them back")
+
+    def action_context_turn(self) -> None:
+        row = self._ready()
+        if row is not None:
+            operation = None if row.turn is None else self._document.toggle_context(row.turn)
+            self._perform(operation, "go to the turn that is to be run and not scored")
+
+    # Choosing what to add
+
+    def action_add_other(self) -> None:
+        row = self._ready()
+        if row is None:
+            return
+        adds: dict[str, Callable[[], None]] = {
+            one.label: partial(self._perform, one, "") for one in row.adds if one.label
+        }
+        if row.turn is not None:
+            adds["attach a file to what the user says"] = partial(self._ask_for_file, row.turn)
+        choices = tuple(Completion(label) for label in adds)
+        field = Field("", "", "line", _changes_nothing, choices, live=False)
+        self._open_field(row, "value", field, None, fresh=False, adds=adds)
+        self._show_soon()
+
+    def _ask_for_file(self, turn: int) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+
+        self.app.push_screen(
+            PromptScreen(
+                "Attach a file", check=self._cannot_attach, hint="its path, from where evaltui was started"
+            ),
+            partial(self._attach_file, turn),
+        )
+
+    def _cannot_attach(self, text: str) -> str | None:
+        path = Path(text).expanduser()
+        try:
+            if not path.is_file():
+                return "there is no such file"
+            if path.stat().st_size > _MOST_ATTACHED:
+                return f"it is larger than {show_size(_MOST_ATTACHED)}"
+        except (OSError, ValueError) as error:
+            return str(error)
+        return None
+
+    def _attach_file(self, turn: int, text: str | None) -> None:
+        if text is None or self._ready() is None:
+            return
+        path = Path(text).expanduser()
+        try:
+            payload = path.read_bytes()
+        except OSError as error:
+            self._workbench.say(f"{path.name} is not attached: {error}")
+            return
+        mime_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        if self._do(self._document.attach(turn, payload, mime_type)):
+            self._workbench.say(f"attached {path.name} ({mime_type}, {show_size(len(payload))})")
+
+    # A field is opened, typed in, and closed
+
+    @property
+    def _widget(self) -> FieldLine | FieldText:
+        kind = self._open.field.kind if self._open else "line"
+        return self._text if kind in ("text", "json") else self._line
+
+    def _edit(
+        self, part: Part, *, typing: Hashable = None, fresh: bool = False, selected: bool = False
+    ) -> None:
+        row = self._row
+        field = row.of(part) if row else None
+        if row is not None and field is not None:
+            self._open_field(row, part, field, typing, fresh=fresh, selected=selected or fresh)
+            self._show_soon()
+
+    def _open_field(
+        self,
+        row: Row,
+        part: Part,
+        field: Field,
+        typing: Hashable,
+        *,
+        fresh: bool,
+        selected: bool = False,
+        adds: dict[str, Callable[[], None]] | None = None,
+    ) -> None:
+        self._close(keep=True)
+        key = self._workbench.selection.case
+        text, problem = field.text, ""
+        if key is not None and adds is None:
+            text, problem = self._unfinished.get((key, row.id, part), (text, problem))
+        self._open = _Open(
+            row.id,
+            part,
+            field,
+            typing or self._new_typing(row.id),
+            handled=text,
+            seen=field.text,
+            fresh=fresh,
+            done=fresh,
+            problem=problem,
+            choice=None if adds is None else 0,
+            chosen_from=field.completions,
+            adds=adds,
+        )
+        for widget in (self._line, self._text):
+            widget.display = widget is self._widget
+        if field.kind in ("text", "json"):
+            self._text.begin(text, selected=selected, is_json=field.kind == "json")
+        else:
+            self._line.begin(text, selected=selected)
+        self.follow()
+        # At once, not soon: what is typed right behind the key is meant for the field.
+        self.screen.set_focus(self._widget, scroll_visible=False)
+
+    def on_input_changed(self) -> None:
+        self._typed()
+
+    def on_text_area_changed(self) -> None:
+        self._typed()
+
+    def _typed(self) -> None:
+        """Take over what is in the field, as far as it is valid."""
+        field = self._open
+        if field is None or self._widget.typed == field.handled:
+            return
+        field.handled = self._widget.typed
+        field.choice = None
+        if matches := self._matches():
+            names = field.part == "name" or field.row[-2:-1] == ("call",) or field.adds is not None
+            begins = matches[0].text.casefold().startswith(field.handled.casefold())
+            field.choice = 0 if field.handled and (names or begins) else None
+        if field.field.live:
+            self._commit()
+        self._show_soon()
+
+    def _commit(self) -> None:
+        """What is in the field becomes what the case says, or `problem` says why not."""
+        field, selection = self._open, self._workbench.selection
+        if field is None or selection.path is None or field.adds is not None:
+            return
+        text = field.handled
+        try:
+            make = field.field.change(text)
+            if problem := self._document.refuses(make):
+                raise FieldError(problem)
+        except (FieldError, EditError) as error:
+            field.problem = str(error)
+            return
+        field.problem = ""
+        if selection.case:
+            self._unfinished.pop((selection.case, field.row, field.part), None)
+        moved, after = self._renaming(field, text)
+        done = self._workbench.editing.do(
+            field.field.label, selection.path, make, typing=field.typing, moved=moved, after=after
+        )
+        field.done = field.done or done
+        if done:
+            self._document.follow()
+            self._rows = self._document.rows
+            self._find_current()
+        row = self._open_row()
+        now = row.of(field.part) if row else None
+        if now is not None:
+            field.field, field.seen = now, now.text
+
+    def _renaming(self, field: _Open, text: str) -> tuple[dict[CaseKey, CaseKey] | None, Selection | None]:
+        """Whoever knows the case by its id is told of another one."""
+        key = self._workbench.selection.case
+        if key is None or field.row != ("id",) or text == key.eval_id:
+            return None, None
+        return {key: CaseKey(key.path, text)}, Selection(key.path, text)
+
+    def _open_row(self) -> Row | None:
+        wanted = self._open.row if self._open else None
+        return next((row for row in self._rows if row.id == wanted), None)
+
+    def _follow_field(self) -> None:
+        """What an undo, or somebody else, has changed in the row that is open."""
+        field = self._open
+        if field is None or field.adds is not None:
+            return
+        row = self._open_row()
+        now = row.of(field.part) if row else None
+        if now is None or self._document.key != field_key(field):
+            self._close(keep=True)
+        elif now.text != field.seen:
+            field.field, field.seen, field.handled, field.problem = now, now.text, now.text, ""
+            if now.kind in ("text", "json"):
+                self._text.begin(now.text, selected=False, is_json=now.kind == "json")
+            else:
+                self._line.begin(now.text, selected=False)
+
+    def _close(self, *, keep: bool) -> None:
+        """Leave the field. What is not valid is kept for later with `keep`, else nothing of it is left."""
+        field, self._open = self._open, None
+        if field is None:
+            return
+        key = self._document.key
+        if key is not None and field.adds is None:
+            if keep and field.problem:
+                self._unfinished[key, field.row, field.part] = field.handled, field.problem
+            else:
+                self._unfinished.pop((key, field.row, field.part), None)
+        had_focus = self._line.has_focus or self._text.has_focus
+        if had_focus:
+            self.screen.set_focus(self, scroll_visible=False)
+        self._line.display = self._text.display = False
+        self._workbench.editing.end_typing()
+
+    # Keys in a field
+
+    def _told(self, action_id: str) -> None:
+        """A key that a field does not take itself."""
+        match action_id:
+            case "end_field" | "end_text":
+                self._end()
+            case "leave_field":
+                self._leave()
+            case "next_field":
+                self._step_field(1)
+            case "previous_field":
+                self._step_field(-1)
+            case "save_field":
+                if self._finished():
+                    self._close(keep=True)
+                self._show_soon()
+                self._workbench.editing.save_all()
+            case "next_choice":
+                self._step_choice(1)
+            case "previous_choice":
+                self._step_choice(-1)
+            case "field_in_editor":
+                self._field_in_editor()
+
+    def _finished(self) -> bool:
+        """Whether all that was typed is in the case now; what was chosen below the field counts as typed."""
+        field = self._open
+        if field is None:
+            return True
+        matches = self._matches()
+        if field.choice is not None and field.choice < len(matches):
+            self._line.begin(matches[field.choice].text, selected=False)
+            field.choice = None
+        typed = self._widget.typed
+        if typed != field.handled or not field.field.live:
+            field.handled = typed
+            if field.field.live or typed != field.field.text:
+                self._commit()
+        return not field.problem
+
+    def _end(self) -> None:
+        field = self._open
+        if field is None:
+            return
+        if field.adds is not None:
+            self._add_chosen(field)
+            return
+        if not self._finished():
+            self._show_soon()
+            return
+        self._go_on(field, self._then(field))
+
+    def _then(self, field: _Open) -> Operation | None:
+        """What comes after a field: to its value from the name of something new, to arguments from a call."""
+        row = self._open_row()
+        now = row.of(field.part) if row else None
+        then = now.then if now else None
+        if then is None or (then.make is None and not field.fresh):
+            return None
+        return then
+
+    def _go_on(self, field: _Open, then: Operation | None) -> None:
+        """Close a field in which all is well, and do what comes after it."""
+        if then is not None and then.make is not None:
+            # A call, its name and the arguments that it needs are one step.
+            self._do(replace(then, then=None), typing=field.typing)
+        self._close(keep=True)
+        if then is not None and then.then is not None:
+            self._move_to_id(then.then)
+        self._show_soon()
+        if then is not None and then.opens:
+            self._edit(then.opens, selected=True)
+
+    def _add_chosen(self, field: _Open) -> None:
+        matches = self._matches()
+        chosen = matches[field.choice].text if field.choice is not None and matches else self._line.value
+        add = (field.adds or {}).get(chosen)
+        if add is None:
+            field.problem = "nothing of this kind can be added here; esc leaves"
+            self._show_soon()
+            return
+        self._close(keep=False)
+        self._show_soon()
+        add()
+
+    def _leave(self) -> None:
+        """Of a line, and of something new in which nothing was typed, everything is taken back."""
+        field = self._open
+        if field is None:
+            return
+        is_line = field.field.kind not in ("text", "json")
+        unchanged = self._widget.typed == field.field.text and not self._widget.typed
+        if is_line or (field.fresh and unchanged):
+            self._close(keep=False)
+            if field.done:
+                self._workbench.editing.undo()
+        else:
+            self._finished()
+            self._close(keep=True)
+        self._show_soon()
+
+    def _step_field(self, step: int) -> None:
+        """End this field, and edit the next one."""
+        field = self._open
+        if field is None or field.adds is not None:
+            return
+        if not self._finished():
+            self._show_soon()
+            return
+        then = self._then(field) if step > 0 else None
+        self._go_on(field, then)
+        if then is not None:
+            return
+        order = range(self._current + step, len(self._rows) if step > 0 else -1, step)
+        following = next((number for number in order if self._rows[number].field is not None), None)
+        if following is not None:
+            self._move_by(following - self._current)
+            self._edit("value", selected=True)
+
+    # What a text may become
+
+    def _matches(self) -> list[Completion]:
+        """What the field offers for what is typed; nothing where that is one of them already."""
+        field = self._open
+        if field is None or not field.chosen_from:
+            return []
+        typed = field.handled
+        if typed == field.field.text and field.field.live and not field.done:
+            typed = ""
+        if any(typed == one.text for one in field.chosen_from):
+            return []
+        wanted = typed.casefold()
+        found = [one for one in field.chosen_from if wanted in one.text.casefold()]
+        return sorted(found, key=lambda one: not one.text.casefold().startswith(wanted)) if typed else found
+
+    def _step_choice(self, step: int) -> None:
+        field, matches = self._open, self._matches()
+        if field is None or not matches:
+            return
+        place = -1 if field.choice is None else field.choice
+        place = max(-1, min(place + step, len(matches) - 1))
+        field.choice = None if place < 0 else place
+        self._show_soon()
+
+    def _first_choice(self) -> int:
+        """The first of the choices that are seen: there may be more than fit."""
+        chosen = self._open.choice if self._open and self._open.choice is not None else 0
+        return max(0, chosen - _MOST_CHOICES + 1)
+
+    def _below(self) -> list[Line]:
+        """What stands under the field: what the text may become, and why it is not in the case."""
+        field = self._open
+        if field is None:
+            return []
+        lines: list[Line] = []
+        matches, first = self._matches(), self._first_choice()
+        for number, one in enumerate(matches[first : first + _MOST_CHOICES], first):
+            chosen = number == field.choice
+            detail = f"  {one.detail.splitlines()[0][:80]}" if one.detail else ""
+            lines.append(
+                [
+                    ("› " if chosen else "  ", "accent"),
+                    (visible(one.text), "accent" if chosen else ""),
+                    (visible(detail), "dim"),
+                ]
+            )
+        if len(matches) > first + _MOST_CHOICES:
+            lines.append([(f"  … {len(matches) - first - _MOST_CHOICES} more", "dim")])
+        if field.problem:
+            lines.append([("! ", "red"), (visible(field.problem), "red")])
+        return lines
+
+    # Where the field is on the page
+
+    def _height(self) -> int:
+        """The lines that the field takes."""
+        field = self._open
+        if field is None or field.field.kind not in ("text", "json"):
+            return 1
+        width = max(10, min(self.size.width - 3, 110) - 16)
+        lines = sum(max(1, -(-(cell_len(line) + 1) // width)) for line in self._text.text.split("\n"))
+        return max(2, min(lines, _TALLEST, max(2, self.size.height - 6)))
+
+    def _place_field(self) -> None:
+        field = self._open
+        if field is None or self._current >= len(self._placed):
+            return
+        place = self._placed[self._current]
+        widget = self._widget
+        widget.styles.offset = (place.x + 1, place.y)
+        widget.styles.width = max(8, min(self.page.width, self.line_width - 2) - place.x)
+        widget.styles.height = self._height()
+
+    # The whole case as JSON, and other programs
+
+    def action_raw_case(self, text: str | None = None) -> None:
+        row, key = self._ready(), self._workbench.selection.case
+        if row is None or key is None:
+            return
+        from evaltui.tui.screens.raw import RawScreen
+
+        left = self._unfinished.get((key, (), "value"))
+        shown = text if text is not None else left[0] if left else self._document.text()
+        screen = RawScreen(f"JSON of {key.eval_id}", shown, self._take_raw, self._save_raw)
+        self.app.push_screen(screen, partial(self._raw_left, key))
+
+    def _take_raw(self, text: str) -> str | None:
+        """Make a JSON text the case; why not, where it cannot be."""
+        key = self._workbench.selection.case
+        if key is None:
+            return "the case is gone"
+        try:
+            made = self._document.replaced(text)
+        except (FieldError, EditError) as error:
+            return str(error)
+        if made is None:
+            return None
+        make, new_id = made
+        new_key = CaseKey(key.path, new_id)
+        moved = {key: new_key} if new_key != key else None
+        label = f"change the JSON of {key.eval_id}"
+        self._workbench.editing.do(label, key.path, make, moved=moved, after=Selection(*new_key))
+        self._show_soon()
+        return None
+
+    def _save_raw(self) -> None:
+        self._workbench.editing.save_all()
+
+    def _raw_left(self, key: CaseKey, unfinished: str | None) -> None:
+        if unfinished is None:
+            self._unfinished.pop((key, (), "value"), None)
+        else:
+            self._unfinished[key, (), "value"] = unfinished, ""
+            self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
+
+    def action_external_editor(self) -> None:
+        """The text of this line in the user's editor; where it has none, the whole case."""
+        row = self._ready()
+        if row is None:
+            return
+        if row.field is not None and row.field.kind in ("text", "json"):
+            self._edit("value")
+            self._field_in_editor()
+            return
+        before = self._document.call_json(row)
+        text, take = before or (self._document.text(), self._take_raw)
+        try:
+            changed = edit_outside(self.app, text, ".json")
+        except EditorError as error:
+            self._workbench.say(str(error))
+            return
+        if changed == text:
+            return
+        if reason := take(changed):
+            if before:
+                self._workbench.say(reason)
+                self._raw_of(row, changed, take)
+            else:
+                self.action_raw_case(changed)
+
+    def _raw_of(self, row: Row, text: str, take: Callable[[str], str | None]) -> None:
+        from evaltui.tui.screens.raw import RawScreen
+
+        self.app.push_screen(RawScreen("Arguments", text, take, self._save_raw))
+
+    def _field_in_editor(self) -> None:
+        field = self._open
+        if field is None or field.adds is not None:
+            return
+        suffix = ".json" if field.field.kind == "json" else ".txt"
+        try:
+            changed = edit_outside(self.app, self._widget.typed, suffix)
+        except EditorError as error:
+            self._workbench.say(str(error))
+            return
+        if isinstance(self._widget, FieldText):
+            self._text.begin(changed, selected=False, is_json=field.field.kind == "json")
+        else:
+            self._line.begin(changed.replace("\n", " "), selected=False)
+        self._typed()
+
+
+def _hint(field: _Open) -> str:
+    if field.adds is not None:
+        return _ADD_HINT
+    return _TEXT_HINT if field.field.kind in ("text", "json") else _LINE_HINT
+
+
+def _changes_nothing(text: str) -> Any:
+    raise FieldError("choose one of these")
+
+
+def field_key(field: _Open) -> Any:
+    """The case that a field belongs to."""
+    return field.typing[1] if isinstance(field.typing, tuple) else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from textual import events
 from textual.message import Message
 
 from evaltui.core.show import visible
@@ -14,9 +16,15 @@ from evaltui.reports.lines import Line, cells, cut
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import TONE_OF, glyph
 from evaltui.tui.pane import Copied, Pane
+from evaltui.tui.screens.convert import ConvertScreen
+from evaltui.tui.screens.find_case import FindCaseScreen
+from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.tree_rows import Row, TreeRows
 from evaltui.workbench.verdicts import GLYPHS, NOT_RUN, WORDS, figure, turn_status
 from evaltui.workbench.workbench import Workbench
 
@@ -27,14 +35,6 @@ if TYPE_CHECKING:
 _MIN_NAME = 14
 
 
-class Row(NamedTuple):
-    """One line of the tree: a set, one of its cases, or one turn of that; counted from 0."""
-
-    entry: int
-    case: int | None = None
-    turn: int | None = None
-
-
 class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     """Shows the workbench's sets and keeps its selection; which nodes are folded is known here only."""
 
@@ -43,19 +43,28 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     class Opened(Message):
         """The user wants to see the result of what is selected."""
 
+    class Edit(Message):
+        """The user wants to edit the case that is selected."""
+
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._folded_sets: set[Path] = set()
         self._unfolded_cases: set[CaseKey] = set()
-        self._rows: list[Row] = []
+        self._rows = TreeRows((), None, (), ())
         self._shown_workspace: object = None
         self._shown_kept: object = None
+        self._unsaved: dict[Path, tuple[Hashable, frozenset[str]]] = {}
+
+    @property
+    def _marking(self) -> Marking:
+        return self._workbench.editing.marking
 
     def heading(self) -> Line:
+        marked: Line = [(f"{len(self._marking)} marked", "accent"), ("  ", "")] if self._marking else []
         total = sum(len(entry.cases) for entry in self._workbench.sets)
         if self._workbench.filtered.filter:
-            return [(f"{self._workbench.filtered.count} of {total}", "accent")]
-        return [(str(total), "dim")] if total else []
+            return [*marked, (f"{self._workbench.filtered.count} of {total}", "accent")]
+        return [*marked, (str(total), "dim")] if total else []
 
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
@@ -79,61 +88,50 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def _rebuild(self) -> None:
-        self._rows = list(self._all_rows())
-        self.lines_changed(max(1, len(self._rows)))
+        if self._marking:
+            self._marking.keep_only_in(self._workbench.sets)
+        self._count_rows()
         self._go_to_selection()
 
-    def _all_rows(self) -> Iterator[Row]:
+    def _count_rows(self) -> None:
         filtered = self._workbench.filtered
-        for entry_number, entry in enumerate(self._workbench.sets):
-            if filtered.filter and entry.path not in filtered.kept:
-                continue
-            yield Row(entry_number)
-            if entry.path in self._folded_sets and not filtered.filter:
-                continue
-            for case_number in filtered.kept[entry.path] if filtered.filter else range(len(entry.cases)):
-                case = entry.cases[case_number]
-                yield Row(entry_number, case_number)
-                if CaseKey(entry.path, case.eval_id) in self._unfolded_cases:
-                    for turn in range(case.turns or 0):
-                        yield Row(entry_number, case_number, turn)
+        kept = filtered.kept if filtered.filter else None
+        self._rows = TreeRows(self._workbench.sets, kept, self._folded_sets, self._unfolded_cases)
+        self.lines_changed(self._rows.count or len(self._empty_lines()))
 
     def _go_to_selection(self) -> None:
         selection = self._workbench.selection
         if selection.eval_id is not None and selection.path in self._folded_sets:
             self._folded_sets.discard(selection.path)
-            self._rows = list(self._all_rows())
-            self.lines_changed(len(self._rows))
-        for number, _ in enumerate(self._rows):
-            if self._selection_at(number) == selection:
-                self.cursor = number
-                self.show_line(number)
-                return
-        self.cursor = min(self.cursor, max(0, len(self._rows) - 1))
+            self._count_rows()
+        line = self._rows.line_of(selection)
+        if line is None:
+            # A turn that is selected elsewhere has no line of its own while its case is folded.
+            line = self._rows.line_of(selection._replace(turn=None))
+        if line is None:
+            self.cursor = min(self.cursor, max(0, self._rows.count - 1))
+        else:
+            self.cursor = line
+            self.show_line(line)
 
     def _selection_at(self, number: int) -> Selection:
-        if number >= len(self._rows):
-            return Selection()
-        row = self._rows[number]
-        entry = self._workbench.sets[row.entry]
-        if row.case is None:
-            return Selection(entry.path)
-        return Selection(entry.path, entry.cases[row.case].eval_id, row.turn)
+        return self._rows.selection(number) if number < self._rows.count else Selection()
 
     def move_to(self, number: int) -> None:
-        if self._rows:
+        if self._rows.count:
             super().move_to(number)
             self._workbench.select(self._selection_at(self.cursor))
 
     # Drawing
 
     def line_classes(self, number: int) -> tuple[str, ...]:
-        return super().line_classes(number) if self._rows else ()
+        return super().line_classes(number) if self._rows.count else ()
 
     def line(self, number: int) -> Line:
-        if not self._rows:
-            return [(f" {self._why_empty()}", "dim")]
-        row = self._rows[number]
+        if not self._rows.count:
+            lines = self._empty_lines()
+            return [(" ", ""), *(lines[number] if number < len(lines) else [])]
+        row = self._rows.row(number)
         entry = self._workbench.sets[row.entry]
         marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
         if row.case is None:
@@ -144,12 +142,18 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             left, right = self._turn_line(entry, entry.cases[row.case], row.turn), []
         return [marker, *_both_ends(left, right, self.line_width - 2)]
 
-    def _why_empty(self) -> str:
+    def _empty_lines(self) -> list[Line]:
+        """What is said where there is no case to show."""
         if self._workbench.workspace is None:
-            return "looking for eval sets …"
+            return [[("looking for eval sets …", "dim")]]
         if self._workbench.filtered.filter:
-            return "no case matches the filter: esc shows all"
-        return "no eval sets yet"
+            return [[("no case matches the filter: esc shows all", "dim")]]
+        return [
+            [("no eval sets yet", "dim")],
+            [("o ", "bold"), (" write a case, in a new set", "dim")],
+            [("O ", "bold"), (" make an eval set", "dim")],
+            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/", "dim")],
+        ]
 
     def _set_line(self, entry: SetEntry) -> tuple[Line, Line]:
         fold = "▸ " if entry.path in self._folded_sets else "▾ "
@@ -158,6 +162,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             name.append((f"  {visible(entry.origin)}", "dim"))
         if entry.format not in (None, "eval set"):
             name.append(("  old format", "yellow"))
+        name += self._saved_mark(entry.path)
         if errors := self._workbench.errors(entry):
             return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
         counts = self._workbench.results.counts(entry.path)
@@ -175,11 +180,35 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         scored = self._workbench.results.get(key)
         waiting = self._workbench.is_waiting(key)
         mark, tone = glyph(status)
+        pale = "dim" if waiting or self._marking.is_cut(key) else ""
+        chosen = ("* ", "accent") if key in self._marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
-        left: Line = [("  ", ""), (mark, "dim" if waiting else tone), (f" {name}", "dim" if waiting else "")]
+        left: Line = [chosen, (mark, "dim" if waiting else tone), (f" {name}", pale)]
+        if case.eval_id in self._unsaved_cases(entry.path):
+            left.append((" ●", "bold"))
+        if self._marking.is_cut(key):
+            left.append(("  cut", "dim"))
         if scored is None or waiting or status != scored.result.status:
             return left, []
         return left, self._verdict(scored.result, cells(left))
+
+    def _saved_mark(self, path: Path) -> Line:
+        """What a set is that is not on disk as it is here."""
+        editing = self._workbench.editing
+        draft = editing.draft(path)
+        if draft is None or not editing.is_dirty(path):
+            return []
+        return [(" ●", "bold"), *([("  new", "dim")] if draft.source is None else [])]
+
+    def _unsaved_cases(self, path: Path) -> frozenset[str]:
+        """Looked up for every line, found out once for every edit."""
+        draft = self._workbench.editing.draft(path)
+        if draft is None or not draft.dirty:
+            return frozenset()
+        version = draft.revision, draft.saved_revision, id(draft.saved_value)
+        if path not in self._unsaved or self._unsaved[path][0] != version:
+            self._unsaved[path] = version, self._workbench.editing.dirty_cases(path)
+        return self._unsaved[path][1]
 
     def _verdict(self, result: CaseResult, name_width: int) -> Line:
         """The figure that says most, behind the outcome as a word where there is room."""
@@ -195,60 +224,61 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             ("    ", ""),
             mark,
             (f" {turn + 1} ", "dim"),
-            (visible(self._turn_text(entry, case, turn)), ""),
+            (visible(case.texts[turn] if turn < len(case.texts) else ""), ""),
         ]
-
-    def _turn_text(self, entry: SetEntry, case: CaseInfo, turn: int) -> str:
-        if turn == 0:
-            return case.first_text
-        opened = self._workbench.opened(entry.path)
-        model = opened.case(case.eval_id) if opened else None
-        if model is None or turn >= len(model.conversation or []):
-            return "…"
-        parts = (model.conversation or [])[turn].user_content.parts or []
-        return next((part.text for part in parts if part.text), "")
 
     # Keys and mouse
 
     def open_current(self) -> None:
         self.action_open()
 
+    def on_click(self, event: events.Click) -> None:
+        number = self.scroll_offset.y + event.y
+        if event.ctrl and number < self._rows.count:
+            event.prevent_default()
+            self.move_to(number)
+            self._mark_current()
+
     def action_open(self) -> None:
-        if not self._rows:
+        if not self._rows.count:
             return
-        row = self._rows[self.cursor]
+        row = self._rows.row(self.cursor)
         if row.case is None and not self._workbench.errors(self._workbench.sets[row.entry]):
             self.action_toggle_fold()
         else:
             self.post_message(self.Opened())
 
     def action_toggle_fold(self) -> None:
-        if self._rows:
+        if self._rows.count:
             self._set_folded(self._is_unfolded(self.cursor))
 
     def action_unfold(self) -> None:
-        if not self._rows:
+        if not self._rows.count:
             return
         if self._is_unfolded(self.cursor):
             below = self.cursor + 1
-            if below < len(self._rows) and _depth(self._rows[below]) > _depth(self._rows[self.cursor]):
+            if below < self._rows.count and self._depth(below) > self._depth(self.cursor):
                 self.move_to(below)
         else:
             self._set_folded(False)
 
     def action_fold(self) -> None:
-        if not self._rows:
+        if not self._rows.count:
             return
-        row = self._rows[self.cursor]
+        row = self._rows.row(self.cursor)
         if row.turn is None and self._is_unfolded(self.cursor):
             self._set_folded(True)
         elif row.case is not None:
-            above = range(self.cursor - 1, -1, -1)
-            self.move_to(next(number for number in above if _depth(self._rows[number]) < _depth(row)))
+            selection = self._selection_at(self.cursor)
+            above = selection._replace(turn=None) if row.turn is not None else Selection(selection.path)
+            self.move_to(self._rows.line_of(above) or 0)
+
+    def _depth(self, number: int) -> int:
+        return self._rows.row(number).depth
 
     def _is_unfolded(self, number: int) -> bool:
-        row, selection = self._rows[number], self._selection_at(number)
-        if row.turn is not None:
+        selection = self._selection_at(number)
+        if selection.turn is not None:
             return True
         if selection.case is None:
             return selection.path not in self._folded_sets
@@ -264,15 +294,118 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             (self._unfolded_cases.discard if folded else self._unfolded_cases.add)(selection.case)
         self._rebuild()
 
+    # Sets and cases as a whole
+
+    def _current(self) -> Row | None:
+        return self._rows.row(self.cursor) if self._rows.count else None
+
+    def action_edit_case(self) -> None:
+        self.post_message(self.Edit())
+
+    def action_new_case(self) -> None:
+        if self._workbench.sets:
+            self._add_case()
+        else:
+            self._ask_for_set("There is no eval set yet: what is the first one called?", self._add_case)
+
+    def _add_case(self) -> None:
+        if set_editing.new_case(self._workbench):
+            self.post_message(self.Edit())
+
+    def action_new_set(self) -> None:
+        self._ask_for_set("What is the new eval set called?", lambda: None)
+
+    def _ask_for_set(self, question: str, then: Callable[[], None]) -> None:
+        def named(wanted: str | None) -> None:
+            if wanted is not None and set_editing.new_set(self._workbench, wanted):
+                then()
+
+        folder = set_editing.folder_for_new_set(self._workbench)
+        self.app.push_screen(
+            PromptScreen(
+                question,
+                check=partial(set_editing.new_set_problem, self._workbench),
+                hint=f"letters from a to z, digits and _; the file will be in {folder}",
+            ),
+            named,
+        )
+
+    def action_rename(self) -> None:
+        row = self._current()
+        if row is None:
+            return
+        entry = self._workbench.sets[row.entry]
+        if row.case is None:
+            self._ask_for_set_id(entry)
+        else:
+            self._ask_for_eval_id(CaseKey(entry.path, entry.cases[row.case].eval_id), row.case)
+
+    def _ask_for_set_id(self, entry: SetEntry) -> None:
+        def named(wanted: str | None) -> None:
+            if wanted is not None:
+                set_editing.rename_set(self._workbench, entry.path, wanted)
+
+        self.app.push_screen(
+            PromptScreen(
+                "Rename the eval set",
+                entry.eval_set_id,
+                partial(set_editing.set_id_problem, self._workbench, entry.path),
+                f"its file stays {entry.path.name}",
+            ),
+            named,
+        )
+
+    def _ask_for_eval_id(self, key: CaseKey, number: int) -> None:
+        def named(wanted: str | None) -> None:
+            if wanted is not None:
+                set_editing.rename_case(self._workbench, key, number, wanted)
+
+        check = set_editing.case_id_problem(self._workbench, key.path, number)
+        self.app.push_screen(PromptScreen("Rename the case", key.eval_id, check), named)
+
+    def action_mark_case(self) -> None:
+        self._mark_current()
+        row = self._current()
+        if row is not None and row.case is not None:
+            self._move_to_next_case()
+
+    def _mark_current(self) -> None:
+        """The case of the line; of a set, every case that is shown."""
+        row = self._current()
+        if row is None:
+            return
+        entry = self._workbench.sets[row.entry]
+        numbers = self._rows.shown(row.entry) if row.case is None else (row.case,)
+        self._marking.toggle([CaseKey(entry.path, entry.cases[number].eval_id) for number in numbers])
+        count = len(self._marking)
+        cases = "1 case is" if count == 1 else f"{count or 'no'} cases are"
+        self._workbench.say(f"{cases} marked{': what is done is done to all of them' if count > 1 else ''}")
+
+    def _move_to_next_case(self) -> None:
+        below = self.cursor + 1
+        while below < self._rows.count and self._depth(below) == 2:
+            below += 1
+        if below < self._rows.count:
+            self.move_to(below)
+
+    def action_convert(self) -> None:
+        row = self._current()
+        if row is not None:
+            path = self._workbench.sets[row.entry].path
+            self.app.push_screen(ConvertScreen(self._workbench, path))
+
+    def action_find_case(self) -> None:
+        self.app.push_screen(FindCaseScreen(self._workbench), self._found)
+
+    def _found(self, selection: Selection | None) -> None:
+        if selection is not None:
+            set_editing.show(self._workbench, selection)
+
     def on_focus(self) -> None:
         self.refresh()
 
     def on_blur(self) -> None:
         self.refresh()
-
-
-def _depth(row: Row) -> int:
-    return 0 if row.case is None else 1 if row.turn is None else 2
 
 
 def _both_ends(left: Line, right: Line, width: int) -> Line:

@@ -8,7 +8,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
+from textual.widgets import Input, TextArea
 
+from evaltui.files.journal import recoverable
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy
 from evaltui.tui.layout import KEYS, PANES, TITLES, Column, Layout
@@ -17,9 +19,14 @@ from evaltui.tui.panes.filter import FilterInput
 from evaltui.tui.panes.heading import Heading, Tab
 from evaltui.tui.panes.result import ResultView
 from evaltui.tui.panes.too_small import TooSmall, is_too_small
+from evaltui.tui.panes.tree import CaseTree
 from evaltui.tui.screens.help import HelpScreen
 from evaltui.tui.screens.jump import Jump, JumpScreen
+from evaltui.tui.screens.recovery import RecoveryScreen
+from evaltui.tui.screens.unsaved import UnsavedScreen
+from evaltui.tui.screens.versions import VersionsScreen
 from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.drafts import Clashing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
@@ -48,7 +55,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._header = Header(workbench, id="header")
         self._drawn = 0.0
         self._will_draw = False
-        self._told_empty = False
+        self._asked: list[Clashing] = []
 
     def _slot(self, pane: str) -> Vertical:
         above = [self._headings[pane], *([self._filter] if pane == "cases" else [])]
@@ -82,10 +89,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _draw(self) -> None:
         self._will_draw = False
         self._drawn = time.monotonic()
-        if self._workbench.workspace is not None and not self._workbench.sets and not self._told_empty:
-            # The list has nothing to say; the case's pane says what to do.
-            self._told_empty = True
-            self._go_to("case")
+        self._ask_about_clashes()
         self._filter.follow()
         for column in self._columns():
             self._panes[column.shown].follow()
@@ -115,7 +119,11 @@ class MainScreen(Screen[None], inherit_bindings=False):
     @property
     def scope(self) -> Scope:
         """Where the keys work now."""
-        return Scope.FILTER if self._filter.has_focus else Scope[self._layout.focus.upper()]
+        if self._filter.has_focus:
+            return Scope.FILTER
+        if isinstance(self.focused, Input | TextArea):
+            return Scope.FIELD
+        return Scope[self._layout.focus.upper()]
 
     def _columns(self) -> tuple[Column, ...]:
         return self._layout.columns(self.size.width)
@@ -128,8 +136,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
         for name, slot in self._slots.items():
             slot.display = name in shown
             slot.set_class(name == columns[-1].shown, "-last")
-        if not self._filter.has_focus or self._layout.focus != "cases":
-            self.set_focus(self._panes[self._layout.focus], scroll_visible=False)
+        pane = self._panes[self._layout.focus]
+        is_in_place = self.focused is not None and pane in self.focused.ancestors
+        if not is_in_place and not (self._filter.has_focus and self._layout.focus == "cases"):
+            self.set_focus(pane, scroll_visible=False)
         self.set_class(len(columns) == 3, "-three")
         self._changed()
 
@@ -267,13 +277,49 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.app.action_command_palette()
 
     def action_quit(self) -> None:
+        """Leave; what is unsaved is asked about first."""
+        if self._workbench.editing.unsaved():
+            self.app.push_screen(UnsavedScreen(self._workbench), self._leave_as_chosen)
+        else:
+            self.run_worker(self.app.action_quit())
+
+    def _leave_as_chosen(self, choice: str | None) -> None:
+        if choice == "discard":
+            self._workbench.editing.discard()
+        elif choice is None or not self._workbench.editing.save_all():
+            return
         self.run_worker(self.app.action_quit())
+
+    def action_find_case(self) -> None:
+        self.query_one(CaseTree).action_find_case()
+
+    def action_criteria(self) -> None:
+        if self._workbench.selection.path is not None:
+            # It knows every metric, which the first frame need not wait for.
+            from evaltui.tui.screens.criteria import CriteriaScreen
+
+            self.app.push_screen(CriteriaScreen(self._workbench, self._workbench.selection.path))
+
+    def offer_unsaved(self) -> None:
+        """Ask what is to become of the edits of an earlier sitting that did not end in order."""
+        if found := recoverable(self._workbench.agent_dir):
+            self.app.push_screen(RecoveryScreen(self._workbench, found))
+
+    def _ask_about_clashes(self) -> None:
+        """Two versions of a file are not left alone until they are looked at once."""
+        new = [clash for clash in self._workbench.editing.clashing if clash not in self._asked]
+        if new and self.is_current:
+            self._asked.append(new[0])
+            self.app.push_screen(VersionsScreen(self._workbench, new[0]))
 
     def on_case_tree_opened(self) -> None:
         """The result of a case that has one, else what it says."""
         case = self._workbench.selection.case
         has_result = case is not None and self._workbench.status(case) != NOT_RUN
         self._go_to("result" if has_result else "case")
+
+    def on_case_tree_edit(self) -> None:
+        self._go_to("case")
 
     def on_heading_chosen(self, message: Heading.Chosen) -> None:
         self._go_to(message.pane)

@@ -2,6 +2,60 @@
 
 from __future__ import annotations
 
-from evaltui.workbench.actions.action import Action
+from evaltui.workbench.actions.action import Action, Refusal, Scope
+from evaltui.workbench.workbench import Workbench
 
-CASE: tuple[Action, ...] = ()
+
+def _refuses(workbench: Workbench) -> str | None:
+    if workbench.selection.case is None:
+        return "select a case: it is edited here"
+    return workbench.editing.refuses_to_edit(workbench.selection.path)
+
+
+def _here(
+    id: str,
+    title: str,
+    help: str,
+    *keys: str,
+    rank: int | None = None,
+    refusal: Refusal = _refuses,
+) -> Action:
+    return Action(id, title, help, keys, (Scope.CASE,), refusal=refusal, rank=rank)
+
+
+def _in_field(id: str, title: str, help: str, *keys: str, rank: int | None = None) -> Action:
+    return Action(id, title, help, keys, (Scope.FIELD,), rank=rank)
+
+
+CASE = (
+    _here("edit_field", "edit", "Edit what is on this line", "enter", "e", rank=1),
+    _here("add_below", "add", "Add one more of what is here: a turn, a call, an argument", "o", rank=2),
+    _here("add_other", "add …", "Choose what to add: an answer, a response, a rubric, a file", "A", rank=3),
+    _here("insert_before", "insert", "Insert one before this: a turn, a call", "O"),
+    _here("duplicate_field", "duplicate", "Duplicate this turn or this call", "d"),
+    _here("delete_field", "delete", "Delete what is on this line", "delete", "D", rank=5),
+    _here("move_field_up", "move up", "Move this turn or call up", "K", "shift+up"),
+    _here("move_field_down", "move down", "Move this turn or call down", "J", "shift+down"),
+    _here("rename_field", "rename", "Change the name on this line: of a key, an argument, a rubric", "f2"),
+    _here(
+        "next_kind",
+        "expects",
+        "Change what the turn says of calls: these, none, nothing, not checked",
+        "space",
+        rank=4,
+    ),
+    _here("context_turn", "context", "Make the turn one that is run and not scored, and back", "b"),
+    _here("raw_case", "raw", "Show and edit the JSON text of the case", "f4"),
+    _here("external_editor", "$EDITOR", "Edit this text, or the case, in $VISUAL or $EDITOR", "ctrl+e"),
+    _in_field("end_field", "done", "Keep what is typed and leave the field", "enter", rank=0),
+    _in_field("end_text", "done", "Keep what is typed and leave the text", "ctrl+j", rank=2),
+    _in_field(
+        "leave_field", "back", "Of a line take back what was typed, a text is kept; leave", "escape", rank=1
+    ),
+    _in_field("next_field", "next", "Go on with the next field", "tab", rank=3),
+    _in_field("previous_field", "previous", "Go back to the field before", "shift+tab"),
+    _in_field("save_field", "save", "Keep what is typed, and save every file", "ctrl+s", rank=4),
+    _in_field("next_choice", "next choice", "Choose the next of what the text may become", "down"),
+    _in_field("previous_choice", "previous choice", "Choose the one before", "up"),
+    _in_field("field_in_editor", "$EDITOR", "Go on in $VISUAL or $EDITOR", "ctrl+e", rank=5),
+)

@@ -20,9 +20,15 @@ def _no_case_selected(workbench: Workbench) -> str | None:
 
 
 def _nothing_to_leave(workbench: Workbench) -> str | None:
-    if workbench.busy or workbench.filtered.filter:
+    if workbench.busy or workbench.editing.marking or workbench.filtered.filter:
         return None
-    return "nothing is running, and no filter is set"
+    return "nothing is running, no case is marked, and no filter is set"
+
+
+def _what_is_left(workbench: Workbench) -> str:
+    if workbench.busy:
+        return "cancel"
+    return "unmark" if workbench.editing.marking else "show all"
 
 
 def _never_ran(workbench: Workbench) -> str | None:
@@ -49,12 +55,12 @@ RUNNING = (
     Action(
         "cancel",
         "back",
-        "Cancel the run, what is finished stays; without a run, clear the filter",
+        "Cancel the run, what is finished stays; without a run, forget the marks, then the filter",
         ("escape",),
         do=Workbench.step_back,
         refusal=_nothing_to_leave,
         rank=0,
-        word=lambda workbench: "cancel" if workbench.busy else "show all",
+        word=_what_is_left,
     ),
     Action(
         "run",

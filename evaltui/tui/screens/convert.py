@@ -1,0 +1,144 @@
+"""What a file of an old format becomes, before it is written to a file of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Input
+
+from evaltui.core.problems import Problem
+from evaltui.files.migration import migrated_text
+from evaltui.reports.lines import Line
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.json_value import write_json
+from evaltui.tui.pages.problems import write_problems
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionNote, QuestionTitle
+from evaltui.tui.widgets.line_view import ScrolledLines
+from evaltui.workbench import converting
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.evalset import EvalSet
+
+
+# Seconds without a key after which the text is written anew.
+_PAUSE = 0.15
+# The keys of a question scroll what is shown above it.
+_SCROLLING = {
+    "next_answer": "line_down",
+    "previous_answer": "line_up",
+    "answers_down": "page_down",
+    "answers_up": "page_up",
+}
+
+
+class ConvertScreen(ModalScreen[None], inherit_bindings=False):
+    """Asks for the name of the new file; nothing is written before `enter`."""
+
+    BINDINGS = bindings(Scope.PROMPT)
+
+    def __init__(self, workbench: Workbench, old: Path) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._old = old
+        self._eval_set, self._problems = converting.converted(old)
+        self._soon: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        name = converting.name_for_converted(self._old)
+        can_be_done = self._eval_set is not None
+        with Vertical(id="convert"):
+            yield QuestionTitle(f"{self._old.name} as an eval set of today")
+            yield ConvertedLines(self._eval_set, self._problems, self._old, self._old.parent / name)
+            if can_be_done:
+                yield QuestionInput(name)
+                yield QuestionNote(f"the name of the new file; {self._old.name} stays as it is")
+            yield QuestionKeys(*(("take",) if can_be_done else ()), "leave_question", "answers_down")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """The text is shown as that of the file that is named, soon: to colour a long one takes a while."""
+        problem = self._problem
+        self.query_one(QuestionNote).show(problem)
+        if self._soon is not None:
+            self._soon.stop()
+        if problem is None:
+            lines = self.query_one(ConvertedLines)
+            self._soon = self.set_timer(_PAUSE, partial(lines.name_file, self._old.parent / self._wanted))
+
+    @property
+    def _wanted(self) -> str:
+        return self.query_one(QuestionInput).value.strip()
+
+    @property
+    def _problem(self) -> str | None:
+        return converting.converted_name_problem(self._workbench, self._old, self._wanted)
+
+    def action_perform(self, action_id: str) -> None:
+        if action_id == "leave_question":
+            self.dismiss()
+        elif action_id == "take":
+            self._take()
+        else:
+            getattr(self.query_one(ConvertedLines), f"action_{_SCROLLING[action_id]}")()
+
+    def _take(self) -> None:
+        if self._eval_set is None:
+            return
+        if problem := self._problem:
+            self.query_one(QuestionNote).show(problem)
+        elif converting.convert(self._workbench, self._eval_set, self._old.parent / self._wanted):
+            self.dismiss()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside it leaves it."""
+        if not self.query_one("#convert").region.contains(event.screen_x, event.screen_y):
+            self.dismiss()
+
+
+class ConvertedLines(ScrolledLines, inherit_bindings=False):
+    """The text of the new file, or why there is none; it is scrolled from the field below."""
+
+    def __init__(self, eval_set: EvalSet | None, problems: Sequence[Problem], old: Path, new: Path) -> None:
+        super().__init__()
+        self._eval_set = eval_set
+        self._problems = problems
+        self._old = old
+        self._new = new
+        self._page = Page(80)
+        # Only where there is no field.
+        self.can_focus = eval_set is None
+
+    def name_file(self, new: Path) -> None:
+        """Show the text as that of another file."""
+        self._new = new
+        self._write()
+
+    def on_resize(self) -> None:
+        if self._page.width != Page(self.size.width - 2).width or not self._page.lines:
+            self._write()
+
+    def _write(self) -> None:
+        page = Page(self.size.width - 2)
+        if self._eval_set is None:
+            page.text([("This file has to be mended before it can be converted.", "bold")])
+            page.blank()
+        write_problems(page, self._problems, self._old)
+        page.blank()
+        if self._eval_set is not None:
+            write_json(page, json.loads(migrated_text(self._eval_set, self._new)), 0)
+        self._page = page
+        self.lines_changed(len(page.lines))
+
+    def line(self, number: int) -> Line:
+        return [(" ", ""), *self._page.lines[number]]

@@ -1,0 +1,146 @@
+"""Going to any case by a few letters of its id, its set or what the user says in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Input
+
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, cells, cut, pad
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.outcome import glyph
+from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionTitle
+from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.fuzzy import Jump, rank_cases
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+# Seconds without a key after which is looked: ten thousand cases take longer than a key.
+_PAUSE = 0.04
+# Nobody reads further.
+_MOST = 500
+_MOVES = {
+    "next_answer": "line_down",
+    "previous_answer": "line_up",
+    "answers_down": "page_down",
+    "answers_up": "page_up",
+}
+
+
+class FindCaseScreen(ModalScreen[Selection | None], inherit_bindings=False):
+    """Returns the case that was chosen."""
+
+    BINDINGS = bindings(Scope.PROMPT)
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._soon: Timer | None = None
+        self._looked_for = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="find-case"):
+            yield QuestionTitle("Go to a case")
+            yield QuestionInput(placeholder="letters of its id, its set or its text")
+            yield FoundCases(self._workbench)
+            yield QuestionKeys("take", "leave_question", "next_answer", "previous_answer")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if self._soon is not None:
+            self._soon.stop()
+        self._soon = self.set_timer(_PAUSE, self._look)
+
+    def _look(self) -> None:
+        query = self.query_one(QuestionInput).value
+        if query != self._looked_for:
+            self._looked_for = query
+            found = rank_cases(query, self._workbench.sets, _MOST)
+            self.query_one(FoundCases).show(query, found)
+
+    def action_perform(self, action_id: str) -> None:
+        # What was typed just now counts.
+        self._look()
+        found = self.query_one(FoundCases)
+        if action_id == "leave_question":
+            self.dismiss(None)
+        elif action_id == "take":
+            if (jump := found.current) is not None:
+                self.dismiss(Selection(*jump.key))
+        else:
+            getattr(found, f"action_{_MOVES[action_id]}")()
+
+    def on_found_cases_chosen(self, message: FoundCases.Chosen) -> None:
+        self.dismiss(message.selection)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside it leaves it."""
+        if not self.query_one("#find-case").region.contains(event.screen_x, event.screen_y):
+            self.dismiss(None)
+
+
+class FoundCases(CursorLines, can_focus=False, inherit_bindings=False):
+    class Chosen(Message):
+        """The user wants to go to a case."""
+
+        def __init__(self, selection: Selection) -> None:
+            super().__init__()
+            self.selection = selection
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._query = ""
+        self._found: Sequence[Jump] = ()
+
+    def show(self, query: str, found: Sequence[Jump]) -> None:
+        self._query, self._found = query, found
+        self.lines_changed(max(1, len(found)))
+        self.move_to(0)
+
+    @property
+    def current(self) -> Jump | None:
+        return self._found[self.cursor] if self._found else None
+
+    def on_resize(self) -> None:
+        self.lines_changed(max(1, len(self._found)))
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        return super().line_classes(number) if self._found else ()
+
+    def line(self, number: int) -> Line:
+        if not self._found:
+            return [(f" {self._why_none()}", "dim")]
+        jump = self._found[number]
+        here = ("▌" if number == self.cursor else " ", "accent")
+        name_width = min(48, max(12, self.line_width * 2 // 5))
+        name = cut(_marked(jump), name_width)
+        filled = (" " * (name_width - cells(name) + 2), "")
+        set_id = (pad(visible(jump.set_id), min(20, self.line_width // 5)), "dim")
+        text = (f"  {visible(jump.text)}", "dim")
+        return [here, glyph(self._workbench.status(jump.key)), (" ", ""), *name, filled, set_id, text]
+
+    def _why_none(self) -> str:
+        if self._query.strip():
+            return "no case is like this"
+        return f"{sum(len(entry.cases) for entry in self._workbench.sets):,} cases to look in"
+
+    def open_current(self) -> None:
+        if (jump := self.current) is not None:
+            self.post_message(self.Chosen(Selection(*jump.key)))
+
+
+def _marked(jump: Jump) -> Line:
+    """The id with the letters that were typed."""
+    name = visible(jump.key.eval_id)
+    if name != jump.key.eval_id:
+        return [(name, "")]
+    places = set(jump.marked)
+    return [(letter, "accent" if number in places else "") for number, letter in enumerate(name)]

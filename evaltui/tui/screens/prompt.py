@@ -1,0 +1,124 @@
+"""A question that is answered with a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, cells
+from evaltui.tui.bindings import bindings
+from evaltui.tui.widgets.ascii import fit_for_terminal
+from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.keys import key_name
+
+Check = Callable[[str], str | None]
+
+
+class PromptScreen(ModalScreen[str | None], inherit_bindings=False):
+    """Returns what was typed, None where the user leaves.
+
+    `check` says, as a sentence, why a text is no good; such a text is not taken. `hint` is shown while there
+    is nothing to say against the text.
+    """
+
+    def __init__(self, title: str, value: str = "", check: Check | None = None, hint: str = "") -> None:
+        super().__init__()
+        self._title_text = title
+        self._value = value
+        self._check = check
+        self._hint = hint
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="prompt"):
+            yield QuestionTitle(self._title_text)
+            yield QuestionInput(self._value)
+            yield QuestionNote(self._hint)
+            yield QuestionKeys("take", "leave_question")
+
+    @property
+    def problem(self) -> str | None:
+        """Why what is typed would not be taken."""
+        return self._check(self.query_one(QuestionInput).value) if self._check else None
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.query_one(QuestionNote).show(self.problem if event.value != self._value else None)
+
+    def action_perform(self, action_id: str) -> None:
+        if action_id == "leave_question":
+            self.dismiss(None)
+        elif action_id == "take":
+            if problem := self.problem:
+                self.query_one(QuestionNote).show(problem)
+            else:
+                self.dismiss(self.query_one(QuestionInput).value)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside the question leaves it."""
+        if not self.query_one("#prompt").region.contains(event.screen_x, event.screen_y):
+            self.dismiss(None)
+
+
+class QuestionInput(Input):
+    """The field of a question: what it holds is selected at first, so that typing replaces it."""
+
+    BINDINGS = bindings(Scope.PROMPT)
+
+    def __init__(self, value: str = "", placeholder: str = "") -> None:
+        super().__init__(value, placeholder=fit_for_terminal(placeholder), compact=True)
+
+
+class QuestionTitle(OneLine):
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self.title = title
+
+    def line(self, width: int) -> Line:
+        return rule([(visible(self.title), "bold")], [], width, heavy=True)
+
+
+class QuestionNote(Static):
+    """A hint, or what is wrong with the text."""
+
+    def __init__(self, hint: str = "") -> None:
+        super().__init__(Content(fit_for_terminal(visible(hint))), markup=False)
+        self._hint = hint
+
+    def show(self, problem: str | None) -> None:
+        self.set_class(problem is not None, "-problem")
+        self.update(Content(fit_for_terminal(visible(f"! {problem}" if problem else self._hint))))
+
+
+class QuestionKeys(OneLine):
+    """The keys of a question with what they do; a click does it."""
+
+    def __init__(self, *action_ids: str) -> None:
+        super().__init__()
+        self._actions = [BY_ID[action_id] for action_id in action_ids]
+
+    def line(self, width: int) -> Line:
+        return [span for part in self._parts() for span in part]
+
+    def _parts(self) -> list[Line]:
+        # The user may have chosen other keys.
+        active = {one.binding.id: key for key, one in self.screen.active_bindings.items()}
+        return [
+            [(key_name(active.get(action.id, action.keys[0])), "bold"), (f" {action.title}  ", "dim")]
+            for action in self._actions
+        ]
+
+    async def on_click(self, event: events.Click) -> None:
+        event.stop()
+        left = event.x
+        for action, part in zip(self._actions, self._parts(), strict=True):
+            if left < cells(part):
+                await self.screen.run_action(f"perform('{action.id}')")
+                return
+            left -= cells(part)

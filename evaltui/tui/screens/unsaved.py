@@ -1,0 +1,151 @@
+"""What is unsaved, asked when one wants to leave: save it, throw it away, or stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from evaltui.core.show import visible
+from evaltui.files.folders import CONFIG_NAME
+from evaltui.reports.lines import Line, pad
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.screens.versions import Hint, Hints, moves
+from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.workbench.actions import BY_ID, Scope, keys_of
+from evaltui.workbench.keys import key_name
+from evaltui.workbench.workbench import Workbench
+
+_MOST_CASES = 8
+# What is returned, what it is called, and the action whose key does it at once.
+_CHOICES: tuple[tuple[str | None, str, str], ...] = (
+    ("save", "Save all and leave", "save"),
+    ("discard", "Throw the changes away and leave", "throw_away"),
+    (None, "Stay", "leave_open"),
+)
+
+
+class UnsavedScreen(ModalScreen[str | None], inherit_bindings=False):
+    """Returns `save`, `discard`, or None: stay."""
+
+    BINDINGS = bindings(Scope.VERSIONS)
+    AUTO_FOCUS = "UnsavedChoices"
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="unsaved"):
+            yield UnsavedTitle(len(self._workbench.editing.unsaved()))
+            yield UnsavedFiles(self._workbench, id="unsaved-files")
+            yield UnsavedChoices(self._workbench)
+            yield Hints(self._workbench, lambda: [Hint("decide", "do it"), Hint("leave_open", "stay")])
+
+    def action_perform(self, action_id: str) -> None:
+        choices = self.query_one(UnsavedChoices)
+        at_once = {action: choice for choice, _, action in _CHOICES}
+        if action_id == "decide":
+            self.dismiss(choices.chosen)
+        elif action_id in at_once:
+            self.dismiss(at_once[action_id])
+        elif hasattr(choices, f"action_{action_id}"):
+            getattr(choices, f"action_{action_id}")()
+
+    def on_unsaved_choices_decided(self, message: UnsavedChoices.Decided) -> None:
+        self.dismiss(message.choice)
+
+
+class UnsavedTitle(OneLine):
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def line(self, width: int) -> Line:
+        files = "1 file is" if self._count == 1 else f"{self._count} files are"
+        return rule([(f"{files} not saved", "bold")], [], width, heavy=True)
+
+
+class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
+    """The files, and which of their cases were changed."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+        self._lines: list[Line] = []
+
+    def on_resize(self) -> None:
+        page = Page(self.size.width - 2)
+        for path in self._workbench.editing.unsaved():
+            page.row(
+                ("● ", "accent"), (visible(path.name), "bold"), (f"  {visible(path.parent.name)}", "dim")
+            )
+            page.block([(", ".join(self._changed(path)), "dim")], 2)
+        if self._workbench.run is not None and self._workbench.busy:
+            page.blank()
+            page.text([(f"Run {self._workbench.run.number} is not over: leaving cancels it.", "")])
+        self._lines = page.lines
+        self.lines_changed(len(self._lines))
+
+    def _changed(self, path: Path) -> Iterator[str]:
+        draft = self._workbench.editing.draft(path)
+        if draft is not None and draft.source is None:
+            yield "a new file"
+        entry = self._workbench.entry(path)
+        dirty = self._workbench.editing.dirty_cases(path)
+        ordered = [case.eval_id for case in entry.cases if case.eval_id in dirty] if entry else sorted(dirty)
+        yield from map(visible, ordered[:_MOST_CASES])
+        if len(ordered) > _MOST_CASES:
+            yield f"{len(ordered) - _MOST_CASES} more cases"
+        if path.name == CONFIG_NAME:
+            yield "the criteria"
+        elif not ordered:
+            yield "the set itself: its name, or which cases it has"
+
+    def line(self, number: int) -> Line:
+        return [(" ", ""), *self._lines[number]]
+
+
+class UnsavedChoices(CursorLines, can_focus=True, inherit_bindings=False):
+    """One line for each answer; a click on one is the answer."""
+
+    BINDINGS = moves()
+
+    class Decided(Message):
+        """The user clicked an answer."""
+
+        def __init__(self, choice: str | None) -> None:
+            super().__init__()
+            self.choice = choice
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+
+    @property
+    def chosen(self) -> str | None:
+        return _CHOICES[self.cursor][0]
+
+    def on_resize(self) -> None:
+        self.lines_changed(len(_CHOICES))
+
+    def line(self, number: int) -> Line:
+        _, title, action = _CHOICES[number]
+        here = number == self.cursor
+        key = key_name(keys_of(BY_ID[action], self._workbench)[0])
+        return [("▌ " if here else "  ", "accent"), (pad(title, 36), "bold" if here else ""), (key, "dim")]
+
+    def open_current(self) -> None:
+        """A click decides; who clicks twice has decided then."""
+
+    def on_click(self, event: events.Click) -> None:
+        super().on_click(event)
+        self.post_message(self.Decided(self.chosen))

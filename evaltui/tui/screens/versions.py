@@ -1,0 +1,460 @@
+"""Two versions of a file: what was changed here and outside, and which of the two is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import NamedTuple
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from evaltui.core.document.merge import Clash, Side
+from evaltui.core.problems import EvalSetError
+from evaltui.core.show import visible, visible_lines
+from evaltui.reports.lines import Line, cells, cut
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.writer import SIDE_BY_SIDE
+from evaltui.tui.panes.bars import Status
+from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.workbench.actions import BY_ID, Scope, keys_of
+from evaltui.workbench.actions.action import LISTS
+from evaltui.workbench.drafts import Clashing
+from evaltui.workbench.keys import key_name
+from evaltui.workbench.workbench import Workbench
+
+_TICK = 0.25
+# Lines that are the same are shown this far around those that differ.
+_AROUND = 3
+_MOST_COMPARISONS = 4_000_000
+_CHOSEN = {"mine": "mine is kept", "theirs": "theirs is taken", None: "undecided"}
+
+
+def moves() -> list[BindingType]:
+    """The keys that go about in every list."""
+    shared = {action.id for action in BY_ID.values() if action.where == LISTS}
+    return [one for one in bindings(Scope.DETAILS) if isinstance(one, Binding) and one.id in shared]
+
+
+class Hint(NamedTuple):
+    """An action that is worth doing here, and what it is called here."""
+
+    action: str
+    word: str
+
+
+class Hints(OneLine):
+    """Keys and what they do on a screen that lies over the main one; a click does it."""
+
+    def __init__(self, workbench: Workbench, hints: Callable[[], Sequence[Hint]]) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._hints = hints
+
+    def line(self, width: int) -> Line:
+        return [span for _, part in self._parts() for span in part]
+
+    def _parts(self) -> Iterator[tuple[str, Line]]:
+        for hint in self._hints():
+            key = key_name(keys_of(BY_ID[hint.action], self._workbench)[0])
+            yield hint.action, [(" ", ""), (key, "bold"), (f" {hint.word} ", "dim")]
+
+    async def on_click(self, event: events.Click) -> None:
+        event.stop()
+        left = event.x
+        for action, part in self._parts():
+            if left < cells(part):
+                await self.screen.run_action(f"perform('{action}')")
+                return
+            left -= cells(part)
+
+
+class VersionsScreen(ModalScreen[bool], inherit_bindings=False):
+    """Decides a clash. Returns whether the file is saved; else it is as it was, here and on disk."""
+
+    BINDINGS = bindings(Scope.VERSIONS)
+    AUTO_FOCUS = "VersionsRows"
+
+    def __init__(self, workbench: Workbench, clash: Clashing) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._clash = clash
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="versions"):
+            yield VersionsTitle(self._clash, self._left)
+            yield VersionsSides()
+            yield VersionsRows(self._clash)
+            yield Status(self._workbench, id="versions-status")
+            yield Hints(self._workbench, self._hints)
+
+    def on_mount(self) -> None:
+        self.set_interval(_TICK, self.query_one(Status).refresh)
+
+    @property
+    def rows(self) -> VersionsRows:
+        return self.query_one(VersionsRows)
+
+    def _hints(self) -> list[Hint]:
+        one = [Hint("keep_mine", "keep mine"), Hint("take_theirs", "take theirs")]
+        every = [Hint("keep_all_mine", "all mine"), Hint("take_all_theirs", "all theirs")]
+        several = len(self.rows.clashes) > 1
+        return [*one, *(every if several else []), Hint("decide", "save"), Hint("leave_open", "later")]
+
+    def _left(self) -> str:
+        """How much is still to be decided."""
+        rows = self.rows
+        return f"{rows.undecided} of {len(rows.clashes)} undecided" if rows.undecided else "all decided"
+
+    def action_perform(self, action_id: str) -> None:
+        match action_id:
+            case "leave_open":
+                self.dismiss(False)
+            case "decide" | "save":
+                self._settle()
+            case "throw_away":
+                self._workbench.say("H keeps all of mine, L takes all of theirs: choose one, then save")
+            case _:
+                getattr(self.rows, f"action_{action_id}")()
+        self._draw_around()
+
+    def _draw_around(self) -> None:
+        for line in self.query(OneLine):
+            line.refresh()
+
+    def _settle(self) -> None:
+        rows = self.rows
+        if rows.undecided:
+            rows.action_next_undecided()
+            self._workbench.say(f"{rows.undecided} undecided still: left keeps mine, right takes theirs")
+            return
+        try:
+            saved = self._workbench.editing.settle(self._clash, rows.cases, rows.members, rows.whole)
+        except (EvalSetError, OSError, ValueError) as error:
+            self._workbench.say(f"{self._clash.path.name} is not saved: {error}")
+            return
+        self.dismiss(saved)
+
+    def on_versions_rows_changed(self) -> None:
+        self._draw_around()
+
+
+class VersionsTitle(OneLine):
+    def __init__(self, clash: Clashing, left: Callable[[], str]) -> None:
+        super().__init__()
+        self._clash = clash
+        self._left = left
+
+    def line(self, width: int) -> Line:
+        title: Line = [(visible(self._clash.path.name), "bold"), (" was changed here and outside", "")]
+        return rule(title, [(self._left(), "dim")], width, heavy=True)
+
+
+class VersionsSides(OneLine):
+    """What stands on which side."""
+
+    def line(self, width: int) -> Line:
+        if _is_wide(width):
+            half = (width - 3) // 2
+            mine = cut([("   mine, unsaved", "dim")], half)
+            return [*mine, (" " * (half - cells(mine) + 3), ""), (" theirs, on disk", "dim")]
+        return [("   <", "bold"), (" mine, unsaved   ", "dim"), (">", "bold"), (" theirs, on disk", "dim")]
+
+
+class Choice(NamedTuple):
+    """Something to decide; `whole` is the file where it cannot be decided in parts."""
+
+    clash: Clash
+    kind: str
+
+
+class _Row(NamedTuple):
+    """A line of one choice: its head, lines that differ or are equal, or none, so many that are folded."""
+
+    choice: int
+    head: bool = False
+    mine: str | None = None
+    theirs: str | None = None
+    differs: bool = False
+    folded: int = 0
+    blank: bool = False
+
+
+class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """Every clash with both its versions. The clash that the cursor is in is the one that keys decide."""
+
+    BINDINGS = moves()
+
+    class Changed(Message):
+        """Something was decided, or the cursor is in another clash."""
+
+    def __init__(self, clash: Clashing) -> None:
+        super().__init__()
+        self.clashes = _choices(clash)
+        self._decided: dict[int, Side] = {}
+        self._rows: list[_Row] = []
+        self._wide: bool | None = None
+
+    # What was decided
+
+    @property
+    def undecided(self) -> int:
+        return len(self.clashes) - len(self._decided)
+
+    @property
+    def cases(self) -> dict[str, Side]:
+        return self._sides("case")
+
+    @property
+    def members(self) -> dict[str, Side]:
+        return self._sides("member")
+
+    @property
+    def whole(self) -> Side | None:
+        return next(iter(self._sides("file").values()), None)
+
+    def _sides(self, kind: str) -> dict[str, Side]:
+        return {
+            self.clashes[n].clash.name: side
+            for n, side in self._decided.items()
+            if self.clashes[n].kind == kind
+        }
+
+    @property
+    def current(self) -> int:
+        return self._rows[self.cursor].choice if self._rows else 0
+
+    # Drawing
+
+    def on_resize(self) -> None:
+        wide = _is_wide(self.size.width)
+        if wide != self._wide:
+            here = self.current
+            self._wide = wide
+            self._rows = list(self._all_rows())
+            self.lines_changed(len(self._rows))
+            self._go_to(here)
+        else:
+            self.lines_changed(len(self._rows))
+
+    def _all_rows(self) -> Iterator[_Row]:
+        for number, choice in enumerate(self.clashes):
+            if number:
+                yield _Row(number - 1, blank=True)
+            yield _Row(number, head=True)
+            mine, theirs = _pair(choice.clash)
+            for row in _compared(number, mine, theirs):
+                if self._wide or not row.differs:
+                    yield row
+                    continue
+                # One above the other.
+                if row.mine is not None:
+                    yield row._replace(theirs=None)
+                if row.theirs is not None:
+                    yield row._replace(mine=None)
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        row = self._rows[number]
+        return ("current-line",) if row.head and row.choice == self.current else ()
+
+    def line(self, number: int) -> Line:
+        row = self._rows[number]
+        here = row.choice == self.current
+        bar = ("▌" if here else " ", "accent" if self.has_focus else "dim")
+        if row.blank:
+            return []
+        if row.head:
+            return [bar, *self._head(row.choice)]
+        if row.folded:
+            return [bar, (f"    … {row.folded} equal line{'' if row.folded == 1 else 's'}", "dim")]
+        return [bar, *(self._beside(row) if self._wide else self._stacked(row))]
+
+    def _head(self, number: int) -> Line:
+        choice, side = self.clashes[number], self._decided.get(number)
+        name: Line = [(f" {choice.kind} ", "dim"), (visible(choice.clash.name), "bold")]
+        label = _CHOSEN[side]
+        tail: Line = [*_button("keep mine", side == "mine"), *_button("take theirs", side == "theirs")]
+        tail += [(f"  {label:<15}", "accent" if side else "dim")]
+        room = self.size.width - 1 - cells(tail)
+        kept = cut(name, max(8, room - 2))
+        return [*kept, (" " * max(1, room - cells(kept)), ""), *tail]
+
+    def _beside(self, row: _Row) -> Line:
+        half = (self.size.width - 3) // 2
+        side = self._decided.get(row.choice)
+        mark = ("~" if row.differs else " ", "bold")
+        left = cut([(row.mine or "", _tone(row, side, "mine"))], half - 3)
+        right: Line = [(row.theirs or "", _tone(row, side, "theirs"))]
+        gap = " " * (half - 3 - cells(left) + 1)
+        return [mark, (" ", ""), *left, (gap, ""), ("│ ", "dim"), *right]
+
+    def _stacked(self, row: _Row) -> Line:
+        side = self._decided.get(row.choice)
+        if not row.differs:
+            return [("    ", ""), (row.mine or "", "dim")]
+        of: Side = "mine" if row.mine is not None else "theirs"
+        text = row.mine if row.mine is not None else row.theirs
+        return [
+            ("  ", ""),
+            ("<" if of == "mine" else ">", "bold"),
+            (" ", ""),
+            (text or "", _tone(row, side, of)),
+        ]
+
+    # Keys and mouse
+
+    def open_current(self) -> None:
+        """A double click has no more to open: what there is, is seen."""
+
+    def move_to(self, number: int) -> None:
+        before = self.current
+        super().move_to(number)
+        if self.current != before:
+            self.post_message(self.Changed())
+
+    def _go_to(self, choice: int) -> None:
+        for number, row in enumerate(self._rows):
+            if row.choice == choice and row.head:
+                # From the end, so that as much of it is seen as there is room for.
+                last = max(n for n, one in enumerate(self._rows) if one.choice == choice)
+                self.show_line(min(last, number + max(1, self.size.height) - 1))
+                self.move_to(number)
+                return
+
+    def action_keep_mine(self) -> None:
+        self._decide("mine")
+
+    def action_take_theirs(self) -> None:
+        self._decide("theirs")
+
+    def _decide(self, side: Side) -> None:
+        self._decided[self.current] = side
+        self.refresh()
+        self.action_next_undecided()
+
+    def action_keep_all_mine(self) -> None:
+        self._decide_all("mine")
+
+    def action_take_all_theirs(self) -> None:
+        self._decide_all("theirs")
+
+    def _decide_all(self, side: Side) -> None:
+        self._decided = dict.fromkeys(range(len(self.clashes)), side)
+        self.refresh()
+
+    def action_next_undecided(self) -> None:
+        """To the next clash that is undecided, where there is one."""
+        order = [*range(self.current, len(self.clashes)), *range(self.current)]
+        left = [number for number in order if number not in self._decided]
+        if left:
+            self._go_to(left[0])
+
+    def action_next_clash(self) -> None:
+        self._go_to((self.current + 1) % len(self.clashes))
+
+    def action_previous_clash(self) -> None:
+        self._go_to((self.current - 1) % len(self.clashes))
+
+    def on_click(self, event: events.Click) -> None:
+        number = self.scroll_offset.y + event.y
+        if number >= len(self._rows):
+            return
+        super().on_click(event)
+        if not self._rows[number].head:
+            return
+        tail = self.size.width - sum(map(len, _LABELS)) - 17
+        if tail <= event.x < tail + len(_LABELS[0]):
+            self._decide("mine")
+        elif tail + len(_LABELS[0]) <= event.x < tail + sum(map(len, _LABELS)):
+            self._decide("theirs")
+        self.post_message(self.Changed())
+
+
+_LABELS = (" (•) keep mine", " (•) take theirs")
+
+
+def _button(word: str, chosen: bool) -> Line:
+    return [(f" ({'*' if chosen else ' '}) {word}", "accent" if chosen else "")]
+
+
+def _is_wide(width: int) -> bool:
+    return width >= SIDE_BY_SIDE
+
+
+def _tone(row: _Row, chosen: Side | None, side: Side) -> str:
+    """What will not be kept is dim, what differs is not."""
+    if not row.differs or chosen not in (None, side):
+        return "dim"
+    return "bold"
+
+
+def _choices(clash: Clashing) -> list[Choice]:
+    conflict = clash.conflict
+    if conflict.reason is not None:
+        return [Choice(Clash(clash.path.name, None, clash.mine, clash.theirs), "file")]
+    of_members = [Choice(one, "member") for one in conflict.members]
+    return [*(Choice(one, "case") for one in conflict.cases), *of_members]
+
+
+def _pair(clash: Clash) -> tuple[list[str], list[str]]:
+    """Both versions as lines, spread out where that loses nothing of the difference."""
+    mine, theirs = _lines(clash.mine, "removed here"), _lines(clash.theirs, "removed outside")
+    if mine == theirs:
+        return visible_lines(clash.mine or ""), visible_lines(clash.theirs or "")
+    return mine, theirs
+
+
+def _lines(text: str | None, gone: str) -> list[str]:
+    if text is None:
+        return [f"({gone})"]
+    try:
+        return visible_lines(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+    except ValueError:
+        return visible_lines(text)
+
+
+def _compared(choice: int, mine: Sequence[str], theirs: Sequence[str]) -> Iterator[_Row]:
+    """Line by line; of what is the same, only what stands around a difference."""
+    found = _opcodes(mine, theirs)
+    for place, (op, i1, i2, j1, j2) in enumerate(found):
+        if op != "equal":
+            pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
+            yield from (_Row(choice, mine=one, theirs=other, differs=True) for one, other in pairs)
+            continue
+        before = 0 if place == 0 else _AROUND
+        behind = 0 if place == len(found) - 1 else _AROUND
+        equal = [_Row(choice, mine=text, theirs=text) for text in mine[i1:i2]]
+        hidden = len(equal) - before - behind
+        if hidden <= 1:
+            yield from equal
+        else:
+            yield from equal[:before]
+            yield _Row(choice, folded=hidden)
+            yield from equal[len(equal) - behind :]
+
+
+def _opcodes(mine: Sequence[str], theirs: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """As those of difflib, which for long texts that have little in common takes too long."""
+    if len(mine) * len(theirs) <= _MOST_COMPARISONS:
+        return SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
+    head = _common(mine, theirs)
+    tail = _common(mine[head:][::-1], theirs[head:][::-1])
+    end, other_end = len(mine) - tail, len(theirs) - tail
+    found = [
+        ("equal", 0, head, 0, head),
+        ("replace", head, end, head, other_end),
+        ("equal", end, len(mine), other_end, len(theirs)),
+    ]
+    return [one for one in found if one[1] < one[2] or one[3] < one[4]]
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))

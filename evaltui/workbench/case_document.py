@@ -1,0 +1,228 @@
+"""The selected case as it is being edited: its rows, and what can be done to the whole of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from evaltui.core.document.edits import EditError, Put, PutText, same
+from evaltui.core.editing import calls, cases
+from evaltui.core.editing.places import Changes, case_path, eval_id, get, value_at
+from evaltui.core.problems import EvalSetError
+from evaltui.workbench.case_rows import case_rows
+from evaltui.workbench.editing import Make
+from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.turn_rows import attach, next_kind, toggle_context
+from evaltui.workbench.workbench import Workbench
+
+
+class CaseDocument:
+    """`rows` are made anew in `follow`, where something in them may have changed; `version` counts that."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+        self.key: CaseKey | None = None
+        self.rows: list[Row] = []
+        self.version = 0
+        self.renamed_from: CaseKey | None = None
+        self._source: CaseSource | None = None
+        # What the rows were made of: kept, so that none of it is taken for something new with its address.
+        self._made_of: tuple[Any, ...] = ()
+        # Rows of turns, as long as the case, the config and the tools of the agent are the same.
+        self._known: dict[Hashable, tuple[Any, list[Row]]] = {}
+
+    def follow(self) -> bool:
+        """Whether the rows are others than before."""
+        workbench, key = self._workbench, self._workbench.selection.case
+        path = key.path if key else None
+        draft = workbench.editing.draft(path) if path else None
+        opened = workbench.opened(path) if path else None
+        config = self._config(key) if key else None
+        data = draft.document.value if draft else None
+        made_of = (key, data, opened, config, workbench.agent)
+        if len(made_of) == len(self._made_of) and all(
+            one is other or (number == 0 and one == other)
+            for number, (one, other) in enumerate(zip(made_of, self._made_of, strict=True))
+        ):
+            return False
+        before = self._made_of
+        same_around = before and before[3] is config and before[4] is workbench.agent
+        if not same_around or before[0] != key:
+            self._known = {}
+        self._made_of = made_of
+        previous, self.key = self.key, key
+        self._source = self._read(key, data, config) if key else None
+        self.rows = case_rows(self._source) if self._source else []
+        renamed = previous is not None and key is not None and previous.path == key.path
+        self.renamed_from = previous if renamed and self._is_gone(previous) else None
+        self.version += 1
+        return True
+
+    def _is_gone(self, key: CaseKey | None) -> bool:
+        entry = self._workbench.entry(key.path) if key else None
+        return (
+            entry is not None and key is not None and all(one.eval_id != key.eval_id for one in entry.cases)
+        )
+
+    def _config(self, key: CaseKey) -> Any:
+        try:
+            return self._workbench.editing.config_data(key.path)
+        except (OSError, EvalSetError):
+            return None
+
+    def _read(self, key: CaseKey, data: Any, config: Any) -> CaseSource | None:
+        opened = self._workbench.opened(key.path)
+        if data is None:
+            found = self._workbench.case_data(key)
+            if found is None and opened is not None and not self._workbench.editing.refuses_to_edit(key.path):
+                # A set with errors has no models, and yet its cases can be mended.
+                try:
+                    data = self._workbench.editing.data(key.path)
+                except (OSError, EvalSetError):
+                    return None
+            elif found is None:
+                return None
+            else:
+                data = found[0]
+                return CaseSource(data, config, found[1], declared_tools(self._workbench.agent))
+        number = self._number(key, data)
+        if number is None:
+            return None
+        problems = opened.problems if opened else ()
+        draft = self._workbench.editing.draft(key.path)
+        saved = self._saved(draft.saved_value if draft else None, number, key)
+        return CaseSource(
+            data, config, number, declared_tools(self._workbench.agent), problems, saved, self._known
+        )
+
+    def _number(self, key: CaseKey, data: Any) -> int | None:
+        """Where the case is; most often it is where it was, which is not looked for among thousands."""
+        known = self._source.case if self._source else 0
+        try:
+            if eval_id(data, known) == key.eval_id:
+                return known
+        except EditError:
+            pass
+        try:
+            return self._workbench.editing.number(key)
+        except (ValueError, OSError):
+            return None
+
+    @staticmethod
+    def _saved(data: Any, number: int, key: CaseKey) -> Any:
+        """The case as it is on disk, where it has not moved."""
+        try:
+            path = case_path(data, number)
+        except EditError:
+            return None
+        return value_at(data, path) if get(data, path, "eval_id") == key.eval_id else None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the case is in no file yet, as far as is known."""
+        draft = self._workbench.editing.draft(self.key.path) if self.key else None
+        return draft is not None and draft.dirty and self._now.saved is None
+
+    # What can be done
+
+    @property
+    def _now(self) -> CaseSource:
+        if self._source is None:
+            raise EditError("no case is shown")
+        return self._source
+
+    def next_kind(self, turn: int) -> tuple[Operation, int]:
+        return next_kind(self._now, turn)
+
+    def toggle_context(self, turn: int) -> Operation:
+        return toggle_context(self._now, turn)
+
+    def attach(self, turn: int, payload: bytes, mime_type: str) -> Operation:
+        return attach(self._now, turn, payload, mime_type)
+
+    def refuses(self, make: Make) -> str | None:
+        """Why a change cannot be made, as a sentence."""
+        try:
+            make(self._now.data, self._now.config)
+        except (EditError, EvalSetError) as error:
+            return str(error)
+        return None
+
+    # As JSON
+
+    def text(self) -> str:
+        """The case as it is written in its file, its lines moved to the left; on one line it is laid out."""
+        now = self._now
+        assert self.key is not None
+        draft = self._workbench.editing.draft(self.key.path)
+        path = case_path(now.data, now.case)
+        written = draft.document.text_at(path) if draft else json.dumps(value_at(now.data, path))
+        if "\n" not in written:
+            return json.dumps(value_at(now.data, path), ensure_ascii=False, indent=2)
+        indent = _indent(written)
+        return "\n".join(line.removeprefix(indent) for line in written.splitlines())
+
+    def replaced(self, text: str) -> tuple[Make, str] | None:
+        """What makes a JSON text the case, and its id then; None where it says the same.
+
+        Raises FieldError and EditError for a text that cannot be the case.
+        """
+        now = self._now
+        assert self.key is not None
+        draft = self._workbench.editing.draft(self.key.path)
+        value = object_of(text)
+        path = case_path(now.data, now.case)
+        if text == self.text() or same(value, value_at(now.data, path)):
+            return None
+        new_id = get(value, (), "eval_id")
+        if not isinstance(new_id, str):
+            raise FieldError("a case needs an eval_id, which is a text")
+        if problem := cases.eval_id_problem(now.data, now.case, new_id):
+            raise FieldError(problem)
+        written = draft.document.text_at(path) if draft else ""
+        case = now.case
+
+        def make(data: Any, config: Any) -> Changes:
+            renaming = cases.rename_case(data, config, case, new_id)
+            if "\n" in written:
+                return Changes([PutText(path, _indented(text, _indent(written)))], renaming.of_config)
+            return Changes([Put(path, value)], renaming.of_config)
+
+        return make, new_id
+
+    def call_json(self, row: Row) -> tuple[str, Callable[[str], str | None]] | None:
+        """The arguments of the call that a row belongs to, and what takes them back; None elsewhere."""
+        if len(row.id) < 4 or row.id[2] != "call" or self.key is None:
+            return None
+        now, key = self._now, self.key
+        turn, number = int(row.id[1]), int(row.id[3])
+        call = calls.expected_calls(now.data, now.case, turn)[number]
+        case = now.case
+
+        def take(text: str) -> str | None:
+            try:
+                args = object_of(text)
+            except FieldError as error:
+                return str(error)
+            if args != call.args:
+                self._workbench.editing.do(
+                    f"change the arguments of {call.name}",
+                    key.path,
+                    lambda data, _: calls.replace_args(data, case, turn, number, args),
+                )
+            return None
+
+        return json.dumps(call.args or {}, ensure_ascii=False, indent=2), take
+
+
+def _indent(written: str) -> str:
+    """The white space before the closing bracket of a value that is written over several lines."""
+    last = written.splitlines()[-1]
+    return last[: len(last) - len(last.lstrip())]
+
+
+def _indented(text: str, indent: str) -> str:
+    first, *others = text.strip().splitlines()
+    return "\n".join([first, *(indent + line if line.strip() else line for line in others)])

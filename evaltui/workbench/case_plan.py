@@ -1,0 +1,160 @@
+"""How edits of cases in several sets, and of the configs beside them, become one step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.document.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
+from evaltui.core.editing.cases import SetAndConfig, Transfer
+from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
+from evaltui.core.problems import EvalSetError
+from evaltui.workbench.editing import Editing, config_beside
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+
+@contextmanager
+def refusing(workbench: Workbench) -> Iterator[None]:
+    """What cannot be done is said, and then nothing is done."""
+    try:
+        yield
+    except (EditError, EvalSetError, OSError, ValueError) as error:
+        workbench.say(str(error))
+
+
+class Plan:
+    """Edits of several files that will be one step; what follows sees what was planned before."""
+
+    def __init__(self, editing: Editing) -> None:
+        self._editing = editing
+        self._sets: dict[Path, Any] = {}
+        self._configs: dict[Path, Any] = {}
+        self.edits: dict[Path, list[Edit]] = {}
+
+    def of(self, path: Path) -> SetAndConfig:
+        """A set and its config; sets with the same config have it as the same object."""
+        if path not in self._sets:
+            self._sets[path] = self._editing.data(path)
+        config = config_beside(path)
+        if config not in self._configs:
+            self._configs[config] = self._editing.config_data(path)
+        return SetAndConfig(self._sets[path], self._configs[config])
+
+    def target(self, path: Path, source: SetAndConfig) -> SetAndConfig:
+        """As `of`; without a config it has a new one, where marks and rules might come with the cases."""
+        target = self.of(path)
+        if target.config is None and source.config is not None:
+            return replace(target, config=_new_config())
+        return target
+
+    def transfer(self, source: Path, target: Path, transfer: Transfer) -> None:
+        self.add(source, transfer.source)
+        self.add(target, transfer.target)
+
+    def add(self, path: Path, changes: Changes) -> None:
+        here = self.of(path)
+        if changes.of_set:
+            self.edits.setdefault(path, []).extend(changes.of_set)
+            self._sets[path] = _with_cases(here.eval_set, changes.of_set)
+        if changes.of_config:
+            file = config_beside(path)
+            self.edits.setdefault(file, []).extend(changes.of_config)
+            config = _new_config() if here.config is None else here.config
+            self._configs[file] = apply_to_data(config, changes.of_config)
+
+    def do(self, label: str, after: Selection, moved: Mapping[CaseKey, CaseKey] | None = None) -> bool:
+        return self._editing.do_edits(label, self.edits, after=after, moved=moved)
+
+
+def _new_config() -> Any:
+    # It knows the metrics, which build on the models.
+    from evaltui.core.editing.criteria import new_config_text
+
+    return json.loads(new_config_text())
+
+
+def _with_cases(data: Any, edits: Sequence[Edit]) -> Any:
+    """A set after edits of its list of cases; the cases stay the same objects, so that it is fast."""
+    (key,) = cases_path(data)
+    found = list(list_at(data, (key,)))
+    for edit in edits:
+        match edit:
+            case Insert(_, index, value):
+                found.insert(index, value)
+            case Remove((_, int(index))):
+                del found[index]
+            case Move(_, index, to):
+                found.insert(to, found.pop(index))
+            case Put(_, list(value)):
+                found = value
+    return {**data, key: found}
+
+
+def by_path(keys: Sequence[CaseKey]) -> dict[Path, list[str]]:
+    found: dict[Path, list[str]] = {}
+    for key in keys:
+        found.setdefault(key.path, []).append(key.eval_id)
+    return found
+
+
+def numbers_in_sets(editing: Editing, keys: Sequence[CaseKey]) -> dict[Path, list[int]]:
+    """Which cases of their sets they are, from 0 and in order. Raises EditError where that is not clear."""
+    return {path: numbers_of(editing.data(path), path, wanted) for path, wanted in by_path(keys).items()}
+
+
+def numbers_of(data: Any, path: Path, wanted: Sequence[str]) -> list[int]:
+    looked_for = set(wanted)
+    numbers = [number for number, eval_id in enumerate(eval_ids(data)) if eval_id in looked_for]
+    if len(numbers) > len(looked_for):
+        raise EditError(f"several cases of {path.name} have the same id: f2 gives one of them another")
+    if len(numbers) < len(looked_for):
+        raise EditError(
+            f"{path.name} has changed, and not every one of these cases is there: f5 reads it again"
+        )
+    return numbers
+
+
+def ids_at(here: SetAndConfig, numbers: Sequence[int]) -> list[str]:
+    ids = eval_ids(here.eval_set)
+    return [ids[number] for number in numbers]
+
+
+def keys_at(here: SetAndConfig, path: Path, first: int, count: int) -> list[CaseKey]:
+    return [CaseKey(path, eval_id) for eval_id in ids_at(here, range(first, first + count))]
+
+
+def moves(shown: Sequence[int], wanted: Collection[int], step: int) -> Iterator[tuple[int, int]]:
+    """The moves, one after the other, that bring each wanted case one place on among those that are shown."""
+    forward = list(shown) if step < 0 else list(reversed(shown))
+    at = 1
+    while at < len(forward):
+        end = at
+        while end < len(forward) and forward[end] in wanted:
+            end += 1
+        if end > at and forward[at - 1] not in wanted:
+            yield from _past(forward[at - 1], forward[at:end], step)
+        at = end + 1
+
+
+def _past(other: int, run: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
+    """The moves that bring cases, the nearest one first, past another one."""
+    if abs(run[-1] - other) == len(run):
+        # With nothing hidden between them, that one goes past all of them.
+        yield other, run[-1]
+        return
+    for done, number in enumerate(run):
+        yield number, other - step * done
+
+
+def gathered(numbers: Sequence[int], index: int) -> Iterator[tuple[int, int]]:
+    """The moves, one after the other, that bring cases of a list together before the one at `index`."""
+    above = [number for number in numbers if number < index]
+    for done, number in enumerate(above):
+        yield number - done, index - 1
+    for done, number in enumerate(number for number in numbers if number >= index):
+        yield number, index + done

@@ -1,0 +1,64 @@
+"""A file of an old format becomes an eval set in a file of its own."""
+
+from __future__ import annotations
+
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.problems import Problem
+from evaltui.files.eval_sets import SUFFIXES, read_eval_set, set_name
+from evaltui.files.migration import migrated_text
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.evalset import EvalSet
+
+
+def refuses_to_convert(workbench: Workbench) -> str | None:
+    """Why the selected file cannot be converted, as a sentence."""
+    entry = workbench.entry(workbench.selection.path) if workbench.selection.path else None
+    if entry is None:
+        return "nothing is selected"
+    if entry.format is None:
+        return f"{entry.path.name} cannot be read: {entry.problems[0]}"
+    if entry.format == "eval set":
+        return f"{entry.path.name} has no old format, so there is nothing to convert"
+    return None
+
+
+def converted(path: Path) -> tuple[EvalSet | None, tuple[Problem, ...]]:
+    """What a file of an old format holds, None where it has errors, and its problems."""
+    loaded = read_eval_set(path)
+    return loaded.eval_set, loaded.problems
+
+
+def name_for_converted(old: Path) -> str:
+    """A name that is free, beside the old file: `late.evalset.json` for `late.test.json`."""
+    name = set_name(old)
+    candidates = [f"{name}.evalset.json", f"{name}_converted.evalset.json"]
+    more = (f"{name}_converted_{number}.evalset.json" for number in count(2))
+    return next(one for one in chain(candidates, more) if not old.with_name(one).exists())
+
+
+def converted_name_problem(workbench: Workbench, old: Path, wanted: str) -> str | None:
+    """Why the new file cannot be called so, as a sentence."""
+    new = old.parent / wanted
+    if not wanted.endswith(SUFFIXES) or wanted in SUFFIXES:
+        return f"a set is found by its file's name, which ends in {' or '.join(SUFFIXES)}"
+    if new.parent != old.parent or new.name != wanted:
+        return "the new file is put beside the old one: a name without folders"
+    if new.exists() or workbench.editing.draft(new) is not None:
+        return f"there is a file {wanted} already, which stays as it is"
+    return None
+
+
+def convert(workbench: Workbench, eval_set: EvalSet, new: Path) -> bool:
+    """Write what was converted to a new file, and select it; the old file stays as it is."""
+    editing = workbench.editing
+    if not editing.new_file(new, migrated_text(eval_set, new)) or not editing.save(new):
+        return False
+    workbench.select(Selection(new))
+    workbench.say(f"wrote {new.name}; the old file is as it was")
+    return True

@@ -1,0 +1,280 @@
+"""What can be edited in a case, row by row: what each row is, how its text changes, what can be added there.
+
+Nothing here knows a screen. A row's changes are made with `Editing.do`; ids of rows count what they name, so
+that they stay the same while a text is typed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from evaltui.core.problems import JsonPath, Problem
+from evaltui.core.tool_schema import Tool
+from evaltui.files.json_text import parse
+from evaltui.workbench.editing import Make
+
+RowId = tuple[str | int, ...]
+Kind = Literal["line", "text", "value", "json"]
+Part = Literal["value", "name"]
+Role = Literal["fact", "part", "turn", "call", "argument", "response", "hint", "section"]
+
+# A longer text is not to be read in one line.
+_LONGEST_LINE = 100
+
+
+class FieldError(ValueError):
+    """Why a text cannot be what a field holds, as a sentence."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    text: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Something that can be done at a row, and the row to go to then; without `make` nothing changes.
+
+    `opens` is what of that row is edited next. `label` is an imperative: `add a call`.
+    """
+
+    label: str
+    make: Make | None = None
+    then: RowId | None = None
+    opens: Part | None = None
+
+
+@dataclass(frozen=True)
+class Field:
+    """A text that can be edited: `change` gives what it does to the data, or raises FieldError.
+
+    `line` and `text` are taken as they are written. A `value` is JSON where it reads as JSON and else a text,
+    so that texts need no quotes; `json` must be JSON. What is not `live` is changed at the end of typing.
+    """
+
+    label: str
+    text: str
+    kind: Kind
+    change: Callable[[str], Make]
+    completions: tuple[Completion, ...] = ()
+    live: bool = True
+    then: Operation | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that a case says.
+
+    `value` is a text, with `is_json` any JSON value; `shown` stands there in its place. `path` is where it is
+    in the set's data, for the problems found there.
+    """
+
+    id: RowId
+    role: Role
+    label: str = ""
+    name: str = ""
+    value: Any = None
+    shown: str | None = None
+    is_json: bool = False
+    quiet: bool = False
+    turn: int | None = None
+    field: Field | None = None
+    rename: Field | None = None
+    adds: tuple[Operation, ...] = ()
+    insert: Operation | None = None
+    duplicate: Operation | None = None
+    delete: Operation | None = None
+    move: Callable[[int], Operation] | None = None
+    cycle: Operation | None = None
+    path: JsonPath | None = None
+    findings: tuple[Problem, ...] = ()
+
+    def of(self, part: Part) -> Field | None:
+        return self.field if part == "value" else self.rename
+
+
+@dataclass(frozen=True)
+class DeclaredTool:
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
+
+    @property
+    def schema(self) -> Tool:
+        return Tool(self.name, self.parameters)
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        found = (self.parameters or {}).get("properties")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def required(self) -> list[str]:
+        found = (self.parameters or {}).get("required")
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+@dataclass(frozen=True)
+class CaseSource:
+    """A case of a set as it is now: the data of the set and of the config beside it (None without a file).
+
+    `problems` are those of the set, `saved` is the case as it is on disk. `known` keeps the rows
+    of turns: those of a turn that is the same object as before are not made again.
+    """
+
+    data: Any
+    config: Any
+    case: int
+    tools: Sequence[DeclaredTool] = ()
+    problems: Sequence[Problem] = ()
+    saved: Any = None
+    known: dict[Hashable, tuple[Any, list[Row]]] = field(default_factory=dict, compare=False)
+    by_name: Mapping[str, DeclaredTool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {tool.name: tool for tool in self.tools})
+
+
+def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:
+    """The tools of an agent as its host describes it."""
+    return [
+        DeclaredTool(str(tool["name"]), str(tool.get("description") or ""), tool.get("parameters"))
+        for tool in (agent or {}).get("tools") or ()
+    ]
+
+
+# Texts and values
+
+
+def text_of(value: Any) -> str:
+    """How a value is written in a field of the kind `value`."""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    try:
+        is_itself = value_of(value) == value
+    except FieldError:
+        is_itself = False
+    return value if is_itself else json.dumps(value, ensure_ascii=False)
+
+
+def value_of(text: str) -> Any:
+    """`19` is a number, `Kitchen` a text, `"19"` a text, too. Raises FieldError for JSON with a mistake."""
+    stripped = text.strip()
+    if stripped[:1] in ("{", "[", '"'):
+        return json_of(text)
+    found = parse(stripped) if stripped else text
+    if isinstance(found, Problem) or (isinstance(found, float) and not math.isfinite(found)):
+        return text
+    return found
+
+
+def json_of(text: str) -> Any:
+    """The value of a JSON text. Raises FieldError that says what is wrong, and where."""
+    if not text.strip():
+        raise FieldError("nothing is written here; JSON has null for nothing")
+    found = parse(text)
+    if isinstance(found, Problem):
+        where = f"line {found.line}: " if found.line and "\n" in text.strip() else ""
+        raise FieldError(f"{where}{found.message}")
+    return found
+
+
+def object_of(text: str) -> dict[str, Any]:
+    found = json_of(text)
+    if not isinstance(found, dict):
+        raise FieldError("must be a JSON object: { … }")
+    return found
+
+
+def plain(text: str) -> str:
+    return text
+
+
+def required_text(what: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if not text:
+            raise FieldError(f"{what} cannot be empty")
+        return text
+
+    return check
+
+
+def value_field(label: str, value: Any, put: Callable[[Any], Make], schema: Any = None) -> Field:
+    """How a JSON value is edited: by what it is, and by what the tool that takes it declares."""
+    choices = completions_of(schema)
+    if isinstance(value, dict | list):
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        return Field(label, text, "json", lambda typed: put(json_of(typed)))
+    if isinstance(value, str) and ("\n" in value or len(value) > _LONGEST_LINE):
+        return Field(label, value, "text", put)
+    if isinstance(value, str) and kinds_of(schema) == {"string"}:
+        return Field(label, value, "line", put, choices)
+    return Field(label, text_of(value), "value", lambda typed: put(value_of(typed)), choices)
+
+
+# What a tool's schema says
+
+
+def kinds_of(schema: Any) -> set[str]:
+    """The JSON types that a schema allows, as far as it says so at its top."""
+    if not isinstance(schema, Mapping):
+        return set()
+    given = schema.get("type")
+    if given is None:
+        either = schema.get("anyOf", schema.get("any_of", ()))
+        return {kind for one in either for kind in kinds_of(one)} if isinstance(either, list) else set()
+    return {str(kind).lower() for kind in (given if isinstance(given, list) else [given])}
+
+
+def completions_of(schema: Any) -> tuple[Completion, ...]:
+    if not isinstance(schema, Mapping):
+        return ()
+    if isinstance(choices := schema.get("enum"), list):
+        return tuple(Completion(text_of(choice)) for choice in choices)
+    return (Completion("true"), Completion("false")) if kinds_of(schema) == {"boolean"} else ()
+
+
+_EMPTY: dict[str, Any] = {
+    "string": "",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+}
+
+
+def first_value(schema: Any) -> Any:
+    """What an argument begins with: its default, its first choice, or what is empty of its type."""
+    if isinstance(schema, Mapping):
+        if schema.get("default") is not None:
+            return schema["default"]
+        if isinstance(choices := schema.get("enum"), list) and choices:
+            return choices[0]
+    kinds = kinds_of(schema)
+    return next((value for kind, value in _EMPTY.items() if kind in kinds), "")
+
+
+# Problems at their rows
+
+
+def with_problems(rows: Sequence[Row], problems: Sequence[Problem]) -> list[Row]:
+    """The rows, each with the problems that are inside it and in no row that is smaller."""
+    found: dict[int, list[Problem]] = {}
+    for problem in problems:
+        holding = [
+            (len(row.path), -number)
+            for number, row in enumerate(rows)
+            if row.path is not None and problem.path[: len(row.path)] == row.path
+        ]
+        if holding:
+            found.setdefault(-max(holding)[1], []).append(problem)
+    return [
+        replace(row, findings=(*row.findings, *found[number])) if number in found else row
+        for number, row in enumerate(rows)
+    ]

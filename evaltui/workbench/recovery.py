@@ -1,0 +1,96 @@
+"""Unsaved edits of an earlier sitting that did not end in order: restored, thrown away, or kept for later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from evaltui.files.journal import Recovered
+from evaltui.workbench.workbench import Workbench
+
+# The labels that say best what it was about.
+_MOST_LABELS = 3
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one file has to restore. `labels` are the last things done, the latest first, each once."""
+
+    recovered: Recovered
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, recovered: Recovered) -> Offer:
+        labels = dict.fromkeys(step.label for step in reversed(recovered.steps))
+        return cls(recovered, tuple(labels)[:_MOST_LABELS])
+
+    @property
+    def name(self) -> str:
+        return self.recovered.path.name
+
+    @property
+    def edits(self) -> int:
+        return len(self.recovered.steps)
+
+    @property
+    def file(self) -> str:
+        """What has become of the file, in words."""
+        if self.recovered.matches:
+            return "the file is as it was"
+        if self.recovered.path.exists():
+            return "the file has changed since: both are merged, where they clash you are asked"
+        return "there is no such file any more: it comes back when it is saved"
+
+    def ago(self, now: datetime) -> str:
+        """How long ago the last edit was: `5 minutes ago`; the day where it is long ago."""
+        when = self.recovered.when
+        seconds = (now - when).total_seconds()
+        if seconds < 60:
+            return "just now"
+        for unit, size, most in (("minute", 60, 60), ("hour", 3600, 24), ("day", 86400, 7)):
+            number = int(seconds // size)
+            if number < most:
+                return f"{number} {unit}{'' if number == 1 else 's'} ago"
+        return f"on {when.astimezone():%Y-%m-%d}"
+
+
+class Recovery:
+    """The offers that are not settled. What is thrown away is gone only with `finish`."""
+
+    def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
+        self._workbench = workbench
+        # The latest first.
+        self.offers = [Offer.of(one) for one in sorted(found, key=lambda one: one.when, reverse=True)]
+        self.thrown_away: set[int] = set()
+        self.restored: set[int] = set()
+
+    @property
+    def open(self) -> int:
+        """How many are neither restored nor to be thrown away."""
+        return len(self.offers) - len(self.restored) - len(self.thrown_away)
+
+    def restore(self, number: int) -> bool:
+        """The edits come back as one step that can be undone; the file stays unsaved."""
+        if number in self.restored or not self._workbench.editing.restore(self.offers[number].recovered):
+            return False
+        self.restored.add(number)
+        self.thrown_away.discard(number)
+        return True
+
+    def throw_away(self, number: int) -> None:
+        """Mark it, or take the mark back."""
+        if number not in self.restored:
+            self.thrown_away ^= {number}
+
+    def finish(self) -> None:
+        """Remove what was thrown away; what is still open is offered again at the next start."""
+        for number in self.thrown_away:
+            try:
+                self.offers[number].recovered.discard()
+            except OSError as error:
+                self._workbench.say(f"{self.offers[number].name}: {error}")
+        done = Counter({"restored": len(self.restored), "thrown away": len(self.thrown_away)})
+        said = [f"{count} {what}" for what, count in done.items() if count]
+        if said:
+            self._workbench.say(f"unsaved changes: {', '.join(said)}")

@@ -1,0 +1,366 @@
+"""Sets and cases as a whole: new, copied, renamed, deleted, put in another order or into another set.
+
+Every function says on the workbench what it has done, or why it could not, and is one step for undo.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.document.edits import Edit, EditError, Move
+from evaltui.core.editing import cases
+from evaltui.core.editing.cases import SetAndConfig
+from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
+from evaltui.core.problems import EvalSetError
+from evaltui.files.folders import agent_folder
+from evaltui.workbench.case_plan import (
+    Plan,
+    by_path,
+    gathered,
+    ids_at,
+    keys_at,
+    moves,
+    numbers_in_sets,
+    numbers_of,
+    refusing,
+)
+from evaltui.workbench.editing import config_beside
+from evaltui.workbench.marking import CaseClipboard
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+_TURNS = "this is a turn: turns are edited in the case"
+
+
+# What the user means
+
+
+def chosen(workbench: Workbench) -> tuple[CaseKey, ...]:
+    """The cases that an action is for: those that are marked, else the selected one."""
+    if marked := workbench.editing.marking.marked:
+        return tuple(marked)
+    return (workbench.selection.case,) if workbench.selection.case else ()
+
+
+def refuses_cases(workbench: Workbench) -> str | None:
+    """Why nothing can be done with the chosen cases, as a sentence."""
+    keys = chosen(workbench)
+    if not keys:
+        return "select a case first" if workbench.sets else "there is no eval set yet"
+    if workbench.selection.turn is not None and not workbench.editing.marking.marked:
+        return _TURNS
+    paths = {key.path for key in keys}
+    return next(filter(None, map(workbench.editing.refuses_to_edit, paths)), None)
+
+
+def refuses_set(workbench: Workbench) -> str | None:
+    """Why the selected set cannot be changed, as a sentence."""
+    return workbench.editing.refuses_to_edit(workbench.selection.path)
+
+
+def refuses_paste(workbench: Workbench) -> str | None:
+    if workbench.editing.marking.clipboard is None:
+        return "no case has been copied or cut"
+    return refuses_set(workbench)
+
+
+# New
+
+
+def folder_for_new_set(workbench: Workbench) -> Path:
+    """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
+    entry = workbench.entry(workbench.selection.path) if workbench.selection.path else None
+    if entry is None or entry.origin == "given":
+        return agent_folder(workbench.agent_dir)
+    return entry.path.parent
+
+
+def new_set_problem(workbench: Workbench, wanted: str) -> str | None:
+    """Why a new set cannot be called so, as a sentence."""
+    if problem := cases.set_id_problem(wanted, [entry.eval_set_id for entry in workbench.sets]):
+        return problem
+    path = _set_path(workbench, wanted)
+    return f"there is a file {path.name} already" if path.exists() else None
+
+
+def new_set(workbench: Workbench, wanted: str) -> bool:
+    """An empty set in a file of its own, which is not written before it is saved; it is selected."""
+    text = cases.new_set_text(wanted, time.time())
+    if not workbench.editing.new_file(_set_path(workbench, wanted), text):
+        return False
+    workbench.say(f"{wanted} is a new set, not saved yet: o adds a case to it")
+    return True
+
+
+def _set_path(workbench: Workbench, wanted: str) -> Path:
+    return folder_for_new_set(workbench) / f"{wanted}.evalset.json"
+
+
+def new_case(workbench: Workbench) -> bool:
+    """A case with one turn after the selected one, at the end where a set is selected; it is selected."""
+    path, key = workbench.selection.path, workbench.selection.case
+    if path is None:
+        return False
+    with refusing(workbench):
+        ids = eval_ids(workbench.editing.data(path))
+        wanted = cases.proposed_id(ids)
+        index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else None
+        done = workbench.editing.do(
+            f"add {wanted}",
+            path,
+            lambda data, _: cases.add_case(data, index, wanted),
+            after=Selection(path, wanted),
+        )
+        if done:
+            show(workbench, Selection(path, wanted))
+            workbench.say(f"added {wanted}: f2 gives it another id")
+        return done
+    return False
+
+
+# One case, one set
+
+
+def case_id_problem(workbench: Workbench, path: Path, case: int) -> Callable[[str], str | None]:
+    """Says why a case cannot be called so, as a sentence."""
+    try:
+        data = workbench.editing.data(path)
+    except (OSError, EvalSetError) as error:
+        reason = str(error)
+        return lambda _: reason
+    return lambda wanted: cases.eval_id_problem(data, case, wanted)
+
+
+def rename_case(workbench: Workbench, key: CaseKey, case: int, wanted: str) -> bool:
+    """Another id for the case with this number, which must be `key`."""
+    moved = CaseKey(key.path, wanted)
+    marking = workbench.editing.marking
+
+    def make(data: Any, config: Any) -> Changes:
+        if eval_ids(data)[case : case + 1] != [key.eval_id]:
+            raise EditError(f"{key.path.name} has changed meanwhile: select the case again")
+        return cases.rename_case(data, config, case, wanted)
+
+    done = workbench.editing.do(
+        f"rename {key.eval_id} to {wanted}",
+        key.path,
+        make,
+        after=Selection(*moved),
+        moved={key: moved},
+    )
+    if not done:
+        return False
+    if key in marking:
+        marking.toggle([key])
+        marking.toggle([moved])
+    show(workbench, Selection(*moved))
+    workbench.say(f"renamed {key.eval_id} to {wanted}")
+    return True
+
+
+def set_id_problem(workbench: Workbench, path: Path, wanted: str) -> str | None:
+    """Why a set cannot be called so, as a sentence; its own id may stay as it is."""
+    entry = workbench.entry(path)
+    if entry is not None and wanted == entry.eval_set_id:
+        return None
+    return cases.set_id_problem(wanted, [one.eval_set_id for one in workbench.sets if one.path != path])
+
+
+def rename_set(workbench: Workbench, path: Path, wanted: str) -> bool:
+    """Another id for a set; its file keeps its name."""
+    entry = workbench.entry(path)
+    if entry is None or entry.eval_set_id == wanted:
+        return False
+    return workbench.editing.do(
+        f"rename {entry.eval_set_id} to {wanted}",
+        path,
+        lambda data, config: cases.rename_set(data, config, wanted),
+        after=Selection(path),
+    )
+
+
+# Several cases
+
+
+def duplicate(workbench: Workbench) -> None:
+    """Copies of the chosen cases, of each set after the last one chosen there."""
+    with refusing(workbench):
+        keys = _chosen_and_seen(workbench)
+        plan = Plan(workbench.editing)
+        copies: list[CaseKey] = []
+        for path, numbers in numbers_in_sets(workbench.editing, keys).items():
+            index = numbers[-1] + 1
+            here = plan.of(path)
+            plan.transfer(path, path, cases.copy_to_set(here, here, numbers, index))
+            copies += keys_at(plan.of(path), path, index, len(numbers))
+        if plan.do(f"duplicate {_named(keys)}", Selection(*copies[0])):
+            workbench.editing.marking.clear()
+            show(workbench, Selection(*copies[0]))
+            workbench.say(f"duplicated {_named(keys)}")
+
+
+def delete(workbench: Workbench) -> None:
+    """The chosen cases are deleted without asking: undo brings them back."""
+    with refusing(workbench):
+        keys = _chosen_and_seen(workbench)
+        plan = Plan(workbench.editing)
+        for path, numbers in numbers_in_sets(workbench.editing, keys).items():
+            here = plan.of(path)
+            plan.add(path, cases.delete_cases(here.eval_set, here.config, numbers))
+        if plan.do(f"delete {_named(keys)}", _beside(workbench, keys)):
+            workbench.editing.marking.clear()
+            them = "it" if len(keys) == 1 else "them"
+            workbench.say(f"deleted {_named(keys)}: u brings {them} back")
+
+
+def move(workbench: Workbench, step: int) -> None:
+    """Each chosen case one place up (-1) or down (1) among those of its set that are shown."""
+    with refusing(workbench):
+        keys = _chosen_and_seen(workbench)
+        plan = Plan(workbench.editing)
+        for path, numbers in numbers_in_sets(workbench.editing, keys).items():
+            here = plan.of(path).eval_set
+            place = cases_path(here)
+            shown = _shown(workbench, path) or range(len(list_at(here, place)))
+            edits: list[Edit] = [Move(place, *one) for one in moves(shown, set(numbers), step)]
+            plan.add(path, Changes(edits))
+        if not plan.edits:
+            workbench.say("it is the first one already" if step < 0 else "it is the last one already")
+            return
+        way = "up" if step < 0 else "down"
+        if plan.do(f"move {_named(keys)} {way}", workbench.selection):
+            workbench.say(f"moved {_named(keys)} {way}")
+
+
+def copy(workbench: Workbench, *, cut: bool = False) -> None:
+    """Keep the chosen cases in mind for `paste`, which moves them there when they are `cut`."""
+    editing = workbench.editing
+    with refusing(workbench):
+        keys = _chosen_and_seen(workbench)
+        paths = numbers_in_sets(editing, keys)
+        taken_from = {path: SetAndConfig(editing.data(path), editing.config_data(path)) for path in paths}
+        editing.marking.clipboard = CaseClipboard(keys, cut, taken_from)
+        editing.marking.clear()
+        done, puts = ("cut", "moves") if cut else ("copied", "puts")
+        them = "it" if len(keys) == 1 else "them"
+        workbench.say(f"{done} {_named(keys)}: ctrl+v {puts} {them} after the selected case, in any set")
+
+
+def paste(workbench: Workbench) -> None:
+    """Put what was copied or cut after the selected case, at the end where a set is selected."""
+    clipboard, path = workbench.editing.marking.clipboard, workbench.selection.path
+    if clipboard is None or path is None:
+        return
+    with refusing(workbench):
+        ids = eval_ids(workbench.editing.data(path))
+        key = workbench.selection.case
+        index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else len(ids)
+        if clipboard.cut:
+            _paste_cut(workbench, clipboard, path, index)
+        else:
+            _paste_copied(workbench, clipboard, path, index)
+
+
+def _paste_copied(workbench: Workbench, clipboard: CaseClipboard, path: Path, index: int) -> None:
+    plan = Plan(workbench.editing)
+    at = index
+    for origin, wanted in by_path(clipboard.keys).items():
+        taken = clipboard.taken_from[origin]
+        if config_beside(origin) == config_beside(path):
+            taken = replace(taken, config=plan.of(path).config)
+        numbers = numbers_of(taken.eval_set, origin, wanted)
+        plan.transfer(origin, path, cases.copy_to_set(taken, plan.target(path, taken), numbers, at))
+        at += len(numbers)
+    named = _named(clipboard.keys)
+    (last,) = keys_at(plan.of(path), path, at - 1, 1)
+    # What is pasted once more comes after it.
+    if plan.do(f"paste {named}", Selection(*last)):
+        show(workbench, Selection(*last))
+        workbench.say(f"pasted {named}")
+
+
+def _paste_cut(workbench: Workbench, clipboard: CaseClipboard, path: Path, index: int) -> None:
+    editing = workbench.editing
+    plan = Plan(editing)
+    moved: dict[CaseKey, CaseKey] = {}
+    origins = numbers_in_sets(editing, clipboard.keys)
+    at = index
+    if own := origins.pop(path, None):
+        # Those that were above leave their places.
+        place = cases_path(plan.of(path).eval_set)
+        plan.add(path, Changes([Move(place, *one) for one in gathered(own, index)]))
+        at = index + sum(number >= index for number in own)
+    for origin, numbers in origins.items():
+        if reason := editing.refuses_to_edit(origin):
+            raise EditError(reason)
+        source = plan.of(origin)
+        before = [CaseKey(origin, eval_id) for eval_id in ids_at(source, numbers)]
+        plan.transfer(origin, path, cases.move_to_set(source, plan.target(path, source), numbers, at))
+        moved.update(zip(before, keys_at(plan.of(path), path, at, len(numbers)), strict=True))
+        at += len(numbers)
+    named = _named(clipboard.keys)
+    (last,) = keys_at(plan.of(path), path, at - 1, 1)
+    editing.marking.clipboard = None
+    if plan.do(f"move {named}", Selection(*last), moved):
+        show(workbench, Selection(*last))
+        workbench.say(f"moved {named}: u moves {'it' if len(clipboard.keys) == 1 else 'them'} back")
+
+
+# Going to a case
+
+
+def show(workbench: Workbench, selection: Selection) -> None:
+    """Select it; a filter that hides it is cleared."""
+    if _is_hidden(workbench, selection):
+        workbench.clear_filter()
+    workbench.select(selection)
+
+
+def _chosen_and_seen(workbench: Workbench) -> tuple[CaseKey, ...]:
+    """As `chosen`. Raises EditError where nobody can see which case that is."""
+    keys = chosen(workbench)
+    if not workbench.editing.marking.marked and _is_hidden(workbench, workbench.selection):
+        raise EditError("the filter hides the selected case: esc shows every case")
+    return keys
+
+
+def _is_hidden(workbench: Workbench, selection: Selection) -> bool:
+    """Whether a filter keeps other cases only."""
+    if not workbench.filtered.filter or selection.path is None:
+        return False
+    entry = workbench.entry(selection.path)
+    kept = workbench.filtered.kept.get(selection.path, ())
+    return entry is None or selection.eval_id not in {entry.cases[number].eval_id for number in kept}
+
+
+def _named(keys: Sequence[CaseKey]) -> str:
+    return keys[0].eval_id if len(keys) == 1 else f"{len(keys)} cases"
+
+
+def _shown(workbench: Workbench, path: Path) -> Sequence[int]:
+    """The numbers of the cases that a filter keeps; none without a filter."""
+    return workbench.filtered.kept.get(path, ()) if workbench.filtered.filter else ()
+
+
+def _beside(workbench: Workbench, gone: Sequence[CaseKey]) -> Selection:
+    """What is selected once cases are gone: the next one that is shown and stays, else one before."""
+    here = workbench.selection
+    entry = workbench.entry(here.path) if here.path else None
+    if entry is None or here.case not in gone:
+        return here
+    shown = _shown(workbench, entry.path) or range(len(entry.cases))
+    left = {key.eval_id for key in gone if key.path == entry.path}
+    before: str | None = None
+    passed = False
+    for number in shown:
+        eval_id = entry.cases[number].eval_id
+        passed = passed or eval_id == here.eval_id
+        if eval_id not in left:
+            if passed:
+                return Selection(entry.path, eval_id)
+            before = eval_id
+    return Selection(entry.path, before)

@@ -1,0 +1,152 @@
+"""Which line of the list of cases shows what; no case is looked at before its line is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from evaltui.files.workspace import SetEntry
+from evaltui.workbench.state import CaseKey, Selection
+
+
+class Row(NamedTuple):
+    """One line of the list: a set, one of its cases, or one turn of that; counted from 0."""
+
+    entry: int
+    case: int | None = None
+    turn: int | None = None
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.case is None else 1 if self.turn is None else 2
+
+
+@dataclass(frozen=True)
+class _Unfolded:
+    """A case whose turns are shown: its place among the cases shown, and the turns shown before it."""
+
+    place: int
+    turns: int
+    before: int
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A set from its line `first` on, with the numbers of the cases that are shown, and their turns."""
+
+    number: int
+    entry: SetEntry
+    first: int
+    cases: Sequence[int]
+    unfolded: Sequence[_Unfolded]
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.cases) + sum(one.turns for one in self.unfolded)
+
+    def row(self, line: int) -> Row:
+        """The row at a line, counted from the set's own."""
+        if line == 0:
+            return Row(self.number)
+        at = line - 1
+        nearest = bisect_right(self.unfolded, at, key=lambda one: one.place + one.before) - 1
+        if nearest < 0:
+            return Row(self.number, self.cases[at])
+        case = self.unfolded[nearest]
+        turn = at - case.place - case.before - 1
+        if turn < 0:
+            return Row(self.number, self.cases[case.place])
+        if turn < case.turns:
+            return Row(self.number, self.cases[case.place], turn)
+        return Row(self.number, self.cases[at - case.before - case.turns])
+
+    def line_of(self, case: int, turn: int | None) -> int | None:
+        """The line of a case, or of its turn, counted from the set's own; None where it is not shown."""
+        place = bisect_left(self.cases, case)
+        if place == len(self.cases) or self.cases[place] != case:
+            return None
+        above = bisect_left(self.unfolded, place, key=lambda one: one.place)
+        line = 1 + place + sum(one.turns for one in self.unfolded[:above])
+        if turn is None:
+            return line
+        if above == len(self.unfolded) or self.unfolded[above].place != place:
+            return None
+        return line + 1 + turn if turn < self.unfolded[above].turns else None
+
+
+class TreeRows:
+    """`kept` are the numbers of the cases that a filter keeps, None without one: it unfolds every set."""
+
+    def __init__(
+        self,
+        sets: Sequence[SetEntry],
+        kept: Mapping[Path, Sequence[int]] | None,
+        folded: Collection[Path],
+        unfolded: Collection[CaseKey],
+    ) -> None:
+        self._sets = sets
+        self._blocks: list[_Block] = []
+        self.count = 0
+        for number, entry in enumerate(sets):
+            cases: Sequence[int] = range(len(entry.cases))
+            if kept is not None:
+                if entry.path not in kept:
+                    continue
+                cases = kept[entry.path]
+            elif entry.path in folded:
+                cases = ()
+            ids = {key.eval_id for key in unfolded if key.path == entry.path}
+            block = _Block(number, entry, self.count, cases, _unfolded(entry, cases, ids))
+            self._blocks.append(block)
+            self.count += block.size
+
+    def row(self, line: int) -> Row:
+        """Raises IndexError where there is no such line."""
+        if not 0 <= line < self.count:
+            raise IndexError(line)
+        block = self._blocks[bisect_right(self._blocks, line, key=lambda one: one.first) - 1]
+        return block.row(line - block.first)
+
+    def selection(self, line: int) -> Selection:
+        """What a line selects."""
+        row = self.row(line)
+        entry = self._sets[row.entry]
+        if row.case is None:
+            return Selection(entry.path)
+        return Selection(entry.path, entry.cases[row.case].eval_id, row.turn)
+
+    def line_of(self, selection: Selection) -> int | None:
+        """The line that shows what is selected, None where none does."""
+        for block in self._blocks:
+            if block.entry.path == selection.path:
+                line = self._line_in(block, selection)
+                return None if line is None else block.first + line
+        return None
+
+    def _line_in(self, block: _Block, selection: Selection) -> int | None:
+        if selection.eval_id is None:
+            return 0
+        cases = enumerate(block.entry.cases)
+        found = (number for number, case in cases if case.eval_id == selection.eval_id)
+        number = next(found, None)
+        return None if number is None else block.line_of(number, selection.turn)
+
+    def shown(self, entry: int) -> Sequence[int]:
+        """The numbers of the cases of a set that have a line."""
+        return next((block.cases for block in self._blocks if block.number == entry), ())
+
+
+def _unfolded(entry: SetEntry, cases: Sequence[int], ids: Collection[str]) -> list[_Unfolded]:
+    found: list[_Unfolded] = []
+    if not ids:
+        return found
+    before = 0
+    for place, number in enumerate(cases):
+        case = entry.cases[number]
+        if case.eval_id in ids and case.turns:
+            found.append(_Unfolded(place, case.turns, before))
+            before += case.turns
+    return found

@@ -1,0 +1,318 @@
+"""Editing a case in its pane, by keys alone: in place, with completion, and nothing that is typed is lost."""
+
+import json
+import stat
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.screens.raw import RawScreen
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+NARROW, WIDE = (80, 24), (160, 45)
+ECHO = "def root_agent(message, session):\n    return message\n"
+TOOLS = [
+    {
+        "name": "set_light",
+        "description": "Switches a light",
+        "parameters": {
+            "type": "object",
+            "properties": {"room": {"type": "string"}, "level": {"type": "integer"}},
+            "required": ["room", "level"],
+        },
+    },
+    {"name": "get_mode", "description": "", "parameters": {"type": "object", "properties": {}}},
+]
+
+
+@pytest.fixture
+def house(write_agent):
+    folder = write_agent(ECHO, name="house")
+    call = {"name": "set_light", "args": {"room": "hall", "level": 3, "deep": {"a": 1}}}
+    write_cases(folder, "lights", {"dim": [turn("hello", "hi", call), turn("bye", "bye")], "other": []})
+    return folder
+
+
+async def in_the_case(app, pilot):
+    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    app.workbench.agent = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
+    await pilot.press("2")
+    await until(pilot, lambda: "  id          dim" in screen_text(app))
+
+
+def case(app, number=0):
+    path = app.workbench.sets[0].path
+    return app.workbench.editing.data(path)["eval_cases"][number]
+
+
+def pane(app):
+    return app.screen_stack[0].query_one("#case")
+
+
+async def go_to(app, pilot, *id):
+    """To a row, with the arrow keys."""
+    here = pane(app)
+    here.follow()
+    numbers = {row.id: number for number, row in enumerate(here._rows)}
+    step = numbers[id] - here._current
+    await pilot.press(*["down" if step > 0 else "up"] * abs(step))
+    assert here._row.id == id
+
+
+async def test_a_line_is_edited_in_its_place_and_the_case_follows_every_key(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 1)
+        await pilot.press("e", "5")
+        await until(
+            pilot,
+            lambda: case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["level"] == 35,
+        )
+        await until(pilot, lambda: "      level  35" in screen_text(app))
+        await pilot.press("x")
+        await until(pilot, lambda: "must be a whole number, is the text '35x'" in screen_text(app))
+        await pilot.press("backspace", "enter")
+        await until(pilot, lambda: app.screen.focused is pane(app))
+        assert app.workbench.editing.undo_label == "change level of set_light"
+        await pilot.press("u")
+        args = case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
+        assert args == {"room": "hall", "level": 3, "deep": {"a": 1}}
+        assert app.workbench.editing.undo_label is None
+
+
+async def test_escape_takes_a_line_back_and_keeps_a_text(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 0)
+        await pilot.press("e", *"way", "escape")
+        assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["room"] == "hall"
+        await go_to(app, pilot, "turn", 0, "user", 0)
+        await pilot.press("enter", *" you", "enter", *"there", "escape")
+        said = case(app)["conversation"][0]["user_content"]["parts"][0]["text"]
+        assert said == "hello you\nthere"
+        assert app.screen.focused is pane(app)
+        await until(pilot, lambda: "  user        hello you" in screen_text(app))
+        assert app.workbench.editing.dirty_cases(app.workbench.sets[0].path) == {"dim"}
+
+
+async def test_json_that_is_not_valid_is_said_and_kept(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 2)
+        await pilot.press("e", ",")
+        await until(pilot, lambda: "not valid JSON" in screen_text(app))
+        args = case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
+        assert args["deep"] == {"a": 1}
+        # It may be left, and is still there when one comes back.
+        await pilot.press("escape", "up")
+        await until(pilot, lambda: "not in the case yet" in screen_text(app))
+        await pilot.press("down", "e", "backspace")
+        await until(pilot, lambda: "not valid JSON" not in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: "not in the case yet" not in screen_text(app))
+
+
+async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 1)
+        await pilot.press("o", *"dim the hall", "ctrl+j", "o", *"set", "enter")
+        await until(
+            pilot, lambda: "      room" in screen_lines(app)[-10] or "      level  0" in screen_text(app)
+        )
+        await pilot.press(*"hall", "tab", "7", "tab", *"done", "escape")
+        assert case(app)["conversation"][2] == {
+            "user_content": {"parts": [{"text": "dim the hall"}], "role": "user"},
+            "intermediate_data": {"tool_uses": [{"name": "set_light", "args": {"room": "hall", "level": 7}}]},
+            "final_response": {"parts": [{"text": "done"}], "role": "model"},
+        }
+        await until(pilot, lambda: "Turn 3  expects these calls" in screen_text(app))
+        # The call, its name and the arguments that it needs are undone at once.
+        labels = []
+        while app.workbench.editing.undo_label:
+            labels.append(app.workbench.editing.undo_label)
+            await pilot.press("u")
+        assert labels == [
+            "change the answer",
+            "change level of set_light",
+            "change room of set_light",
+            "add a call",
+            "add a turn",
+        ]
+        assert len(case(app)["conversation"]) == 2
+
+
+async def test_what_was_added_by_mistake_goes_with_escape(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        before = case(app)
+        await go_to(app, pilot, "turn", 0, "call", 0)
+        await pilot.press("o", *"get", "escape")
+        assert case(app) == before
+        await go_to(app, pilot, "turn", 1)
+        await pilot.press("o", "escape")
+        assert case(app) == before
+
+
+async def test_the_kind_of_a_turn_is_one_key_away_and_says_what_is_lost(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0)
+        await pilot.press("space")
+        await until(pilot, lambda: "turn 1: its call is taken out; u brings them back" in screen_text(app))
+        assert "Turn 1  must call nothing" in screen_text(app)
+        await pilot.press("u")
+        await until(pilot, lambda: "Turn 1  expects these calls" in screen_text(app))
+        await pilot.press("b")
+        await until(pilot, lambda: "Turn 1  context: run, not scored" in screen_text(app))
+        await pilot.press("ctrl+s")
+        config = house / "test_config.json"
+        await until(pilot, config.exists)
+        mark = {"set": "lights", "case": "dim", "turn": 0, "mode": "context"}
+        assert json.loads(config.read_text())["evaltui"]["turns"] == [mark]
+
+
+async def test_turns_and_calls_are_moved_duplicated_and_deleted(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0)
+        await pilot.press("d", "J", "delete")
+
+        def said():
+            return [one["user_content"]["parts"][0]["text"] for one in case(app)["conversation"]]
+
+        assert said() == ["hello", "bye"]
+        await pilot.press("u")
+        assert said() == ["hello", "bye", "hello"]
+
+
+async def test_the_id_is_changed_at_the_end_and_the_selection_goes_along(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await pilot.press("f2", "ctrl+u", *"other", "enter")
+        await until(pilot, lambda: "there is a case 'other' in this set already" in screen_text(app))
+        await pilot.press("2", "enter")
+        path = app.workbench.sets[0].path
+        await until(pilot, lambda: app.workbench.selection == Selection(path, "other2"))
+        assert case(app)["eval_id"] == "other2"
+        await pilot.press("u")
+        await until(pilot, lambda: app.workbench.selection == Selection(path, "dim"))
+
+
+async def test_anything_can_be_chosen_to_be_added(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await pilot.press("A", *"final", "enter", *"mode", "enter", *"night", "enter")
+        assert case(app)["final_session_state"] == {"mode": "night"}
+        await until(pilot, lambda: '  final state mode  "night"' in screen_text(app))
+
+
+async def test_a_file_is_attached(house):
+    (house / "picture.png").write_bytes(b"not really a picture")
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 1, "user", 0)
+        await pilot.press("A", *"attach", "enter")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*str(house / "picture.png"), "enter")
+        await until(pilot, lambda: "[image/png 20 B]" in screen_text(app))
+        await go_to(app, pilot, "turn", 1, "user", 1)
+        await pilot.press("delete")
+        assert case(app)["conversation"][1]["user_content"]["parts"] == [{"text": "bye"}]
+
+
+async def test_the_raw_json_is_edited_and_what_is_wrong_is_shown(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        await until(pilot, lambda: '"eval_id": "dim"' in screen_text(app))
+        await pilot.press("x", "escape")
+        await until(pilot, lambda: "! line 1: not valid JSON" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: "is kept: f4 goes on with it" in screen_text(app))
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        await until(pilot, lambda: " x{" in screen_text(app))
+        await pilot.press("delete", "escape")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        assert app.workbench.editing.undo_label is None
+
+
+async def test_a_case_edited_as_raw_json_is_one_step(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        await pilot.press("right", *' "note": 1,', "escape")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        assert case(app)["note"] == 1
+        assert app.workbench.editing.undo_label == "change the JSON of dim"
+        await until(pilot, lambda: "  note        1" in screen_text(app))
+
+
+async def test_the_editor_of_the_user_gets_the_text(house, monkeypatch, tmp_path):
+    script = tmp_path / "editor"
+    script.write_text("#!/bin/sh\nprintf 'from outside' > \"$1\"\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("VISUAL", str(script))
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "user", 0)
+        await pilot.press("ctrl+e")
+        await until(pilot, lambda: "no other program can be shown in this terminal" in screen_text(app))
+
+
+async def test_an_old_set_says_why_it_cannot_be_edited(house):
+    old = [{"query": "hello", "expected_tool_use": [], "reference": "hello"}]
+    (house / "older.test.json").write_text(json.dumps(old), encoding="utf-8")
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: len(app.workbench.sets) == 2)
+        entry = next(one for one in app.workbench.sets if one.format != "eval set")
+        app.workbench.select(Selection(entry.path, entry.cases[0].eval_id))
+        await pilot.press("2")
+        await until(pilot, lambda: "has an old format" in screen_text(app))
+        await pilot.press("e", "o", "delete")
+        assert app.workbench.editing.undo_label is None
+
+
+async def test_a_click_selects_and_a_double_click_edits(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await in_the_case(app, pilot)
+        lines = screen_lines(app)
+        row = next(number for number, line in enumerate(lines) if "  answer      bye" in line)
+        column = lines[row].index("answer")
+        await pilot.click(offset=(column, row), times=2)
+        await until(pilot, lambda: pane(app)._text.has_focus)
+        await pilot.press(*" bye")
+        await pilot.click(offset=(column, row - 4))
+        await until(pilot, lambda: app.screen.focused is pane(app))
+        assert case(app)["conversation"][1]["final_response"]["parts"][0]["text"] == "bye bye"
+
+
+async def test_keys_typed_at_once_all_arrive(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0)
+        await pilot.press("o", *"get_mode", "enter", "o", *"get_mode", "enter", "K", "d")
+        uses = case(app)["conversation"][0]["intermediate_data"]["tool_uses"]
+        assert [one["name"] for one in uses] == ["set_light", "get_mode", "get_mode", "get_mode"]

@@ -1,0 +1,216 @@
+"""The criteria screen as a user sees and works it."""
+
+import json
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.criteria import CriteriaRows, CriteriaScreen
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.workbench.workbench import Workbench
+
+NARROW, TINY, WIDE = (80, 24), (60, 20), (160, 45)
+ECHO = "def root_agent(message, session):\n    return message\n"
+CONFIG = '{\n  "criteria": {\n    "response_match_score": 0.8\n  },\n  "own": 1\n}\n'
+
+
+@pytest.fixture
+def parrot(write_agent):
+    folder = write_agent(ECHO, name="parrot")
+    cases = {
+        "fine": [turn("hello", "hello")],
+        "half": [turn("good morning", "good evening")],
+        "other": [turn("weather", "weather")],
+    }
+    write_cases(folder, "talk", cases)
+    (folder / "test_config.json").write_text(CONFIG, encoding="utf-8")
+    return folder
+
+
+async def opened(app, pilot, *, run=False):
+    """The criteria screen over the main one, after a run if that is wanted."""
+    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    if run:
+        await pilot.press("R")
+        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+    screen = CriteriaScreen(app.workbench, app.workbench.selection.path)
+    app.push_screen(screen)
+    await until(pilot, lambda: app.screen is screen and screen.query(CriteriaRows) and screen.rows.current)
+    return screen
+
+
+def config_of(app, parrot):
+    return app.workbench.editing.data(parrot / "test_config.json")
+
+
+def line_with(app, text):
+    lines = screen_lines(app)
+    return next(number for number, line in enumerate(lines) if text in line)
+
+
+@pytest.mark.parametrize("size", [TINY, NARROW, WIDE])
+async def test_metrics_in_use_stand_above_the_others(parrot, size):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot)
+        lines = screen_lines(app)
+        assert "Criteria  parrot/test_config.json" in lines[0]
+        assert lines[0].endswith("for talk ━━")
+        assert lines[1] == " In use"
+        assert lines[2].startswith("▌ response_match_sc")
+        assert "●" in lines[2]
+        assert "0.80" in lines[2]
+        assert line_with(app, " Not in use") > 2
+        assert "How many words the answers share" in screen_text(app)
+        assert all(len(line) <= size[0] for line in lines)
+
+
+async def test_the_slider_is_tried_on_the_last_run_without_saving(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot, run=True)
+        assert "✗ 2 of 3" in screen_lines(app)[2]
+        await pilot.press("shift+left", "shift+left", "shift+left", "left")
+        await until(pilot, lambda: "0.49 *" in screen_lines(app)[2])
+        assert "✓ 3 of 3" in screen_lines(app)[2]
+        assert "1 flip" in screen_lines(app)[2]
+        assert "At 0.49, 3 of 3 cases of the last run pass; saved is 0.8." in screen_text(app)
+        assert "✓ now pass  half" in screen_text(app)
+        assert (parrot / "test_config.json").read_text() == CONFIG
+        assert "save ●1" in screen_lines(app)[-1]
+        await pilot.press("u")
+        await until(pilot, lambda: "0.80  " in screen_lines(app)[2])
+        assert "flip" not in screen_lines(app)[2]
+        assert not app.workbench.editing.is_dirty(parrot / "test_config.json")
+
+
+async def test_a_threshold_is_typed_and_saved_and_nothing_else_changes(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*"2", "enter")
+        await until(pilot, lambda: "must be from 0 to 1" in screen_text(app))
+        await pilot.press("backspace", *"0.65", "enter")
+        await until(pilot, lambda: isinstance(app.screen, CriteriaScreen))
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "saved test_config.json" in screen_text(app))
+        assert (parrot / "test_config.json").read_text() == CONFIG.replace("0.8", "0.65")
+
+
+async def test_a_metric_is_added_and_taken_out(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        screen = await opened(app, pilot)
+        await pilot.press("down")
+        assert screen.rows.current.name == "tool_trajectory_avg_score"
+        await pilot.press("space")
+        await until(pilot, lambda: "tool_trajectory_avg_score" in config_of(app, parrot)["criteria"])
+        await until(pilot, lambda: "match_type" in screen_text(app))
+        assert screen.rows.current.asked
+        await pilot.press("down", "right")
+        criterion = config_of(app, parrot)["criteria"]["tool_trajectory_avg_score"]
+        assert criterion == {"threshold": 1.0, "match_type": "IN_ORDER"}
+        await pilot.press("up", "delete")
+        assert config_of(app, parrot) == json.loads(CONFIG)
+        assert screen.rows.current.name == "response_match_score"
+
+
+async def test_what_a_metric_cannot_do_without_is_asked_for(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await opened(app, pilot)
+        single = next(
+            row for row in screen.rows.rows() if getattr(row, "name", "") == "trajectory_single_tool_use"
+        )
+        screen.rows.go_to(single)
+        await pilot.press("o")
+        await until(pilot, lambda: "tool of trajectory_single_tool_use" in screen_text(app))
+        await pilot.press(*"find_orders", "enter")
+        await until(pilot, lambda: isinstance(app.screen, CriteriaScreen))
+        block = config_of(app, parrot)["evaltui"]
+        assert block == {
+            "criteria": {"trajectory_single_tool_use": {"threshold": 1.0, "tool": "find_orders"}}
+        }
+
+
+async def test_what_cannot_be_done_is_said(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        screen = await opened(app, pilot)
+        await pilot.press("space")
+        await until(pilot, lambda: "response_match_score is in use already" in screen_text(app))
+        await pilot.press("ctrl+z")
+        await until(pilot, lambda: "nothing to undo" in screen_text(app))
+        await pilot.press("down", "left")
+        await until(
+            pilot, lambda: "tool_trajectory_avg_score is not in use: space adds it" in screen_text(app)
+        )
+        measured = next(row for row in screen.rows.rows() if getattr(row, "name", "") == "token_usage_v1")
+        screen.rows.go_to(measured)
+        await pilot.press("space")
+        await until(pilot, lambda: "takes no threshold" in screen_text(app))
+        assert app.workbench.editing.unsaved() == []
+
+
+async def test_by_mouse_a_slider_is_set_and_a_row_edited(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        knob = screen_lines(app)[2].index("●")
+        await pilot.click(offset=(knob - 5, 2))
+        await until(pilot, lambda: config_of(app, parrot)["criteria"]["response_match_score"] < 0.6)
+        await pilot.press("G")
+        await until(pilot, lambda: "  runs " in screen_text(app))
+        row = line_with(app, "  runs ")
+        await pilot.click(offset=(3, row), times=2)
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, CriteriaScreen))
+        footer = screen_lines(app)[-1]
+        await pilot.click(offset=(footer.index("save"), NARROW[1] - 1))
+        await until(pilot, lambda: not app.workbench.editing.unsaved())
+
+
+async def test_marks_that_dangle_are_removed(parrot):
+    mark = {"set": "talk", "case": "fined", "turn": 0, "mode": "context"}
+    config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"turns": [mark]}}
+    (parrot / "test_config.json").write_text(json.dumps(config), encoding="utf-8")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot)
+        await pilot.press("G")
+        await until(
+            pilot, lambda: "▌ context  talk › fined › turn 1  ! no case 'fined' in talk" in screen_text(app)
+        )
+        await pilot.press("delete")
+        await until(pilot, lambda: "Marks on turns" not in screen_text(app))
+        await pilot.press("u")
+        await until(pilot, lambda: "Marks on turns" in screen_text(app))
+
+
+async def test_a_broken_config_is_shown_with_its_problem_and_can_be_left(parrot):
+    (parrot / "test_config.json").write_text("{", encoding="utf-8")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.sets)
+        app.push_screen(CriteriaScreen(app.workbench, app.workbench.selection.path))
+        await until(pilot, lambda: "! test_config.json cannot be read" in screen_text(app))
+        await pilot.press("down", "space", "left", "e", "delete", "escape")
+        await until(pilot, lambda: not isinstance(app.screen, CriteriaScreen))
+        assert (parrot / "test_config.json").read_text() == "{"
+
+
+async def test_without_a_config_the_first_metric_makes_it(parrot):
+    (parrot / "test_config.json").unlink()
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        assert "no such file yet" in screen_lines(app)[0]
+        assert screen_lines(app)[1] == " In use: the defaults of ADK"
+        await pilot.press("left", "ctrl+s")
+        await until(pilot, lambda: (parrot / "test_config.json").exists())
+        saved = json.loads((parrot / "test_config.json").read_text())
+        assert saved == {"criteria": {"tool_trajectory_avg_score": 0.99, "response_match_score": 0.8}}

@@ -1,0 +1,304 @@
+"""Two versions of a file, leaving with unsaved changes, and what a crash left behind."""
+
+import json
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.core.document.edits import Put
+from evaltui.files.journal import recoverable
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.recovery import RecoveryScreen
+from evaltui.tui.screens.unsaved import UnsavedScreen
+from evaltui.tui.screens.versions import VersionsScreen
+from evaltui.workbench.workbench import Workbench
+
+NARROW, TINY, WIDE = (80, 24), (60, 20), (160, 45)
+ECHO = "def root_agent(message, session):\n    return message\n"
+
+
+@pytest.fixture
+def parrot(write_agent):
+    return write_agent(ECHO, name="parrot")
+
+
+@pytest.fixture
+def talk(parrot):
+    cases = {name: [turn("hello", name)] for name in ("one", "two", "three")}
+    return write_cases(parrot, "talk", cases)
+
+
+def edit(workbench, path, case, answer):
+    where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
+    assert workbench.editing.do("change the answer", path, lambda data, config: [Put(where, answer)])
+
+
+def change_outside(path, case, answer):
+    data = json.loads(path.read_text())
+    data["eval_cases"][case]["conversation"][0]["final_response"]["parts"][0]["text"] = answer
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
+def answers(path):
+    cases = json.loads(path.read_text())["eval_cases"]
+    return [case["conversation"][0]["final_response"]["parts"][0]["text"] for case in cases]
+
+
+async def started(app, pilot):
+    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+
+
+# Two versions
+
+
+async def clashing(app, pilot, talk, cases=(0, 1)):
+    """The screen of a clash in these cases; `results` gets what it returns."""
+    await started(app, pilot)
+    for case in cases:
+        edit(app.workbench, talk, case, f"mine {case}")
+        change_outside(talk, case, f"theirs {case}")
+    assert not app.workbench.editing.save_all()
+    results = []
+    app.push_screen(VersionsScreen(app.workbench, app.workbench.editing.clashing[0]), results.append)
+    await until(pilot, lambda: isinstance(app.screen, VersionsScreen) and "undecided" in screen_text(app))
+    return results
+
+
+async def test_versions_stand_beside_each_other_where_there_is_room(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await clashing(app, pilot, talk)
+        lines = screen_lines(app)
+        assert "talk.evalset.json was changed here and outside" in lines[0]
+        differing = [line for line in lines if line[2:3] == "~"]
+        assert len(differing) == 2
+        assert '"text": "mine 0"' in differing[0]
+        assert '"text": "theirs 0"' in differing[0]
+        assert any("case one" in line for line in lines)
+        assert any("equal lines" in line for line in lines)
+
+
+@pytest.mark.parametrize("size", [TINY, NARROW])
+async def test_versions_stand_above_each_other_where_there_is_none(talk, size):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=size) as pilot:
+        await clashing(app, pilot, talk)
+        lines = screen_lines(app)
+        mine = next(number for number, line in enumerate(lines) if line[4:5] == "<" and '"mine 0"' in line)
+        assert lines[mine + 1][4] == ">"
+        assert '"theirs 0"' in lines[mine + 1]
+
+
+async def test_each_case_is_decided_and_the_file_saved(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        results = await clashing(app, pilot, talk)
+        change_outside(talk, 2, "new outside")
+        await pilot.press("enter")
+        await until(pilot, lambda: "2 undecided still" in screen_text(app))
+        await pilot.press("left")
+        await until(pilot, lambda: app.screen.rows.current == 1)
+        await pilot.press("right")
+        assert app.screen.rows.cases == {"one": "mine", "two": "theirs"}
+        await pilot.press("enter")
+        await until(pilot, lambda: results)
+        assert results == [True]
+        assert answers(talk) == ["mine 0", "theirs 1", "new outside"]
+        assert app.workbench.editing.unsaved() == []
+
+
+@pytest.mark.parametrize(("key", "kept"), [("H", "mine"), ("L", "theirs")])
+async def test_one_side_of_all(talk, key, kept):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        results = await clashing(app, pilot, talk)
+        await pilot.press(key, "ctrl+s")
+        await until(pilot, lambda: results)
+        assert answers(talk) == [f"{kept} 0", f"{kept} 1", "three"]
+
+
+async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        results = await clashing(app, pilot, talk)
+        await pilot.press("left", "escape")
+        await until(pilot, lambda: results)
+        assert results == [False]
+        assert answers(talk) == ["theirs 0", "theirs 1", "three"]
+        assert app.workbench.editing.dirty_cases(talk) == {"one", "two"}
+        assert not app.workbench.editing.save_all()
+        assert app.workbench.editing.clashing
+
+
+async def test_versions_by_mouse(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        results = await clashing(app, pilot, talk)
+        lines = screen_lines(app)
+        one = next(number for number, line in enumerate(lines) if "case one" in line)
+        await pilot.click(offset=(lines[one].index("take theirs"), one))
+        await until(pilot, lambda: app.screen.rows.cases == {"one": "theirs"})
+        lines = screen_lines(app)
+        two = next(number for number, line in enumerate(lines) if "case two" in line)
+        await pilot.click(offset=(lines[two].index("keep mine"), two))
+        await until(pilot, lambda: app.screen.rows.undecided == 0)
+        await pilot.click(offset=(screen_lines(app)[-1].index("save"), NARROW[1] - 1))
+        await until(pilot, lambda: results)
+        assert answers(talk) == ["theirs 0", "mine 1", "three"]
+
+
+async def test_a_case_that_was_removed_outside(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        edit(app.workbench, talk, 0, "mine")
+        data = json.loads(talk.read_text())
+        del data["eval_cases"][0]
+        talk.write_text(json.dumps(data), encoding="utf-8")
+        app.workbench.editing.save_all()
+        app.push_screen(VersionsScreen(app.workbench, app.workbench.editing.clashing[0]))
+        await until(pilot, lambda: "(removed outside)" in screen_text(app))
+        await pilot.press("left", "enter")
+        await until(pilot, lambda: not isinstance(app.screen, VersionsScreen))
+        assert sorted(answers(talk)) == ["mine", "three", "two"]
+
+
+async def test_a_config_is_chosen_as_a_whole(talk):
+    config = talk.parent / "test_config.json"
+    config.write_text('{"criteria": {"response_match_score": 0.8}}', encoding="utf-8")
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        where = ("criteria", "response_match_score")
+        app.workbench.editing.do_edits("lower it", {config: [Put(where, 0.5)]})
+        config.write_text('{"criteria": {"response_match_score": 0.9}}', encoding="utf-8")
+        app.workbench.editing.save_all()
+        app.push_screen(VersionsScreen(app.workbench, app.workbench.editing.clashing[0]))
+        await until(pilot, lambda: "file test_config.json" in screen_text(app))
+        await pilot.press("right", "enter")
+        await until(pilot, lambda: not isinstance(app.screen, VersionsScreen))
+        assert json.loads(config.read_text()) == {"criteria": {"response_match_score": 0.9}}
+
+
+# Leaving with unsaved changes
+
+
+async def leaving(app, pilot, talk):
+    await started(app, pilot)
+    edit(app.workbench, talk, 1, "changed")
+    results = []
+    app.push_screen(UnsavedScreen(app.workbench), results.append)
+    await until(pilot, lambda: isinstance(app.screen, UnsavedScreen) and "Stay" in screen_text(app))
+    return results
+
+
+@pytest.mark.parametrize("size", [TINY, NARROW, WIDE])
+async def test_what_is_unsaved_is_listed(talk, size):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=size) as pilot:
+        await leaving(app, pilot, talk)
+        text = screen_text(app)
+        assert "1 file is not saved" in text
+        assert "● talk.evalset.json" in text
+        row = next(line for line in screen_lines(app) if line.strip() == "two")
+        assert row
+
+
+@pytest.mark.parametrize(
+    ("keys", "choice"),
+    [
+        (["enter"], "save"),
+        (["ctrl+s"], "save"),
+        (["down", "enter"], "discard"),
+        (["D"], "discard"),
+        (["down", "j", "enter"], None),
+        (["escape"], None),
+        (["q"], None),
+    ],
+)
+async def test_leaving_is_answered_by_key(talk, keys, choice):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        results = await leaving(app, pilot, talk)
+        await pilot.press(*keys)
+        await until(pilot, lambda: results)
+        assert results == [choice]
+
+
+@pytest.mark.parametrize(("text", "choice"), [("Save all", "save"), ("Throw the", "discard"), ("Stay", None)])
+async def test_leaving_is_answered_by_mouse(talk, text, choice):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        results = await leaving(app, pilot, talk)
+        lines = screen_lines(app)
+        row = next(number for number, line in enumerate(lines) if text in line)
+        await pilot.click(offset=(lines[row].index(text), row))
+        await until(pilot, lambda: results)
+        assert results == [choice]
+
+
+# After a crash
+
+
+async def crashed(folder, path, *cases):
+    """Edit in a sitting that ends without saving."""
+    workbench = Workbench(folder)
+    await workbench.open()
+    for case in cases:
+        edit(workbench, path, case, f"unsaved {case}")
+    # The lock ends with the process; this one goes on.
+    workbench.editing.draft(path).journal._file.close()
+
+
+async def recovering(app, pilot):
+    await started(app, pilot)
+    app.push_screen(RecoveryScreen(app.workbench, recoverable(app.workbench.agent_dir)))
+    await until(pilot, lambda: "enter restore" in screen_text(app))
+
+
+@pytest.mark.parametrize("size", [TINY, NARROW, WIDE])
+async def test_edits_of_a_crashed_sitting_are_restored(parrot, talk, size):
+    await crashed(parrot, talk, 0, 2)
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=size) as pilot:
+        await recovering(app, pilot)
+        text = screen_text(app)
+        assert "talk.evalset.json" in text
+        assert "just now, 2 edits: change the answer" in text
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
+        assert app.workbench.editing.dirty_cases(talk) == {"one", "three"}
+        assert answers(talk) == ["one", "two", "three"]
+        assert app.workbench.notice.text == "unsaved changes: 1 restored"
+
+
+async def test_later_means_they_are_offered_again(parrot, talk):
+    await crashed(parrot, talk, 0)
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await recovering(app, pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
+        assert len(recoverable(parrot)) == 1
+
+
+async def test_of_two_files_one_is_thrown_away_and_one_restored(parrot, talk):
+    other = write_cases(parrot, "other", {"one": [turn("hello", "one")]})
+    await crashed(parrot, other, 0)
+    await crashed(parrot, talk, 0)
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await recovering(app, pilot)
+        lines = screen_lines(app)
+        row = next(number for number, line in enumerate(lines) if "other.evalset.json" in line)
+        await pilot.click(offset=(lines[row].index("other"), row))
+        await pilot.press("delete")
+        await until(pilot, lambda: "thrown away when you close this" in screen_text(app))
+        assert len(recoverable(parrot)) == 2
+        row = next(n for n, line in enumerate(screen_lines(app)) if "talk.evalset.json" in line)
+        await pilot.click(offset=(8, row), times=2)
+        await until(pilot, lambda: "talk.evalset.json  restored" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
+        assert recoverable(parrot) == []
+        assert app.workbench.editing.unsaved() == [talk]

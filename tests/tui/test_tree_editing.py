@@ -1,0 +1,301 @@
+"""The list of cases as a place to work: keys, questions, what is shown of it, and ten thousand cases."""
+
+import json
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.panes.tree import CaseTree
+from evaltui.tui.screens.convert import ConvertScreen
+from evaltui.tui.screens.find_case import FindCaseScreen
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.widgets import ascii as ascii_glyphs
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+TINY, NARROW, MEDIUM = (60, 20), (80, 24), (110, 30)
+ECHO = "def root_agent(message, session):\n    return message\n"
+OLD = [{"query": "hello", "expected_tool_use": [], "reference": "hello"}]
+
+
+@pytest.fixture
+def parrot(write_agent):
+    folder = write_agent(ECHO, name="parrot")
+    write_cases(folder, "more", {"sun": [turn("sunshine", "x")], "rain": [turn("rainfall", "x")]})
+    cases = {name: [turn(f"say {name}", name)] for name in ("one", "two", "three")}
+    write_cases(folder, "talk", cases)
+    return folder
+
+
+async def started(app, pilot):
+    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+
+
+def ids(app, name):
+    entry = next(entry for entry in app.workbench.sets if entry.path.name.startswith(name))
+    return [case.eval_id for case in entry.cases]
+
+
+def line_with(app, text):
+    return next(line for line in screen_lines(app) if text in line)
+
+
+def row_of(app, text):
+    return next(number for number, line in enumerate(screen_lines(app)) if text in line)
+
+
+def select(app, name, eval_id=None):
+    path = next(entry.path for entry in app.workbench.sets if entry.path.name.startswith(name))
+    app.workbench.select(Selection(path, eval_id))
+
+
+async def at(app, pilot, name, eval_id=None):
+    """The list shows what is selected."""
+    select(app, name, eval_id)
+    tree = app.screen.query_one(CaseTree)
+    await until(pilot, lambda: tree._selection_at(tree.cursor) == app.workbench.selection)
+
+
+async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=MEDIUM) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "talk", "one")
+        await pilot.press("v", "v")
+        await until(pilot, lambda: " 2 marked  5 ━━" in screen_lines(app)[1])
+        assert line_with(app, "○ one").startswith(" * ○ one")
+        assert app.workbench.selection.eval_id == "three"
+        await pilot.press("ctrl+x")
+        await until(pilot, lambda: line_with(app, "○ one").startswith("   ○ one  cut"))
+        await at(app, pilot, "more", "sun")
+        await pilot.press("ctrl+v")
+        await until(pilot, lambda: ids(app, "more") == ["sun", "one", "two", "rain"])
+        assert ids(app, "talk") == ["three"]
+        await until(pilot, lambda: "▾ more ●" in screen_text(app))
+        assert "○ one ●" in screen_text(app)
+        assert "○ sun ●" not in screen_text(app)
+        await pilot.press("u")
+        await until(pilot, lambda: ids(app, "talk") == ["one", "two", "three"])
+        await until(pilot, lambda: "●" not in screen_text(app))
+        assert app.workbench.selection.eval_id == "sun"
+
+
+async def test_a_set_marks_all_its_cases_and_a_click_with_ctrl_one(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "talk")
+        await pilot.press("v")
+        await until(pilot, lambda: " 3 marked " in screen_lines(app)[1])
+        await pilot.press("v")
+        await until(pilot, lambda: " marked " not in screen_lines(app)[1])
+        await pilot.click(offset=(6, row_of(app, "○ two")), control=True)
+        await until(pilot, lambda: " 1 marked " in screen_lines(app)[1])
+        assert app.workbench.selection.eval_id == "two"
+        await pilot.press("d")
+        await until(pilot, lambda: ids(app, "talk") == ["one", "two", "two_2", "three"])
+        assert not app.workbench.editing.marking.marked
+
+
+async def test_deleting_asks_nothing_and_undo_brings_back(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "talk", "two")
+        await pilot.press("D")
+        await until(pilot, lambda: "deleted two: u brings it back" in screen_text(app))
+        assert ids(app, "talk") == ["one", "three"]
+        await pilot.press("u", "K")
+        await until(pilot, lambda: ids(app, "talk") == ["two", "one", "three"])
+        await pilot.press("shift+down", "J")
+        await until(pilot, lambda: ids(app, "talk") == ["one", "three", "two"])
+        await until(pilot, lambda: line_with(app, "two").startswith("▌  ○ two"))
+
+
+@pytest.mark.parametrize("size", [TINY, NARROW])
+async def test_renaming_says_what_is_wrong_while_one_types(parrot, size):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=size) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "talk", "two")
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*"one")
+        await until(pilot, lambda: "! there is a case 'one' in this set already" in screen_text(app))
+        await pilot.press("enter")
+        assert isinstance(app.screen, PromptScreen)
+        await pilot.press(*"_b", "enter")
+        await until(pilot, lambda: ids(app, "talk") == ["one", "one_b", "three"])
+        await pilot.press("f2", "x", "escape")
+        await until(pilot, lambda: not isinstance(app.screen, PromptScreen))
+        assert ids(app, "talk") == ["one", "one_b", "three"]
+
+
+async def test_a_question_can_be_answered_with_the_mouse(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "talk")
+        await pilot.press("f2", *"speech")
+        await until(pilot, lambda: "its file stays talk.evalset.json" in screen_text(app))
+        line = line_with(app, "take it")
+        await pilot.click(offset=(line.index("take it"), row_of(app, "take it")))
+        await until(pilot, lambda: "▾ speech" in screen_text(app))
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.click(offset=(1, 22))
+        await until(pilot, lambda: not isinstance(app.screen, PromptScreen))
+
+
+async def test_from_no_set_at_all_to_a_case(write_agent):
+    folder = write_agent(ECHO, name="parrot")
+    app = WorkbenchApp(Workbench(folder))
+    told = []
+    async with app.run_test(size=NARROW, message_hook=told.append) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("1")
+        await until(pilot, lambda: "o  write a case" in screen_text(app))
+        await pilot.press("o")
+        await until(pilot, lambda: "There is no eval set yet" in screen_text(app))
+        await pilot.press(*"my-set")
+        await until(pilot, lambda: "! a set's id is made of letters" in screen_text(app))
+        await pilot.press("backspace", "backspace", "backspace", "backspace", "enter")
+        await until(pilot, lambda: ids(app, "my") == ["case_1"])
+        await until(pilot, lambda: any(isinstance(message, CaseTree.Edit) for message in told))
+        await pilot.press("1")
+        await until(pilot, lambda: "▾ my ●  new" in screen_text(app))
+        assert "○ case_1 ●" in screen_text(app)
+        assert not (folder / "my.evalset.json").exists()
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: (folder / "my.evalset.json").exists())
+        await until(pilot, lambda: "▾ my  " in screen_text(app) and "●" not in screen_text(app))
+
+
+async def test_the_filter_shows_what_can_be_typed_and_what_it_does_not_understand(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=MEDIUM) as pilot:
+        await started(app, pilot)
+        await pilot.press("slash")
+        await until(pilot, lambda: "fail tool:book_hotel" in screen_text(app))
+        assert "a word   pass   tool:x" in screen_text(app)
+        await pilot.press(*"score<high")
+        await until(pilot, lambda: "! score<high needs a number" in screen_text(app))
+        await pilot.press("escape", "slash", *"id:t* -id:two", "enter")
+        await until(pilot, lambda: " 1 of 5 ━━" in screen_lines(app)[1])
+        before = app.workbench.workspace
+        await pilot.press("f5")
+        await until(pilot, lambda: app.workbench.workspace is not before)
+        await until(pilot, lambda: " 1 of 5 ━━" in screen_lines(app)[1])
+        assert "id:t* -id:two" in screen_text(app)
+        await pilot.press("o")
+        await until(pilot, lambda: "○ case_4 ●" in screen_text(app))
+
+
+async def test_going_to_any_case_by_a_few_letters(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await pilot.press("slash", *"two", "enter", "ctrl+g")
+        await until(pilot, lambda: isinstance(app.screen, FindCaseScreen))
+        await until(pilot, lambda: "5 cases to look in" in screen_text(app))
+        await pilot.press(*"zzz")
+        await until(pilot, lambda: "no case is like this" in screen_text(app))
+        await pilot.press("backspace", "backspace", "backspace", *"rnfa")
+        await pilot.press("backspace", "backspace", "backspace", "backspace", *"rainf", "enter")
+        await until(pilot, lambda: app.workbench.selection.eval_id == "rain")
+        assert app.workbench.filtered.text == ""
+        # What is typed at once is what is looked for.
+        await pilot.press("ctrl+g", *"o", "down", "enter")
+        await until(pilot, lambda: app.workbench.selection.eval_id in ("two", "one"))
+        await pilot.press("ctrl+g", *"say")
+        await until(pilot, lambda: "○ three" in screen_text(app))
+        await pilot.click(offset=(6, row_of(app, "○ three")), times=2)
+        await until(pilot, lambda: app.workbench.selection.eval_id == "three")
+
+
+async def test_an_old_file_is_shown_as_what_it_becomes_and_written_on_enter(parrot):
+    old = parrot / "older.test.json"
+    old.write_text(json.dumps(OLD), encoding="utf-8")
+    (parrot / "older.evalset.json").mkdir()
+    before = old.read_bytes()
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "older", "older")
+        await pilot.press("d")
+        await until(pilot, lambda: "has an old format: M converts it" in screen_text(app))
+        await pilot.press("M")
+        await until(pilot, lambda: isinstance(app.screen, ConvertScreen))
+        await until(pilot, lambda: '"eval_set_id": "older_converted"' in screen_text(app))
+        await pilot.press(*"talk.evalset.json", "enter")
+        await until(pilot, lambda: "there is a file talk.evalset.json already" in screen_text(app))
+        await pilot.press("ctrl+u", *"newer.evalset.json")
+        await until(pilot, lambda: '"eval_set_id": "newer"' in screen_text(app))
+        assert "final_response" not in screen_text(app)
+        await pilot.press("pagedown")
+        await until(pilot, lambda: "final_response" in screen_text(app))
+        assert not (parrot / "newer.evalset.json").exists()
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.selection.path == parrot / "newer.evalset.json")
+        assert json.loads((parrot / "newer.evalset.json").read_text())["eval_set_id"] == "newer"
+        assert old.read_bytes() == before
+        await until(pilot, lambda: "▾ newer" in screen_text(app))
+
+
+async def test_an_old_file_with_errors_says_what_to_mend(parrot):
+    (parrot / "older.test.json").write_text(json.dumps([{"query": 3, "expected_tool_use": []}]))
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "older")
+        await pilot.press("M")
+        await until(pilot, lambda: "has to be mended before" in screen_text(app))
+        assert "take it" not in screen_text(app)
+        await pilot.press("enter", "down", "escape")
+        await until(pilot, lambda: not isinstance(app.screen, ConvertScreen))
+
+
+async def test_ascii_only(parrot, monkeypatch):
+    monkeypatch.setenv("EVALTUI_ASCII", "1")
+    ascii_glyphs._ascii_only.cache_clear()
+    try:
+        app = WorkbenchApp(Workbench(parrot))
+        async with app.run_test(size=NARROW) as pilot:
+            await started(app, pilot)
+            await at(app, pilot, "talk", "one")
+            await pilot.press("v", "d", "ctrl+x", "ctrl+g", *"o")
+            await until(pilot, lambda: "one" in screen_text(app))
+            assert screen_text(app).isascii()
+            await pilot.press("escape", "O", *"x y")
+            await until(pilot, lambda: "! a set's id" in screen_text(app))
+            assert screen_text(app).isascii()
+    finally:
+        ascii_glyphs._ascii_only.cache_clear()
+
+
+async def test_one_case_more_or_less_of_ten_thousand_draws_the_screen_and_no_more(write_agent, monkeypatch):
+    folder = write_agent(ECHO, name="parrot")
+    write_cases(folder, "big", {f"c{number}": [turn("x", "x")] for number in range(10_000)})
+    drawn = []
+    line = CaseTree.line
+    monkeypatch.setattr(CaseTree, "line", lambda self, number: drawn.append(number) or line(self, number))
+    asked = []
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        dirty_cases = app.workbench.editing.dirty_cases
+        monkeypatch.setattr(
+            app.workbench.editing, "dirty_cases", lambda path: asked.append(path) or dirty_cases(path)
+        )
+        await at(app, pilot, "big", "c5000")
+        tree = app.screen.query_one(CaseTree)
+        for keys, count in (("d", 10_001), ("D", 10_000), ("u", 10_001)):
+            drawn.clear()
+            asked.clear()
+            await pilot.press(*keys)
+            await until(pilot, lambda count=count: len(ids(app, "big")) == count and drawn)
+            await until(pilot, lambda: tree._rows.count == len(ids(app, "big")) + 1)
+            # The screen, and once more where something else on it has changed.
+            assert 0 < len(drawn) <= 4 * NARROW[1]
+            assert len(asked) <= 1

@@ -1,0 +1,324 @@
+"""The criteria of a set without a screen: rows, trials, and changes that leave the rest of the file alone."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from evaltui.core.config import EvalConfig
+from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.workbench.criteria import Criteria, MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.workbench import Workbench
+
+CONFIG = """{
+  "criteria": {
+    "tool_trajectory_avg_score": {"threshold": 1, "matchType": "IN_ORDER"},
+    "response_match_score": 0.80
+  },
+  "own": [1.0, 2]
+}
+"""
+
+
+@pytest.fixture
+async def greetings(write_agent, write_set):
+    """A folder with a set of three cases, and a workbench on it."""
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    path = write_set(folder, one=("hello", "hello"), two=("hi", "hi"), three=("hey", "hey"))
+    workbench = Workbench(folder)
+    await workbench.open()
+    return SimpleNamespace(path=path, workbench=workbench, config=folder / "test_config.json")
+
+
+def criteria_of(greetings, text=None):
+    if text is not None:
+        greetings.config.write_text(text, encoding="utf-8")
+    return Criteria(greetings.workbench, greetings.path)
+
+
+def rows(criteria, kind):
+    return [row for section in criteria.sections() for row in section.rows if isinstance(row, kind)]
+
+
+def metric(criteria, name):
+    return next(row for row in rows(criteria, MetricRow) if row.name == name)
+
+
+def option(criteria, owner, name):
+    return next(row for row in rows(criteria, OptionRow) if (row.metric, row.option.name) == (owner, name))
+
+
+def setting(criteria, name):
+    return next(row for row in rows(criteria, SettingRow) if row.name == name)
+
+
+def text_of(greetings):
+    return greetings.workbench.editing.draft(greetings.config).document.text
+
+
+def scored(greetings, monkeypatch, scores, name="response_match_score"):
+    """Have the last run give these scores, for each case those of its repeats."""
+    results = {}
+    for eval_id, of_repeats in scores.items():
+        repeats = [
+            RepeatResult(Status.PASSED, (MetricResult(name, score, 0.8, Status.PASSED),))
+            for score in of_repeats
+        ]
+        result = CaseResult(eval_id, Status.PASSED, repeats[0].metrics, repeats=tuple(repeats))
+        results[CaseKey(greetings.path, eval_id)] = SimpleNamespace(result=result)
+    monkeypatch.setattr(greetings.workbench.results, "get", results.get)
+
+
+async def test_without_a_file_the_defaults_apply_and_the_first_change_makes_it(greetings):
+    criteria = criteria_of(greetings)
+    assert not criteria.exists
+    assert criteria.sections()[0].title == "In use: the defaults of ADK"
+    assert [row.name for row in rows(criteria, MetricRow) if row.asked] == [
+        "tool_trajectory_avg_score",
+        "response_match_score",
+    ]
+    assert criteria.add(metric(criteria, "trajectory_recall"))
+    assert criteria.exists
+    assert not greetings.config.exists()
+    assert greetings.workbench.editing.save_all()
+    assert json.loads(greetings.config.read_text()) == {
+        "criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8},
+        "evaltui": {"criteria": {"trajectory_recall": 0.8}},
+    }
+
+
+async def test_every_metric_of_the_registry_is_there_with_why_it_cannot_run(greetings):
+    criteria = criteria_of(greetings, CONFIG)
+    assert metric(criteria, "trajectory_precision").why_not is None
+    judged = metric(criteria, "final_response_match_v2")
+    assert judged.why_not == "needs a judge model: this version of evaltui does not compute it"
+    assert metric(criteria, "response_evaluation_score").interval == (1.0, 5.0)
+    assert not metric(criteria, "token_usage_v1").gates
+    others = [row.why_not is None for row in criteria.sections()[1].rows]
+    assert others == sorted(others, reverse=True)
+
+
+async def test_a_threshold_moves_in_steps_and_all_steps_are_undone_at_once(greetings):
+    criteria = criteria_of(greetings, CONFIG)
+    for _ in range(3):
+        criteria.move(metric(criteria, "response_match_score"), -1)
+    criteria.move(metric(criteria, "response_match_score"), -1, far=True)
+    row = metric(criteria, "response_match_score")
+    assert (row.threshold, row.saved) == (0.67, 0.8)
+    assert text_of(greetings) == CONFIG.replace("0.80", "0.67")
+    assert greetings.workbench.editing.undo_label == "move the threshold of response_match_score"
+    greetings.workbench.editing.undo()
+    assert text_of(greetings) == CONFIG
+    assert not greetings.workbench.editing.is_dirty(greetings.config)
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "direction", "far", "ends"),
+    [
+        ("response_match_score", 0.95, 1, True, 1.0),
+        ("response_match_score", 0.05, -1, True, 0.0),
+        ("response_match_score", 7, -1, False, 1.0),
+        ("response_evaluation_score", 3.0, 1, False, 3.1),
+        ("response_evaluation_score", 1.2, -1, True, 1.0),
+    ],
+)
+async def test_a_threshold_stays_within_what_can_be_scored(greetings, name, start, direction, far, ends):
+    criteria = criteria_of(greetings, json.dumps({"criteria": {name: start}}))
+    criteria.move(metric(criteria, name), direction, far=far)
+    assert metric(criteria, name).threshold == ends
+
+
+async def test_trying_a_threshold_shows_which_cases_flip(greetings, monkeypatch):
+    scored(greetings, monkeypatch, {"one": [0.9], "two": [0.75], "three": [None]})
+    criteria = criteria_of(greetings, CONFIG)
+    trial = metric(criteria, "response_match_score").trial
+    assert (trial.scored, trial.passing, trial.now_pass, trial.now_fail) == (2, 1, (), ())
+    assert trial.mean == pytest.approx(0.825)
+    criteria.set_threshold(metric(criteria, "response_match_score"), 0.7)
+    trial = metric(criteria, "response_match_score").trial
+    assert (trial.passing, [key.eval_id for key in trial.now_pass]) == (2, ["two"])
+    criteria.set_threshold(metric(criteria, "response_match_score"), 0.95)
+    trial = metric(criteria, "response_match_score").trial
+    assert (trial.passing, [key.eval_id for key in trial.now_fail]) == (0, ["one"])
+    assert greetings.config.read_text() == CONFIG
+
+
+@pytest.mark.parametrize(("pass_if", "passing"), [("all", 0), ("majority", 1), (0.3, 2)])
+async def test_of_several_runs_the_policy_decides(greetings, monkeypatch, pass_if, passing):
+    scored(greetings, monkeypatch, {"one": [0.9, 0.9, 0.1], "two": [0.1, 0.9, 0.1]})
+    config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"pass_if": pass_if}}}
+    criteria = criteria_of(greetings, json.dumps(config))
+    assert metric(criteria, "response_match_score").trial.passing == passing
+
+
+async def test_options_are_set_in_the_file_s_own_spelling_and_taken_out_again(greetings):
+    criteria = criteria_of(greetings, CONFIG)
+    match = option(criteria, "tool_trajectory_avg_score", "match_type")
+    assert (match.value, match.given) == ("IN_ORDER", True)
+    criteria.move(match, 1)
+    assert '"matchType": "ANY_ORDER"' in text_of(greetings)
+    criteria.move(option(criteria, "tool_trajectory_avg_score", "ignore_args"), 1)
+    assert '"ignoreArgs": true' in text_of(greetings)
+    criteria.remove(option(criteria, "tool_trajectory_avg_score", "match_type"))
+    assert not option(criteria, "tool_trajectory_avg_score", "match_type").given
+    EvalConfig.model_validate(json.loads(text_of(greetings)))
+
+
+async def test_options_of_a_judge_are_typed(greetings):
+    criteria = criteria_of(greetings, json.dumps({"criteria": {"final_response_match_v2": 0.5}}))
+    samples = option(criteria, "final_response_match_v2", "num_samples")
+    assert criteria.check(samples, "none") == "must be a whole number, at least 1"
+    assert criteria.check(samples, "0") is not None
+    criteria.type(samples, "3")
+    criteria.type(option(criteria, "final_response_match_v2", "judge_model"), "my-model")
+    assert greetings.workbench.editing.data(greetings.config) == {
+        "criteria": {
+            "final_response_match_v2": {
+                "threshold": 0.5,
+                "judge_model_options": {"num_samples": 3, "judge_model": "my-model"},
+            }
+        }
+    }
+
+
+async def test_rubrics_are_added_edited_and_removed(greetings):
+    name = "rubric_based_tool_use_quality_v1"
+    criteria = criteria_of(greetings, json.dumps({"criteria": {name: 0.5}}))
+    criteria.add_rubric(name, -1, "is polite")
+    criteria.add_rubric(name, 0, "asks back")
+    assert [row.text for row in rows(criteria, RubricRow)] == ["is polite", "asks back"]
+    criteria.type(rows(criteria, RubricRow)[0], "is kind")
+    rubrics = greetings.workbench.editing.data(greetings.config)["criteria"][name]["rubrics"]
+    assert rubrics == [
+        {"rubric_id": "rubric_1", "rubric_content": {"text_property": "is kind"}},
+        {"rubric_id": "rubric_2", "rubric_content": {"text_property": "asks back"}},
+    ]
+    for row in reversed(rows(criteria, RubricRow)):
+        criteria.remove(row)
+    assert greetings.workbench.editing.data(greetings.config) == {"criteria": {name: {"threshold": 0.5}}}
+
+
+async def test_runs_verdicts_and_thoughts_go_into_the_block(greetings):
+    criteria = criteria_of(greetings, CONFIG)
+    criteria.move(setting(criteria, "runs"), 1)
+    assert (
+        criteria.check(setting(criteria, "pass_if"), "most")
+        == "must be all, majority, or a share such as 0.6"
+    )
+    assert criteria.check(setting(criteria, "pass_if"), "1.5") is not None
+    criteria.type(setting(criteria, "pass_if"), "0.6")
+    criteria.move(setting(criteria, "thoughts"), 1)
+    block = {"repeats": {"runs": 2, "pass_if": 0.6}, "thoughts": "score"}
+    assert greetings.workbench.editing.data(greetings.config)["evaltui"] == block
+    criteria.move(setting(criteria, "pass_if"), 1)
+    assert setting(criteria, "pass_if").value == "all"
+    criteria.remove(setting(criteria, "runs"))
+    criteria.remove(setting(criteria, "pass_if"))
+    assert greetings.workbench.editing.data(greetings.config)["evaltui"] == {"thoughts": "score"}
+    criteria.move(setting(criteria, "runs"), -1)
+    assert setting(criteria, "runs").value == 1
+
+
+async def test_marks_that_name_nothing_are_told_and_removed(greetings):
+    marks = [
+        {"set": "greetings", "case": "one", "turn": 0, "mode": "context"},
+        {"set": "greetings", "case": "ones", "turn": 0, "mode": "skip"},
+        {"set": "greetings", "case": "two", "turn": 4, "mode": "skip"},
+    ]
+    rules = [{"tool": "find", "arg": "query", "match": {"regex": "a+"}, "case": "nobody"}]
+    config = {"criteria": {"response_match_score": 0.5}, "evaltui": {"turns": marks, "rules": rules}}
+    criteria = criteria_of(greetings, json.dumps(config))
+    fine, gone, late, rule = rows(criteria, ReferenceRow)
+    assert fine.text == "context  greetings › one › turn 1"
+    assert fine.dangling is None
+    assert gone.dangling == "no case 'ones' in greetings; did you mean 'one'?"
+    assert late.dangling == "no turn 4: two has 1 turn, counted from 0"
+    assert rule.text == 'find query  {"regex": "a+"}  nobody'
+    assert rule.dangling == "no case 'nobody' in the eval sets beside this config"
+    criteria.remove(gone)
+    assert greetings.workbench.editing.data(greetings.config)["evaltui"]["turns"] == [marks[0], marks[2]]
+    criteria.remove(rows(criteria, ReferenceRow)[2])
+    assert "rules" not in greetings.workbench.editing.data(greetings.config)["evaltui"]
+
+
+async def test_own_metrics_are_offered_with_their_range(greetings):
+    custom = {
+        "kindness": {
+            "code_config": {"name": "mine.kindness"},
+            "metric_info": {
+                "metric_name": "kindness",
+                "description": "How kind it is.",
+                "metric_value_info": {"interval": {"min_value": -10, "max_value": 10}},
+            },
+        }
+    }
+    config = {"criteria": {"response_match_scor": 0.5}, "custom_metrics": custom}
+    criteria = criteria_of(greetings, json.dumps(config))
+    row = metric(criteria, "kindness")
+    assert (row.meaning, row.interval) == ("How kind it is. Computed by mine.kindness.", (-10.0, 10.0))
+    typo = metric(criteria, "response_match_scor")
+    assert typo.why_not == "no metric is called so; did you mean 'response_match_score'?"
+    criteria.add(row)
+    assert greetings.workbench.editing.data(greetings.config)["criteria"]["kindness"] == 6.0
+    assert criteria.check(metric(criteria, "kindness"), "11") == "must be from -10 to 10"
+    criteria.remove(typo)
+    assert list(greetings.workbench.editing.data(greetings.config)["criteria"]) == ["kindness"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"criteria": {}}  x'])
+async def test_a_config_that_is_broken_is_told_and_left_alone(greetings, text):
+    criteria = criteria_of(greetings, text)
+    assert criteria.unreadable()
+    assert greetings.config.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"criteria": []}',
+        '{"criteria": {"response_match_score": "high"}, "evaltui": []}',
+        '{"criteria": {"tool_trajectory_avg_score": {"match_type": 3}}, "evaltui": {"repeats": 2}}',
+        '{"custom_metrics": {"mine": null}, "evaltui": {"turns": [1, {"turn": "x"}], "rules": [{}]}}',
+    ],
+)
+async def test_a_config_with_errors_can_be_seen(greetings, text):
+    criteria = criteria_of(greetings, text)
+    assert criteria.unreadable() is None
+    assert criteria.problems()
+    assert criteria.sections()
+
+
+async def test_which_sets_it_applies_to(greetings, write_set):
+    write_set(greetings.path.parent, "farewells", one=("bye", "bye"))
+    await greetings.workbench.open()
+    criteria = criteria_of(greetings)
+    assert sorted(entry.eval_set_id for entry in criteria.sets) == ["farewells", "greetings"]
+
+
+@pytest.mark.compat
+async def test_adk_loads_what_was_saved(greetings):
+    pytest.importorskip("google.adk")
+    from google.adk.evaluation.eval_config import (
+        get_eval_metrics_from_config,
+        get_evaluation_criteria_or_default,
+    )
+
+    criteria = criteria_of(greetings)
+    for name in ("final_response_match_v2", "trajectory_recall", "rubric_based_tool_use_quality_v1"):
+        assert criteria.add(metric(criteria, name))
+    criteria.move(option(criteria, "tool_trajectory_avg_score", "match_type"), 1)
+    criteria.add_rubric("rubric_based_tool_use_quality_v1", -1, "asks back")
+    criteria.type(option(criteria, "final_response_match_v2", "num_samples"), "3")
+    criteria.move(setting(criteria, "runs"), 1)
+    greetings.workbench.editing.save_all()
+    config = get_evaluation_criteria_or_default(str(greetings.config))
+    metrics = {one.metric_name: one for one in get_eval_metrics_from_config(config)}
+    # Behind what is asked for stands what ADK measures in every run.
+    assert list(metrics)[:4] == [
+        "tool_trajectory_avg_score",
+        "response_match_score",
+        "final_response_match_v2",
+        "rubric_based_tool_use_quality_v1",
+    ]
+    assert metrics["final_response_match_v2"].criterion.judge_model_options["num_samples"] == 3

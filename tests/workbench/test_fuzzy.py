@@ -1,0 +1,83 @@
+"""Jumping to a case by a few of its letters."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.files.set_entry import CaseInfo, SetEntry
+from evaltui.workbench.fuzzy import rank_cases
+
+
+def case(eval_id, turns, texts=(), tools=()):
+    return CaseInfo(eval_id, turns, texts[0] if texts else "", texts, tools)
+
+
+SETS = (
+    SetEntry(
+        Path("a"),
+        "orders",
+        "",
+        "",
+        "eval set",
+        (
+            case("relate", 1, ("hello",)),
+            case("too_late_again", 1, ("My parcel is late",)),
+            case("late_order", 1, ("Where is my parcel?",)),
+            case("late", 1, ("Hello",)),
+            case("book_hotel", 1, ("A room, please", "For two")),
+            case("Straße", 1, ("",)),
+        ),
+    ),
+    SetEntry(Path("b"), "travel", "", "", "eval set", (case("late", None, ("A flight",)), case("", 0))),
+)
+
+
+def found(query, limit=50):
+    return [(jump.key.path.name, jump.key.eval_id) for jump in rank_cases(query, SETS, limit)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("late", ["late", "late", "late_order", "too_late_again", "relate"]),
+        ("bkh", ["book_hotel"]),
+        ("hotel", ["book_hotel"]),
+        ("for two", ["book_hotel"]),
+        ("late trav", ["late"]),
+        ("LATE parcel", ["late_order", "too_late_again"]),
+        ("strasse", ["Straße"]),
+        ("", []),
+        ("  ", []),
+        ("zzz", []),
+        ("[", []),
+    ],
+)
+def test_the_best_comes_first(query, expected):
+    assert [eval_id for _, eval_id in found(query)] == expected
+
+
+def test_equal_ones_come_in_the_order_of_the_files_and_no_more_than_asked_for():
+    assert found("late", 2) == [("a", "late"), ("b", "late")]
+
+
+def test_the_letters_that_were_typed_are_marked():
+    jump = rank_cases("bkh", SETS)[0]
+    assert [jump.key.eval_id[place] for place in jump.marked] == list("bkh")
+    jump = next(jump for jump in rank_cases("late", SETS) if jump.key.eval_id == "too_late_again")
+    assert jump.marked == (4, 5, 6, 7)
+    assert rank_cases("strasse", SETS)[0].marked == ()
+
+
+@given(st.text(alphabet="late_bok hrß", max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_what_is_found_holds_the_letters_in_their_order(query):
+    jumps = rank_cases(query, SETS)
+    assert [jump.score for jump in jumps] == sorted((jump.score for jump in jumps), reverse=True)
+    for jump in jumps:
+        texts = next(case.texts for entry in SETS for case in entry.cases if case.eval_id == jump.key.eval_id)
+        everything = f"{jump.key.eval_id} {jump.set_id} {' '.join(texts)} A flight".casefold()
+        for word in query.casefold().split():
+            letters = iter(everything)
+            assert all(letter in letters for letter in word)

@@ -1,0 +1,172 @@
+"""Unsaved edits of a sitting that crashed: offered, restored, merged, thrown away."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from evaltui.core.document.edits import Put
+from evaltui.files.journal import recoverable
+from evaltui.workbench.recovery import Offer, Recovery
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+
+@pytest.fixture
+async def crashed(write_agent, write_set):
+    """A set with an unsaved edit of case `one`, left behind by a process that is gone."""
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    path = write_set(folder, one=("hello", "hello"), two=("hi", "hi"))
+    before = path.read_text()
+    await edit(folder, path, 0, "good morning")
+    return SimpleNamespace(folder=folder, path=path, before=before)
+
+
+async def edit(folder, path, case, answer):
+    """Edit in a sitting that ends without saving."""
+    workbench = Workbench(folder)
+    await workbench.open()
+    where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
+    assert workbench.editing.do("change the answer", path, lambda data, config: [Put(where, answer)])
+    # The lock ends with the process; this one goes on.
+    workbench.editing.draft(path).journal._file.close()
+
+
+async def started(crashed):
+    workbench = Workbench(crashed.folder)
+    await workbench.open()
+    found = recoverable(crashed.folder)
+    return workbench, Recovery(workbench, found)
+
+
+def answers(data):
+    return [case["conversation"][0]["final_response"]["parts"][0]["text"] for case in data["eval_cases"]]
+
+
+def change_outside(crashed, case, answer):
+    data = json.loads(crashed.path.read_text())
+    data["eval_cases"][case]["conversation"][0]["final_response"]["parts"][0]["text"] = answer
+    crashed.path.write_text(json.dumps(data), encoding="utf-8")
+
+
+async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
+    workbench, recovery = await started(crashed)
+    (offer,) = recovery.offers
+    assert (offer.name, offer.labels, offer.edits) == ("greetings.evalset.json", ("change the answer",), 1)
+    assert offer.file == "the file is as it was"
+    assert recovery.restore(0)
+    assert recovery.open == 0
+    assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
+    assert crashed.path.read_text() == crashed.before
+    assert workbench.editing.dirty_cases(crashed.path) == {"one"}
+    assert workbench.editing.undo_label == "restore unsaved changes"
+    workbench.editing.undo()
+    assert workbench.editing.draft(crashed.path).document.text == crashed.before
+    workbench.editing.redo()
+    assert workbench.editing.save_all()
+    assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
+    assert recoverable(crashed.folder) == []
+
+
+async def test_what_was_restored_survives_the_next_crash(crashed):
+    workbench, recovery = await started(crashed)
+    recovery.restore(0)
+    workbench.editing.draft(crashed.path).journal._file.close()
+    (again,) = recoverable(crashed.folder)
+    assert answers(json.loads(again.text)) == ["good morning", "hi"]
+
+
+async def test_edits_are_merged_with_what_changed_meanwhile(crashed):
+    change_outside(crashed, 1, "welcome")
+    workbench, recovery = await started(crashed)
+    assert recovery.offers[0].file.startswith("the file has changed since")
+    recovery.restore(0)
+    assert workbench.editing.clashing == []
+    assert answers(workbench.editing.data(crashed.path)) == ["good morning", "welcome"]
+    workbench.editing.undo()
+    assert answers(workbench.editing.data(crashed.path)) == ["hello", "welcome"]
+    workbench.editing.redo()
+    workbench.editing.save_all()
+    assert answers(json.loads(crashed.path.read_text())) == ["good morning", "welcome"]
+
+
+@pytest.mark.parametrize(("side", "kept"), [("mine", "good morning"), ("theirs", "good night")])
+async def test_a_clash_is_decided_between_both_versions(crashed, side, kept):
+    change_outside(crashed, 0, "good night")
+    change_outside(crashed, 1, "welcome")
+    workbench, recovery = await started(crashed)
+    assert recovery.restore(0)
+    (clash,) = workbench.editing.clashing
+    assert [one.name for one in clash.conflict.cases] == ["one"]
+    assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
+    assert answers(json.loads(crashed.path.read_text())) == ["good night", "welcome"]
+    assert workbench.editing.settle(clash, {"one": side}, {})
+    assert answers(json.loads(crashed.path.read_text())) == [kept, "welcome"]
+    assert workbench.editing.clashing == []
+
+
+async def test_a_file_that_is_gone_comes_back(crashed):
+    crashed.path.unlink()
+    workbench, recovery = await started(crashed)
+    assert recovery.offers[0].file.startswith("there is no such file any more")
+    assert recovery.restore(0)
+    assert [case.eval_id for case in workbench.entry(crashed.path).cases] == ["one", "two"]
+    assert workbench.editing.save_all()
+    assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
+
+
+async def test_two_sittings_that_clash_are_not_mixed(crashed):
+    await edit(crashed.folder, crashed.path, 0, "good evening")
+    workbench, recovery = await started(crashed)
+    assert recovery.restore(0)
+    assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
+    assert not recovery.restore(1)
+    assert "has been edited in this sitting as well" in workbench.notice.text
+    assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
+    recovery.finish()
+    assert len(recoverable(crashed.folder)) == 1
+
+
+async def test_thrown_away_only_when_finished(crashed):
+    workbench, recovery = await started(crashed)
+    recovery.throw_away(0)
+    recovery.throw_away(0)
+    recovery.finish()
+    assert len(recoverable(crashed.folder)) == 1
+    recovery.throw_away(0)
+    recovery.finish()
+    assert recoverable(crashed.folder) == []
+    assert workbench.notice.text == "unsaved changes: 1 thrown away"
+    assert crashed.path.read_text() == crashed.before
+
+
+async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypatch):
+    monkeypatch.chdir(crashed.folder.parent)
+    workbench = Workbench(crashed.folder.relative_to(crashed.folder.parent))
+    await workbench.open()
+    (found,) = recoverable(crashed.folder)
+    assert workbench.editing.restore(found)
+    (path,) = workbench.editing.unsaved()
+    assert path == workbench.sets[0].path
+    assert workbench.selection == Selection(path, "one")
+
+
+@pytest.mark.parametrize(
+    ("passed", "said"),
+    [
+        (timedelta(seconds=5), "just now"),
+        (timedelta(minutes=1), "1 minute ago"),
+        (timedelta(hours=5), "5 hours ago"),
+        (timedelta(days=2), "2 days ago"),
+    ],
+)
+def test_how_long_ago(passed, said):
+    when = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    offer = Offer(SimpleNamespace(when=when), ())
+    assert offer.ago(when + passed) == said
+
+
+def test_a_day_that_is_long_past():
+    when = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert Offer(SimpleNamespace(when=when), ()).ago(when + timedelta(days=30)) == "on 2026-03-01"

@@ -1,0 +1,568 @@
+"""Sets and cases as a whole: each action is one step, takes the config along, selects what one expects."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.files.workspace import CaseInfo, SetEntry
+from evaltui.workbench import converting, set_editing
+from evaltui.workbench.case_plan import gathered, moves
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.tree_rows import Row, TreeRows
+from evaltui.workbench.workbench import Workbench
+
+ECHO = "def root_agent(message, session):\n    return message\n"
+HELLO = ("hello", "hello")
+MARK = {"turn": 0, "mode": "context"}
+
+
+@pytest.fixture
+def folder(write_agent, write_set):
+    folder = write_agent(ECHO)
+    write_set(folder, "first", a=HELLO, b=HELLO, c=HELLO, d=HELLO)
+    write_set(folder, "second", a=HELLO, z=HELLO)
+    return folder
+
+
+async def opened(folder):
+    workbench = Workbench(folder)
+    await workbench.open()
+    return workbench
+
+
+def ids(workbench, name):
+    entry = next(entry for entry in workbench.sets if entry.path.name.startswith(name))
+    return [case.eval_id for case in entry.cases]
+
+
+def path_of(workbench, name):
+    return next(entry.path for entry in workbench.sets if entry.path.name.startswith(name))
+
+
+def select(workbench, name, eval_id=None, turn=None):
+    workbench.select(Selection(path_of(workbench, name), eval_id, turn))
+
+
+def mark(workbench, name, *eval_ids):
+    path = path_of(workbench, name)
+    workbench.editing.marking.toggle([CaseKey(path, eval_id) for eval_id in eval_ids])
+
+
+def config_of(workbench, name):
+    return workbench.editing.config_data(path_of(workbench, name))
+
+
+def marked_turns(config):
+    return [(turn["set"], turn["case"]) for turn in config["evaltui"]["turns"]]
+
+
+def mark_turns(folder, *refs):
+    turns = [{"set": owner, "case": case, **MARK} for owner, case in refs]
+    config = {"criteria": {}, "evaltui": {"turns": turns}}
+    (folder / "test_config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def texts(workbench):
+    return {
+        draft.path: draft.document.text
+        for entry in workbench.sets
+        for path in (entry.path, entry.path.parent / "test_config.json")
+        if (draft := workbench.editing.draft(path))
+    }
+
+
+def undone_in_one_step(workbench, before):
+    """Undo gives the bytes on disk and what was selected before."""
+    selection = before
+    assert workbench.editing.unsaved()
+    workbench.editing.undo()
+    assert workbench.selection == selection
+    assert workbench.editing.undo_label is None
+    assert all(text == path.read_text("utf-8") for path, text in texts(workbench).items())
+
+
+# New
+
+
+async def test_a_new_case_comes_after_the_selected_one_and_is_selected(folder):
+    workbench = await opened(folder)
+    select(workbench, "first", "b")
+    before = workbench.selection
+    assert set_editing.new_case(workbench)
+    assert ids(workbench, "first") == ["a", "b", "case_5", "c", "d"]
+    assert workbench.selection == Selection(path_of(workbench, "first"), "case_5")
+    undone_in_one_step(workbench, before)
+    select(workbench, "first")
+    assert set_editing.new_case(workbench)
+    assert ids(workbench, "first")[-1] == "case_5"
+
+
+async def test_a_filter_that_would_hide_the_new_case_is_cleared(folder):
+    workbench = await opened(folder)
+    workbench.set_filter("id:b")
+    assert set_editing.new_case(workbench)
+    assert workbench.filtered.text == ""
+    assert workbench.selection.eval_id == "case_5"
+
+
+async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
+    workbench = await opened(folder)
+    assert set_editing.new_set(workbench, "third")
+    path = folder / "third.evalset.json"
+    assert workbench.selection == Selection(path)
+    assert set_editing.new_case(workbench)
+    assert not path.exists()
+    assert workbench.editing.draft(path).source is None
+    assert workbench.editing.save_all()
+    data = json.loads(path.read_text("utf-8"))
+    assert data["eval_set_id"] == data["name"] == "third"
+    assert [case["eval_id"] for case in data["eval_cases"]] == ["case_1"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ("", "letters from a to z"),
+        ("my set", "letters from a to z"),
+        ("a/b", "letters from a to z"),
+        ("first", "there is a set 'first' already"),
+        ("notes", "there is a file notes.evalset.json already"),
+        ("fine_1", None),
+    ],
+)
+async def test_the_id_of_a_new_set_is_checked(folder, wanted, reason):
+    workbench = await opened(folder)
+    (folder / "notes.evalset.json").write_text("{}")
+    problem = set_editing.new_set_problem(workbench, wanted)
+    assert problem is None if reason is None else reason in problem
+
+
+async def test_a_new_set_is_put_where_the_selected_one_lives(write_agent, write_set):
+    folder = write_agent(ECHO)
+    workbench = await opened(folder)
+    assert set_editing.folder_for_new_set(workbench) == folder
+    (folder / "eval").mkdir()
+    write_set(folder / "eval", "first", a=HELLO)
+    await workbench.open()
+    assert set_editing.folder_for_new_set(workbench) == folder / "eval"
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    given_set = write_set(elsewhere, "given", a=HELLO)
+    workbench = Workbench(folder, [given_set])
+    await workbench.open()
+    select(workbench, "given", "a")
+    assert set_editing.folder_for_new_set(workbench) == folder
+
+
+# Renaming
+
+
+async def test_renaming_a_case_takes_its_config_and_its_mark_along(folder):
+    mark_turns(folder, ("first", "b"), ("second", "z"))
+    workbench = await opened(folder)
+    select(workbench, "first", "b")
+    mark(workbench, "first", "b")
+    before, path = workbench.selection, path_of(workbench, "first")
+    assert set_editing.rename_case(workbench, CaseKey(path, "b"), 1, "late")
+    assert workbench.selection == Selection(path, "late")
+    assert marked_turns(config_of(workbench, "first")) == [("first", "late"), ("second", "z")]
+    assert list(workbench.editing.marking.marked) == [CaseKey(path, "late")]
+    undone_in_one_step(workbench, before)
+
+
+async def test_the_id_of_a_case_is_checked(folder):
+    workbench = await opened(folder)
+    check = set_editing.case_id_problem(workbench, path_of(workbench, "first"), 1)
+    assert check("") == "a case needs an id"
+    assert check("a") == "there is a case 'a' in this set already"
+    assert check("b") is check("z") is None
+
+
+async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):
+    path = folder / "first.evalset.json"
+    path.write_text(path.read_text("utf-8").replace('"eval_id": "c"', '"eval_id": "b"'), encoding="utf-8")
+    workbench = await opened(folder)
+    select(workbench, "first", "b")
+    set_editing.delete(workbench)
+    assert "several cases of first.evalset.json have the same id" in workbench.notice.text
+    assert not workbench.editing.unsaved()
+    assert set_editing.rename_case(workbench, CaseKey(path, "b"), 2, "late")
+    assert ids(workbench, "first") == ["a", "b", "late", "d"]
+
+
+async def test_renaming_a_set(folder):
+    mark_turns(folder, ("first", "b"))
+    workbench = await opened(folder)
+    select(workbench, "first")
+    path = path_of(workbench, "first")
+    assert set_editing.set_id_problem(workbench, path, "second") == "there is a set 'second' already"
+    assert set_editing.set_id_problem(workbench, path, "first") is None
+    assert "letters" in set_editing.set_id_problem(workbench, path, "a-b")
+    assert set_editing.rename_set(workbench, path, "orders")
+    assert workbench.entry(path).eval_set_id == "orders"
+    assert marked_turns(config_of(workbench, "first")) == [("orders", "b")]
+    undone_in_one_step(workbench, Selection(path))
+
+
+# Several cases
+
+
+async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
+    mark_turns(folder, ("first", "a"), ("second", "z"))
+    workbench = await opened(folder)
+    select(workbench, "first", "d")
+    before = workbench.selection
+    mark(workbench, "first", "c", "a")
+    mark(workbench, "second", "z")
+    set_editing.duplicate(workbench)
+    assert ids(workbench, "first") == ["a", "b", "c", "a_2", "c_2", "d"]
+    assert ids(workbench, "second") == ["a", "z", "z_2"]
+    turns = marked_turns(config_of(workbench, "first"))
+    assert turns == [("first", "a"), ("second", "z"), ("first", "a_2"), ("second", "z_2")]
+    assert workbench.selection.eval_id == "a_2"
+    assert not workbench.editing.marking.marked
+    undone_in_one_step(workbench, before)
+
+
+@pytest.mark.parametrize(
+    ("gone", "selected", "after"),
+    [
+        ("b", "b", "c"),
+        ("d", "d", "c"),
+        ("bc", "b", "d"),
+        ("ab", "d", "d"),
+        ("abcd", "a", None),
+    ],
+)
+async def test_what_is_selected_once_cases_are_deleted(folder, gone, selected, after):
+    workbench = await opened(folder)
+    select(workbench, "first", selected)
+    before = workbench.selection
+    mark(workbench, "first", *gone)
+    set_editing.delete(workbench)
+    assert ids(workbench, "first") == [one for one in "abcd" if one not in gone]
+    assert workbench.selection == Selection(before.path, after)
+    named = gone if len(gone) == 1 else f"{len(gone)} cases"
+    assert workbench.notice.text.startswith(f"deleted {named}: u brings")
+    undone_in_one_step(workbench, before)
+
+
+async def test_deleting_from_two_sets_takes_what_their_config_says_of_them(folder):
+    mark_turns(folder, ("first", "a"), ("second", "a"), ("first", "b"), ("second", "z"))
+    workbench = await opened(folder)
+    select(workbench, "first", "d")
+    mark(workbench, "second", "a")
+    mark(workbench, "first", "b")
+    set_editing.delete(workbench)
+    assert (ids(workbench, "first"), ids(workbench, "second")) == (["a", "c", "d"], ["z"])
+    assert marked_turns(config_of(workbench, "first")) == [("first", "a"), ("second", "z")]
+    undone_in_one_step(workbench, Selection(path_of(workbench, "first"), "d"))
+
+
+async def test_moving_among_the_cases_that_a_filter_shows(folder):
+    workbench = await opened(folder)
+    select(workbench, "first", "c")
+    workbench.set_filter("set:first -id:b")
+    set_editing.move(workbench, -1)
+    assert ids(workbench, "first") == ["c", "a", "b", "d"]
+    assert workbench.selection.eval_id == "c"
+    set_editing.move(workbench, -1)
+    assert workbench.notice.text == "it is the first one already"
+    workbench.editing.undo()
+    assert ids(workbench, "first") == ["a", "b", "c", "d"]
+
+
+async def test_marked_cases_move_together_and_stay_marked(folder):
+    workbench = await opened(folder)
+    select(workbench, "first", "b")
+    mark(workbench, "first", "b", "d")
+    set_editing.move(workbench, -1)
+    assert ids(workbench, "first") == ["b", "a", "d", "c"]
+    set_editing.move(workbench, -1)
+    assert ids(workbench, "first") == ["b", "d", "a", "c"]
+    set_editing.move(workbench, -1)
+    assert ids(workbench, "first") == ["b", "d", "a", "c"]
+    assert len(workbench.editing.marking) == 2
+
+
+# Between sets
+
+
+async def test_copies_get_free_ids_and_can_be_pasted_again(folder):
+    mark_turns(folder, ("first", "a"))
+    workbench = await opened(folder)
+    select(workbench, "first", "a")
+    mark(workbench, "first", "a", "b")
+    set_editing.copy(workbench)
+    select(workbench, "second", "a")
+    before = workbench.selection
+    set_editing.paste(workbench)
+    assert ids(workbench, "second") == ["a", "a_2", "b", "z"]
+    assert workbench.selection == Selection(before.path, "b")
+    assert marked_turns(config_of(workbench, "first")) == [("first", "a"), ("second", "a_2")]
+    undone_in_one_step(workbench, before)
+    select(workbench, "second")
+    set_editing.paste(workbench)
+    set_editing.paste(workbench)
+    assert ids(workbench, "second") == ["a", "z", "a_2", "b", "a_3", "b_2"]
+
+
+async def test_what_was_copied_can_be_pasted_after_it_was_deleted(folder):
+    workbench = await opened(folder)
+    select(workbench, "first", "b")
+    set_editing.copy(workbench)
+    set_editing.delete(workbench)
+    set_editing.paste(workbench)
+    assert ids(workbench, "first") == ["a", "c", "b", "d"]
+
+
+async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
+    mark_turns(folder, ("first", "b"), ("second", "a"))
+    workbench = await opened(folder)
+    select(workbench, "first", "b")
+    mark(workbench, "first", "b", "c")
+    mark(workbench, "second", "a")
+    set_editing.copy(workbench, cut=True)
+    assert ids(workbench, "first") == ["a", "b", "c", "d"]
+    assert workbench.editing.marking.is_cut(CaseKey(path_of(workbench, "first"), "b"))
+    set_editing.new_set(workbench, "third")
+    before = workbench.selection
+    set_editing.paste(workbench)
+    assert [ids(workbench, name) for name in ("first", "second", "third")] == [
+        ["a", "d"],
+        ["z"],
+        ["b", "c", "a"],
+    ]
+    assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
+    assert workbench.selection == Selection(path_of(workbench, "third"), "a")
+    assert set_editing.refuses_paste(workbench) == "no case has been copied or cut"
+    workbench.editing.undo()
+    assert workbench.selection == before
+    assert [ids(workbench, name) for name in ("first", "second", "third")] == [
+        ["a", "b", "c", "d"],
+        ["a", "z"],
+        [],
+    ]
+    assert marked_turns(config_of(workbench, "first")) == [("first", "b"), ("second", "a")]
+
+
+async def test_a_result_goes_with_a_case_that_is_moved(folder, until):
+    workbench = await opened(folder)
+    select(workbench, "first", "a")
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    set_editing.copy(workbench, cut=True)
+    select(workbench, "second", "z")
+    set_editing.paste(workbench)
+    assert ids(workbench, "second") == ["a", "z", "a_2"]
+    assert workbench.status(CaseKey(path_of(workbench, "second"), "a_2")) == "PASSED"
+
+
+async def test_cutting_and_pasting_in_one_set_gathers_the_cases(folder):
+    workbench = await opened(folder)
+    select(workbench, "first", "c")
+    mark(workbench, "first", "a", "d")
+    set_editing.copy(workbench, cut=True)
+    set_editing.paste(workbench)
+    assert ids(workbench, "first") == ["b", "c", "a", "d"]
+    assert workbench.selection.eval_id == "d"
+    undone_in_one_step(workbench, Selection(path_of(workbench, "first"), "c"))
+
+
+async def test_a_set_without_a_config_gets_one_where_marks_come_along(folder, write_set):
+    mark_turns(folder, ("first", "a"))
+    (folder / "eval").mkdir()
+    target = write_set(folder / "eval", "third", y=HELLO)
+    workbench = await opened(folder)
+    select(workbench, "first", "b")
+    set_editing.copy(workbench)
+    select(workbench, "third", "y")
+    set_editing.paste(workbench)
+    assert config_of(workbench, "third") is None
+    select(workbench, "first", "a")
+    set_editing.copy(workbench)
+    select(workbench, "third", "y")
+    set_editing.paste(workbench)
+    assert ids(workbench, "third") == ["y", "a", "b"]
+    assert marked_turns(config_of(workbench, "third")) == [("third", "a")]
+    assert workbench.editing.save_all()
+    assert (target.parent / "test_config.json").exists()
+
+
+# Refusals
+
+
+async def test_turns_and_old_formats_are_left_alone(folder):
+    (folder / "older.test.json").write_text(json.dumps(OLD), encoding="utf-8")
+    workbench = await opened(folder)
+    select(workbench, "first", "a", 0)
+    assert set_editing.refuses_cases(workbench) == "this is a turn: turns are edited in the case"
+    select(workbench, "first")
+    assert set_editing.refuses_cases(workbench) == "select a case first"
+    select(workbench, "older", "older")
+    assert "has an old format: M converts it" in set_editing.refuses_cases(workbench)
+    assert "has an old format: M converts it" in set_editing.refuses_set(workbench)
+
+
+async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
+    workbench = await opened(folder)
+    select(workbench, "second", "z")
+    workbench.set_filter("set:first")
+    assert workbench.selection.eval_id == "a"
+    select(workbench, "second", "z")
+    set_editing.delete(workbench)
+    assert workbench.notice.text == "the filter hides the selected case: esc shows every case"
+    assert ids(workbench, "second") == ["a", "z"]
+
+
+async def test_a_set_that_cannot_be_written_any_more_is_said(folder):
+    workbench = await opened(folder)
+    select(workbench, "first", "a")
+    path_of(workbench, "first").unlink()
+    set_editing.delete(workbench)
+    assert "first.evalset.json" in workbench.notice.text
+
+
+# Old formats
+
+OLD = [{"query": "hello", "expected_tool_use": [], "reference": "hello"}]
+
+
+async def test_an_old_file_is_converted_into_a_new_one(folder):
+    old = folder / "older.test.json"
+    old.write_text(json.dumps(OLD), encoding="utf-8")
+    workbench = await opened(folder)
+    select(workbench, "older", "older")
+    assert converting.refuses_to_convert(workbench) is None
+    before = old.read_bytes()
+    eval_set, problems = converting.converted(old)
+    assert not problems
+    new = folder / converting.name_for_converted(old)
+    assert new.name == "older.evalset.json"
+    assert converting.convert(workbench, eval_set, new)
+    assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
+    assert old.read_bytes() == before
+    assert workbench.selection == Selection(new)
+    assert workbench.entry(new).format == "eval set"
+    assert not workbench.editing.unsaved()
+    assert "nothing to convert" in converting.refuses_to_convert(workbench)
+    assert converting.name_for_converted(old) == "older_converted.evalset.json"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ("new.json", "ends in .evalset.json or .test.json"),
+        (".evalset.json", "ends in .evalset.json"),
+        ("../new.evalset.json", "a name without folders"),
+        ("first.evalset.json", "there is a file first.evalset.json already"),
+        ("older.test.json", "there is a file older.test.json already"),
+        ("new.evalset.json", None),
+    ],
+)
+async def test_the_name_of_the_new_file_is_checked(folder, wanted, reason):
+    old = folder / "older.test.json"
+    old.write_text(json.dumps(OLD), encoding="utf-8")
+    workbench = await opened(folder)
+    problem = converting.converted_name_problem(workbench, old, wanted)
+    assert problem is None if reason is None else reason in problem
+
+
+async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
+    old = folder / "older.test.json"
+    old.write_text(json.dumps(OLD), encoding="utf-8")
+    workbench = await opened(folder)
+    eval_set, _ = converting.converted(old)
+    new = folder / "new.evalset.json"
+    new.write_text("mine")
+    assert not converting.convert(workbench, eval_set, new)
+    assert new.read_text() == "mine"
+    assert workbench.notice.text == "there is a file new.evalset.json already"
+
+
+# Order
+
+
+def performed(order, steps):
+    order = list(order)
+    for index, to in steps:
+        order.insert(to, order.pop(index))
+    return order
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sets(st.integers(0, 7)), st.integers(0, 8))
+def test_gathering_keeps_the_order_of_both(numbers, index):
+    order = performed(range(8), gathered(sorted(numbers), index))
+    others = [number for number in range(8) if number not in numbers]
+    place = sum(number < index for number in others)
+    assert order == [*others[:place], *sorted(numbers), *others[place:]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sets(st.integers(0, 7)), st.sets(st.integers(0, 7)), st.sampled_from([-1, 1]))
+def test_moving_never_moves_what_is_hidden_past_what_is_shown_and_stays(shown, wanted, step):
+    wanted &= shown
+    order = performed(range(8), moves(sorted(shown), set(wanted), step))
+    others = [number for number in range(8) if number not in wanted]
+    assert [number for number in order if number not in wanted] == others
+    seen = [number for number in order if number in shown]
+    for number in wanted:
+        assert seen.index(number) in (sorted(shown).index(number), sorted(shown).index(number) + step)
+
+
+# The lines of the list
+
+
+class Unread(tuple):
+    """Cases that must not be walked through."""
+
+    def __iter__(self):
+        raise AssertionError("all cases were looked at")
+
+
+def entry_of(path, *turns):
+    cases = tuple(CaseInfo(f"c{number}", count) for number, count in enumerate(turns))
+    return SetEntry(path, path.name, "", "", "eval set", cases)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
+    base = tmp_path_factory.getbasetemp()
+    counts = st.lists(st.sampled_from([None, 0, 1, 3]), max_size=5)
+    sets = [entry_of(base / name, *data.draw(counts)) for name in "xyz"]
+    keys = [CaseKey(entry.path, case.eval_id) for entry in sets for case in entry.cases]
+    unfolded = data.draw(st.sets(st.sampled_from(keys))) if keys else set()
+    folded = data.draw(st.sets(st.sampled_from([entry.path for entry in sets])))
+    kept = None
+    if data.draw(st.booleans()):
+        numbers = {entry.path: list(range(len(entry.cases))) for entry in sets}
+        kept = {path: [n for n in own if data.draw(st.booleans())] for path, own in numbers.items()}
+        kept = {path: own for path, own in kept.items() if own}
+    expected = []
+    for number, entry in enumerate(sets):
+        if kept is not None and entry.path not in kept:
+            continue
+        expected.append(Row(number))
+        if kept is None and entry.path in folded:
+            continue
+        for case in range(len(entry.cases)) if kept is None else kept[entry.path]:
+            expected.append(Row(number, case))
+            if CaseKey(entry.path, entry.cases[case].eval_id) in unfolded:
+                expected += [Row(number, case, turn) for turn in range(entry.cases[case].turns or 0)]
+    rows = TreeRows(sets, kept, folded, unfolded)
+    assert [rows.row(line) for line in range(rows.count)] == expected
+    assert [rows.line_of(rows.selection(line)) for line in range(rows.count)] == list(range(rows.count))
+    with pytest.raises(IndexError):
+        rows.row(rows.count)
+
+
+def test_ten_thousand_cases_are_not_looked_at_to_be_listed(tmp_path):
+    cases = Unread(CaseInfo(f"c{number}", 1) for number in range(10_000))
+    entry = SetEntry(tmp_path, "big", "", "", "eval set", cases)
+    rows = TreeRows([entry], None, (), ())
+    assert rows.count == 10_001
+    assert rows.selection(5_000) == Selection(tmp_path, "c4999")
