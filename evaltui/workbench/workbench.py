@@ -64,6 +64,7 @@ class Workbench:
         self._observers: list[Observer] = []
         self._task: asyncio.Task[None] | None = None
         self._reading: dict[Path, asyncio.Task[OpenSet]] = {}
+        self._learning: asyncio.Task[None] | None = None
         self._runs = 0
         self._last: tuple[str, dict[Path, tuple[str, ...] | None]] | None = None
 
@@ -433,6 +434,26 @@ class Workbench:
         if key is not None:
             self.traces.happened(key, event)
 
+    def learn_agent(self) -> None:
+        """Ask the agent what tools it has, in the background, unless that is known or has been asked."""
+        if self.agent is None and self._learning is None and not self.busy:
+            self._learning = asyncio.create_task(self._learn_agent())
+
+    async def _learn_agent(self) -> None:
+        from evaltui.runner.pool import HostSettings, start_host
+        from evaltui.runner.supervisor import IMPORT_TIMEOUT, AgentBrokenError
+
+        settings = HostSettings(self.agent_dir, None, 0.0, IMPORT_TIMEOUT, time.monotonic())
+        started = start_host(settings)
+        try:
+            self.agent = await started.loading
+            self.agent_error = None
+        except AgentBrokenError as broken:
+            self.agent_error = broken.error
+        finally:
+            await started.host.close()
+        self._changed()
+
     def trace(self, key: CaseKey) -> Trace | None:
         """What happened in a case in its last run, of its repeats the deciding one; live while it runs.
 
@@ -466,6 +487,9 @@ class Workbench:
 
     async def close(self) -> None:
         """End what runs, the agent's processes included."""
+        if self._learning is not None:
+            self._learning.cancel()
+            await asyncio.wait([self._learning])
         if self._task is not None:
             if self.busy and self.run is not None and self.run.stage is not Stage.CANCELLING:
                 self.cancel()

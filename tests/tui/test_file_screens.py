@@ -52,16 +52,17 @@ async def started(app, pilot):
 
 
 async def clashing(app, pilot, talk, cases=(0, 1)):
-    """The screen of a clash in these cases; `results` gets what it returns."""
+    """A save that clashes in these cases, which opens the screen."""
     await started(app, pilot)
     for case in cases:
         edit(app.workbench, talk, case, f"mine {case}")
         change_outside(talk, case, f"theirs {case}")
     assert not app.workbench.editing.save_all()
-    results = []
-    app.push_screen(VersionsScreen(app.workbench, app.workbench.editing.clashing[0]), results.append)
     await until(pilot, lambda: isinstance(app.screen, VersionsScreen) and "undecided" in screen_text(app))
-    return results
+
+
+def is_closed(app):
+    return lambda: not isinstance(app.screen, VersionsScreen)
 
 
 async def test_versions_stand_beside_each_other_where_there_is_room(talk):
@@ -92,7 +93,7 @@ async def test_versions_stand_above_each_other_where_there_is_none(talk, size):
 async def test_each_case_is_decided_and_the_file_saved(talk):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
-        results = await clashing(app, pilot, talk)
+        await clashing(app, pilot, talk)
         change_outside(talk, 2, "new outside")
         await pilot.press("enter")
         await until(pilot, lambda: "2 undecided still" in screen_text(app))
@@ -101,8 +102,7 @@ async def test_each_case_is_decided_and_the_file_saved(talk):
         await pilot.press("right")
         assert app.screen.rows.cases == {"one": "mine", "two": "theirs"}
         await pilot.press("enter")
-        await until(pilot, lambda: results)
-        assert results == [True]
+        await until(pilot, is_closed(app))
         assert answers(talk) == ["mine 0", "theirs 1", "new outside"]
         assert app.workbench.editing.unsaved() == []
 
@@ -111,19 +111,18 @@ async def test_each_case_is_decided_and_the_file_saved(talk):
 async def test_one_side_of_all(talk, key, kept):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
-        results = await clashing(app, pilot, talk)
+        await clashing(app, pilot, talk)
         await pilot.press(key, "ctrl+s")
-        await until(pilot, lambda: results)
+        await until(pilot, is_closed(app))
         assert answers(talk) == [f"{kept} 0", f"{kept} 1", "three"]
 
 
 async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
-        results = await clashing(app, pilot, talk)
+        await clashing(app, pilot, talk)
         await pilot.press("left", "escape")
-        await until(pilot, lambda: results)
-        assert results == [False]
+        await until(pilot, is_closed(app))
         assert answers(talk) == ["theirs 0", "theirs 1", "three"]
         assert app.workbench.editing.dirty_cases(talk) == {"one", "two"}
         assert not app.workbench.editing.save_all()
@@ -133,7 +132,7 @@ async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
 async def test_versions_by_mouse(talk):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
-        results = await clashing(app, pilot, talk)
+        await clashing(app, pilot, talk)
         lines = screen_lines(app)
         one = next(number for number, line in enumerate(lines) if "case one" in line)
         await pilot.click(offset=(lines[one].index("take theirs"), one))
@@ -143,7 +142,7 @@ async def test_versions_by_mouse(talk):
         await pilot.click(offset=(lines[two].index("keep mine"), two))
         await until(pilot, lambda: app.screen.rows.undecided == 0)
         await pilot.click(offset=(screen_lines(app)[-1].index("save"), NARROW[1] - 1))
-        await until(pilot, lambda: results)
+        await until(pilot, is_closed(app))
         assert answers(talk) == ["theirs 0", "mine 1", "three"]
 
 
@@ -156,7 +155,6 @@ async def test_a_case_that_was_removed_outside(talk):
         del data["eval_cases"][0]
         talk.write_text(json.dumps(data), encoding="utf-8")
         app.workbench.editing.save_all()
-        app.push_screen(VersionsScreen(app.workbench, app.workbench.editing.clashing[0]))
         await until(pilot, lambda: "(removed outside)" in screen_text(app))
         await pilot.press("left", "enter")
         await until(pilot, lambda: not isinstance(app.screen, VersionsScreen))
@@ -173,7 +171,6 @@ async def test_a_config_is_chosen_as_a_whole(talk):
         app.workbench.editing.do_edits("lower it", {config: [Put(where, 0.5)]})
         config.write_text('{"criteria": {"response_match_score": 0.9}}', encoding="utf-8")
         app.workbench.editing.save_all()
-        app.push_screen(VersionsScreen(app.workbench, app.workbench.editing.clashing[0]))
         await until(pilot, lambda: "file test_config.json" in screen_text(app))
         await pilot.press("right", "enter")
         await until(pilot, lambda: not isinstance(app.screen, VersionsScreen))
@@ -252,7 +249,6 @@ async def crashed(folder, path, *cases):
 
 async def recovering(app, pilot):
     await started(app, pilot)
-    app.push_screen(RecoveryScreen(app.workbench, recoverable(app.workbench.agent_dir)))
     await until(pilot, lambda: "enter restore" in screen_text(app))
 
 

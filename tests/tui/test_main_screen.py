@@ -191,7 +191,7 @@ async def test_help_lists_the_registry_and_closes(house):
         await ready(app, pilot)
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await until(pilot, lambda: "Run the selected case; on a set, all of it" in screen_text(app))
+        await until(pilot, lambda: "Write a new case after this one" in screen_text(app))
         await pilot.press("R")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
@@ -202,6 +202,9 @@ async def test_no_sets_says_where_was_looked_and_f5_looks_again(write_agent):
     folder = write_agent(HOUSE, name="house")
     app = app_for(folder)
     async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: "no eval sets yet" in screen_text(app))
+        assert "looked in:" in screen_text(app)
+        await pilot.press("2")
         await until(pilot, lambda: "No eval sets yet in" in screen_text(app))
         assert "Looked in:" in screen_text(app)
         write_cases(folder, "lights", {"fine": [turn("hello", "x")]})
@@ -303,4 +306,4 @@ async def test_the_sample_house_on_a_narrow_terminal():
         lines = screen_lines(app)
         assert lines[0] == " home_automation"
         assert lines[2].split() == ["▾", "lights", "5"]
-        assert lines[-1] == " r run  s set  R all  / filter  tab next pane  q quit  ? keys"
+        assert lines[-1] == " r run  s set  R all  o new case  / filter  m criteria  tab next pane  ? keys"

@@ -11,6 +11,7 @@ from evaltui.core.evalset import EvalCase, IntermediateData, Invocation
 from evaltui.core.outcome import ErrorInfo
 from evaltui.core.repeats import case_over_repeats
 from evaltui.core.scoring import Expected, failed_repeat, score_case
+from evaltui.core.stored_cases import StoredCase
 from evaltui.reports.lines import cells
 from evaltui.tui.pages.case import write_case
 from evaltui.tui.pages.case_result import write_case_result
@@ -49,7 +50,7 @@ def test_results_and_expectations_fit_their_width(turns, width):
     case = EvalCase(eval_id="case", conversation=[want for want, _ in turns])
     result = asyncio.run(score_case(case, [did for _, did in turns], EvalConfig.default()))
     page = Page(width)
-    write_case_result(page, Scored(result, 1, case))
+    write_case_result(page, Scored(result, 1, StoredCase.of(case), EvalConfig.default()))
     check(page)
     assert sorted(page.turns) == list(range(len(turns)))
     page = Page(width)
@@ -63,6 +64,7 @@ def test_errors_fit_their_width(kind, message, traceback, width):
     case = EvalCase(eval_id="case", conversation=[])
     wanted = Expected("set", case, EvalConfig.default())
     repeat = failed_repeat(wanted, ErrorInfo(kind, message, traceback, "agent.py:3"), [], 0.1)
+    result = case_over_repeats("set", "case", [repeat], "all")
     page = Page(width)
-    write_case_result(page, Scored(case_over_repeats("set", "case", [repeat], "all"), 1, case))
+    write_case_result(page, Scored(result, 1, StoredCase.of(case), EvalConfig.default()))
     check(page)

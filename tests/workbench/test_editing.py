@@ -211,6 +211,31 @@ async def test_looking_outside_takes_over_what_does_not_clash(echo):
     assert workbench.editing.dirty_cases(path) == {"good"}
 
 
+async def test_the_agent_is_asked_for_its_tools_once_and_its_error_is_kept(write_agent, write_set, until):
+    folder = write_agent(
+        """
+        from evaltui import Agent, Rule, ScriptedModel
+
+        def find(city: str) -> str:
+            "Finds."
+            return city
+
+        root_agent = Agent(name="a", model=ScriptedModel([Rule(user=".*", reply="x")]), tools=[find])
+        """
+    )
+    write_set(folder, good=("hello", "x"))
+    workbench, _ = await opened(folder)
+    workbench.learn_agent()
+    await until(lambda: workbench.agent)
+    assert [tool["name"] for tool in workbench.agent["tools"]] == ["find"]
+    (folder / "agent.py").write_text("raise RuntimeError('broken')")
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    assert "broken" in workbench.agent_error.message
+    assert [tool["name"] for tool in workbench.agent["tools"]] == ["find"]
+    await workbench.close()
+
+
 async def test_what_cannot_be_done_is_said_and_changes_nothing(echo, write_set):
     old = echo / "old.test.json"
     old.write_text('[{"query": "hi", "expected_tool_use": [], "reference": "hi"}]')
@@ -245,10 +270,8 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
     drafts = Drafts(folder, pytest.fail)
     draft = drafts.open(path)
     here = Selection(path)
-    texts, back, number = [draft.document.text], [], 0
-    for step in steps:
-        number += 1
-
+    texts, back = [draft.document.text], []
+    for number, step in enumerate(steps):
         if step in ("type", "other"):
             typing = "name" if step == "type" else None
             merges = typing is not None and drafts.undo_label == "name"

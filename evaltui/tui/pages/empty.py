@@ -14,8 +14,8 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
     page.text(
         [
             (
-                "In the list of cases (1), o writes a case in a new set and O makes a set. f5 finds what was "
-                "saved there as NAME.evalset.json or NAME.test.json, and --set FILE opens one from elsewhere.",
+                "In the list of cases (1), o writes a case in a new set and O makes a set. f5 finds what "
+                "was saved there as NAME.evalset.json or NAME.test.json, and --set FILE opens one.",
                 "",
             )
         ]

@@ -115,7 +115,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         opened = self._workbench.opened(selection.path) if selection.path else None
         field = self._open
         seen = (field.row, field.part, field.problem, field.choice, self._height()) if field else None
-        typed = field.handled if field and (field.chosen_from or field.adds) else None
+        typed = (field.handled, field.chosen_from) if field and (field.chosen_from or field.adds) else None
         return (
             id(self._workbench.workspace) if not self._rows else self._document.version,
             selection.path,
@@ -543,6 +543,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         row = self._row
         field = row.of(part) if row else None
         if row is not None and field is not None:
+            # Names complete from what it declares.
+            self._workbench.learn_agent()
             self._open_field(row, part, field, typing, fresh=fresh, selected=selected or fresh)
             self._show_soon()
 
@@ -657,7 +659,10 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         now = row.of(field.part) if row else None
         if now is None or self._document.key != field_key(field):
             self._close(keep=True)
-        elif now.text != field.seen:
+            return
+        # The agent may have told of its tools only now.
+        field.chosen_from = now.completions
+        if now.text != field.seen:
             field.field, field.seen, field.handled, field.problem = now, now.text, now.text, ""
             if now.kind in ("text", "json"):
                 self._text.begin(now.text, selected=False, is_json=now.kind == "json")

@@ -151,8 +151,12 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._arrange()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        # A click focuses a pane, too.
-        if event.widget.id in self._panes and event.widget.id != self._layout.focus:
+        # A click focuses a pane, too. By the time this is heard of, the focus may be elsewhere again.
+        if (
+            event.widget is self.focused
+            and event.widget.id in self._panes
+            and event.widget.id != self._layout.focus
+        ):
             self._go_to(event.widget.id)
         self._changed()
 
