@@ -12,7 +12,7 @@ from evaltui import evaluate
 from evaltui.files.workspace import agents_in, open_workspace
 
 ROOT = Path(__file__).parents[1]
-ROW = re.compile(r"^\| `(\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `(\w+)` \| (.+) \| (\d+ passed.*) \|$", re.MULTILINE)
 SAMPLES = {name: (about, result) for name, about, result in ROW.findall((ROOT / "README.md").read_text())}
 
 

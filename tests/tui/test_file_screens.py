@@ -234,6 +234,36 @@ async def test_leaving_is_answered_by_mouse(talk, text, choice):
         assert results == [choice]
 
 
+async def test_quitting_asks_and_throws_away_only_what_is_told(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        edit(app.workbench, talk, 1, "changed")
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, UnsavedScreen))
+        assert app.workbench.editing.unsaved() == [talk]
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
+        await pilot.press("D")
+        await until(pilot, lambda: app.return_code is not None)
+    assert answers(talk) == ["one", "two", "three"]
+    assert recoverable(talk.parent) == []
+
+
+async def test_quitting_saves_what_is_to_be_saved(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        edit(app.workbench, talk, 1, "changed")
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.return_code is not None)
+    assert answers(talk) == ["one", "changed", "three"]
+
+
 # After a crash
 
 
