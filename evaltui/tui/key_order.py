@@ -52,7 +52,8 @@ def _is_typed(event: events.Key, focused: Widget | None) -> bool:
     """Whether the key is text for a field."""
     if isinstance(focused, TextArea) and event.key == "enter":
         return not focused.read_only
-    return isinstance(focused, Input | TextArea) and event.is_printable
+    is_text = event.is_printable and not event.key.startswith("alt+")
+    return isinstance(focused, Input | TextArea) and is_text
 
 
 async def _caught_up(field: Widget) -> None:

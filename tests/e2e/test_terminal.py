@@ -76,6 +76,21 @@ def test_ended_from_outside_it_gives_the_terminal_back(parrot):
     assert parrot.exit_code() == 143
 
 
+def test_in_a_field_alt_and_a_key_do_what_the_key_does_elsewhere(parrot):
+    parrot.wait_for("○ repeats_it")
+    parrot.press("2")
+    parrot.wait_for("Turn 1")
+    parrot.press("j", "j", "j", "j", "j", "j", "enter")
+    parrot.wait_for("esc keeps it and leaves")
+    parrot.type("r")
+    parrot.wait_for("hir")
+    parrot.press("escape")
+    parrot.press("u", "enter")
+    parrot.wait_for("esc keeps it and leaves")
+    parrot.type("\x1br")
+    parrot.wait_for("run 1: repeats_it · ✓ 1")
+
+
 def test_from_a_failure_to_its_cause(house):
     house.wait_for("○ thermostat_night")
     house.press("R")
