@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
-
 from evaltui.core.document.pieces import Text
 from evaltui.core.document.splices import Splice
 from evaltui.files.folders import OWN_FOLDER, agent_folder, make_own_folder
@@ -169,6 +167,8 @@ def _is_in_use(file: IO[bytes], header: dict[str, Any]) -> bool:
         return True
     except OSError:
         # A file system without locks.
+        import psutil
+
         return psutil.pid_exists(header["pid"])
     return False
 

@@ -16,8 +16,6 @@ from evaltui.reports.lines import Line, cells, cut
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import TONE_OF, glyph
 from evaltui.tui.pane import Copied, Pane
-from evaltui.tui.screens.convert import ConvertScreen
-from evaltui.tui.screens.find_case import FindCaseScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench import set_editing
@@ -392,9 +390,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         row = self._current()
         if row is not None:
             path = self._workbench.sets[row.entry].path
+            # The first frame does not wait for screens that are seldom seen.
+            from evaltui.tui.screens.convert import ConvertScreen
+
             self.app.push_screen(ConvertScreen(self._workbench, path))
 
     def action_find_case(self) -> None:
+        from evaltui.tui.screens.find_case import FindCaseScreen
+
         self.app.push_screen(FindCaseScreen(self._workbench), self._found)
 
     def _found(self, selection: Selection | None) -> None:

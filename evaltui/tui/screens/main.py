@@ -10,7 +10,6 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
-from evaltui.files.journal import recoverable
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy
 from evaltui.tui.layout import KEYS, PANES, TITLES, Column, Layout
@@ -22,9 +21,6 @@ from evaltui.tui.panes.too_small import TooSmall, is_too_small
 from evaltui.tui.panes.tree import CaseTree
 from evaltui.tui.screens.help import HelpScreen
 from evaltui.tui.screens.jump import Jump, JumpScreen
-from evaltui.tui.screens.recovery import RecoveryScreen
-from evaltui.tui.screens.unsaved import UnsavedScreen
-from evaltui.tui.screens.versions import VersionsScreen
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.drafts import Clashing
 from evaltui.workbench.state import Selection
@@ -283,6 +279,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def action_quit(self) -> None:
         """Leave; what is unsaved is asked about first."""
         if self._workbench.editing.unsaved():
+            # The first frame does not wait for screens that are seldom seen.
+            from evaltui.tui.screens.unsaved import UnsavedScreen
+
             self.app.push_screen(UnsavedScreen(self._workbench), self._leave_as_chosen)
         else:
             self.run_worker(self.app.action_quit())
@@ -306,6 +305,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def offer_unsaved(self) -> None:
         """Ask what is to become of the edits of an earlier sitting that did not end in order."""
+        from evaltui.files.journal import recoverable
+        from evaltui.tui.screens.recovery import RecoveryScreen
+
         if found := recoverable(self._workbench.agent_dir):
             self.app.push_screen(RecoveryScreen(self._workbench, found))
 
@@ -313,6 +315,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
         """Two versions of a file are not left alone until they are looked at once."""
         new = [clash for clash in self._workbench.editing.clashing if clash not in self._asked]
         if new and self.is_current:
+            from evaltui.tui.screens.versions import VersionsScreen
+
             self._asked.append(new[0])
             self.app.push_screen(VersionsScreen(self._workbench, new[0]))
 
