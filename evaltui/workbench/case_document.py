@@ -54,7 +54,7 @@ class CaseDocument:
         self._made_of = made_of
         previous, self.key = self.key, key
         self._source = self._read(key, data, config) if key else None
-        self.rows = case_rows(self._source) if self._source else []
+        self.rows = _rows_of(self._source) if self._source else []
         renamed = previous is not None and key is not None and previous.path == key.path
         self.renamed_from = previous if renamed and self._is_gone(previous) else None
         self.version += 1
@@ -226,3 +226,11 @@ def _indent(written: str) -> str:
 def _indented(text: str, indent: str) -> str:
     first, *others = text.strip().splitlines()
     return "\n".join([first, *(indent + line if line.strip() else line for line in others)])
+
+
+def _rows_of(source: CaseSource) -> list[Row]:
+    """None for a case that is not shaped like one: the problems of its set are shown in their place."""
+    try:
+        return case_rows(source)
+    except (EditError, AttributeError, KeyError, IndexError, TypeError, ValueError):
+        return []
