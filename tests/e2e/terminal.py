@@ -97,6 +97,12 @@ class Screen:
             self._x += width
 
 
+def _environment() -> dict[str, str]:
+    # What is set here would count for more than the size of the terminal.
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    return inherited | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+
+
 class Terminal:
     """Runs a command until `close`."""
 
@@ -110,7 +116,6 @@ class Terminal:
     ) -> None:
         self.screen = Screen(columns, rows)
         self._lock = threading.Lock()
-        self._told: float | None = None
         ours, theirs = pty.openpty()
         self._pty = ours
         self._set_size(columns, rows)
@@ -121,7 +126,7 @@ class Terminal:
             stderr=theirs,
             cwd=folder,
             start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environment or {})},
+            env=_environment() | (environment or {}),
         )
         os.close(theirs)
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -159,10 +164,6 @@ class Terminal:
         with self._lock:
             self.screen.resize(columns, rows)
         self._set_size(columns, rows)
-        self._tell_size()
-
-    def _tell_size(self) -> None:
-        self._told = time.monotonic()
         os.killpg(self.process.pid, signal.SIGWINCH)
 
     def wait_for(self, text: str) -> str:
@@ -173,9 +174,6 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE
         while not condition(screen := self.text):
             assert time.monotonic() < deadline, f"{complaint}:\n{screen}"
-            if self._told is not None and time.monotonic() - self._told > 3:
-                # On a busy machine one signal was once not followed by a new picture; why is not known.
-                self._tell_size()
             time.sleep(0.02)
         return screen
 

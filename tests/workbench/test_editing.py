@@ -270,11 +270,12 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
     drafts = Drafts(folder, pytest.fail)
     draft = drafts.open(path)
     here = Selection(path)
-    texts, back = [draft.document.text], []
+    # Of each step whether what is typed next belongs to it: a step that was done again is finished.
+    texts, goes_on, back = [draft.document.text], [False], []
     for number, step in enumerate(steps):
         if step in ("type", "other"):
             typing = "name" if step == "type" else None
-            merges = typing is not None and drafts.undo_label == "name"
+            merges = typing is not None and goes_on[-1]
             drafts.do(
                 "name" if typing else "other",
                 {path: [Put(("name",), str(number))]},
@@ -286,13 +287,16 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
                 texts[-1] = draft.document.text
             else:
                 texts.append(draft.document.text)
+                goes_on.append(typing is not None)
             back.clear()
         elif step == "undo" and len(texts) > 1:
             drafts.undo()
             back.append(texts.pop())
+            goes_on.pop()
         elif step == "redo" and back:
             drafts.redo()
             texts.append(back.pop())
+            goes_on.append(False)
         elif step == "save":
             assert drafts.save(path) is None
             assert path.read_text() == draft.document.text
