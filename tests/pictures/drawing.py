@@ -21,6 +21,7 @@ WIDE, NARROW = (160, 40), (80, 24)
 _PATIENCE = 60.0
 # What takes a different time in every run.
 _TIMES = re.compile(r"<?\d+(\.\d+)?\s?(ms|s|min)\b|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
+_CUT = re.compile(r"(?<= )(\S{1,3})\S*(?: +\S+){0,3} …")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 def words_of(svg: str) -> list[str]:
-    """What can be read in a picture, without what differs from run to run."""
+    """What can be read in a picture, without what differs from run to run.
+
+    A text that is cut gives way to the duration beside it: only its beginning is the same in every run.
+    """
     text = " ".join(html.unescape(found) for found in re.findall(r"<text[^>]*>(.*?)</text>", svg))
-    return _TIMES.sub("", text.replace("\xa0", " ")).split()
+    text = _CUT.sub(r"\1", text.replace("\xa0", " "))
+    return _TIMES.sub("", text).split()
