@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
 from pydantic.alias_generators import to_camel
 
+from evaltui.core.arg_rule import ArgRule
+from evaltui.core.recordings.choices import ToolMode
+
 # Source: google-adk 2.13, what applies where no config file is found.
 DEFAULT_CRITERIA: dict[str, float] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 
@@ -86,9 +89,11 @@ class EvaltuiBlock(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     criteria: dict[str, float | BaseCriterion] = Field(default_factory=dict)
+    rules: list[ArgRule] = Field(default_factory=list)
     turns: list[TurnMark] = Field(default_factory=list)
     repeats: Repeats = Field(default_factory=Repeats)
     thoughts: Literal["ignore", "score"] = "ignore"
+    tools: dict[StrictStr, ToolMode] = Field(default_factory=dict)
 
 
 class EvalConfig(_Camel):

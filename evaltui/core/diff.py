@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from evaltui.core.evalset import Intermediate, Invocation, tool_calls
+from evaltui.core.matching import most_pairs
 from evaltui.core.outcome import (
     ArgDiff,
     ArgOp,
@@ -18,13 +20,26 @@ from evaltui.core.outcome import (
     StateDiff,
     TurnResult,
 )
-from evaltui.core.problems import JsonPath, format_path
+from evaltui.core.problems import format_path
+from evaltui.core.rules import NO_RULES, CaseRules, ToolRules, arg_places, rule_in_words, same_args
+from evaltui.core.values import ABSENT, equal, side_by_side
 
 # Beyond this many pairs of calls the optimal alignment costs more time than it is worth.
 MAX_PAIRS = 1_000_000
+# Equal calls are paired before those that rules make the same, of which a thousand weigh less than a change.
+_SAME_BY_RULE = 0.001
 
-_Identity = tuple[str, Hashable]
-_ABSENT = object()
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A call on one side. Two of them are equal when their names and arguments are."""
+
+    name: str
+    args: Hashable
+    call: Call = field(compare=False)
+
+
+_Cost = Callable[[_Side, _Side], float]
 
 
 def expectation_of(invocation: Invocation) -> Literal["these calls", "no calls", "unspecified"]:
@@ -49,6 +64,7 @@ def turn_result(
     response_score: float | None = None,
     unscored: Sequence[tuple[str, str]] = (),
     ignore_args: bool = False,
+    rules: CaseRules = NO_RULES,
 ) -> TurnResult:
     """One turn side by side; a side that has no such turn is None.
 
@@ -60,6 +76,7 @@ def turn_result(
             calls_of(expected.intermediate_data) if expected else (),
             calls_of(actual.intermediate_data) if actual else (),
             ignore_args=ignore_args,
+            rules=rules,
         ),
         response=ResponseDiff(expected_text, actual_text, response_score),
         unscored=tuple(unscored),
@@ -67,26 +84,37 @@ def turn_result(
 
 
 def align_calls(
-    expected: Sequence[Call], actual: Sequence[Call], *, ignore_args: bool = False
+    expected: Sequence[Call],
+    actual: Sequence[Call],
+    *,
+    ignore_args: bool = False,
+    rules: CaseRules = NO_RULES,
 ) -> tuple[CallDiff, ...]:
     """The two trajectories as rows, every call in exactly one of them.
 
     The rows are those that need the fewest changes: equal calls are `same`, calls of one name `changed` (with
     their argument differences), and what is left is `missing` or `extra`. A missing call that was made
     elsewhere is one `moved` row at the place where it was made. Calls are equal as in google-adk: names and
-    decoded arguments by `==`, so `1 == 1.0 == True`, and `None` is not `{}`.
+    decoded arguments by `==`, so `1 == 1.0 == True`, and `None` is not `{}`. Calls that rules make the same
+    count as equal, too; equal ones are paired before them.
 
-    Swapping the sides gives the same rows with their sides swapped.
+    Without rules, swapping the sides gives the same rows with their sides swapped.
     """
     expected, actual = tuple(expected), tuple(actual)
-    expected_ids = [_identity(call, ignore_args) for call in expected]
-    actual_ids = [_identity(call, ignore_args) for call in actual]
+    mine = [_side(call, ignore_args) for call in expected]
+    theirs = [_side(call, ignore_args) for call in actual]
+    if ignore_args:
+        rules = NO_RULES
+
+    def cost(one: _Side, other: _Side) -> float:
+        return _change_cost(one, other, rules)
+
     # Of equally good alignments the choice must not depend on which side is called expected.
     if repr(expected) <= repr(actual):
-        pairs = _aligned(expected_ids, actual_ids)
+        pairs = _aligned(mine, theirs, cost)
     else:
-        pairs = [(i, j) for j, i in _aligned(actual_ids, expected_ids)]
-    elsewhere = _moved(expected_ids, actual_ids, pairs)
+        pairs = [(i, j) for j, i in _aligned(theirs, mine, lambda one, other: cost(other, one))]
+    elsewhere = _moved(mine, theirs, pairs, rules)
     moved_from = set(elsewhere.values())
 
     rows: list[CallDiff] = []
@@ -95,26 +123,26 @@ def align_calls(
         rows += (CallDiff("missing", expected[k], None) for k in range(i, next_i) if k not in moved_from)
         for k in range(j, next_j):
             if k in elsewhere:
-                rows.append(CallDiff("moved", expected[elsewhere[k]], actual[k]))
+                rows.append(_pair_row("moved", mine[elsewhere[k]], theirs[k], rules))
             else:
                 rows.append(CallDiff("extra", None, actual[k]))
         if next_i < len(expected) and next_j < len(actual):
-            rows.append(
-                _pair_row(expected[next_i], actual[next_j], expected_ids[next_i] == actual_ids[next_j])
-            )
+            rows.append(_pair_row("same", mine[next_i], theirs[next_j], rules))
         i, j = next_i + 1, next_j + 1
     return tuple(rows)
 
 
-def _pair_row(expected: Call, actual: Call, same: bool) -> CallDiff:
-    if same:
-        return CallDiff("same", expected, actual)
-    return CallDiff("changed", expected, actual, diff_args(expected.args, actual.args))
+def _pair_row(op: Literal["same", "moved"], mine: _Side, theirs: _Side, rules: CaseRules) -> CallDiff:
+    """Two calls of one name; `op` is what they are unless their arguments differ."""
+    expected, actual = mine.call, theirs.call
+    if mine == theirs:
+        return CallDiff(op, expected, actual)
+    args = diff_args(expected.args, actual.args, rules.get(expected.name))
+    return CallDiff(op if all(arg.op == "same" for arg in args) else "changed", expected, actual, args)
 
 
-def _identity(call: Call, ignore_args: bool) -> _Identity:
-    """Two calls are equal when their identities are."""
-    return call.name, None if ignore_args else _frozen(call.args)
+def _side(call: Call, ignore_args: bool) -> _Side:
+    return _Side(call.name, None if ignore_args else _frozen(call.args), call)
 
 
 def _frozen(value: Any) -> Hashable:
@@ -126,7 +154,7 @@ def _frozen(value: Any) -> Hashable:
     return hashable
 
 
-def _aligned(left: Sequence[_Identity], right: Sequence[_Identity]) -> list[tuple[int, int]]:
+def _aligned(left: Sequence[_Side], right: Sequence[_Side], cost: _Cost) -> list[tuple[int, int]]:
     """The pairs of positions that belong together, ascending on both sides."""
     start = 0
     while start < min(len(left), len(right)) and left[start] == right[start]:
@@ -137,35 +165,35 @@ def _aligned(left: Sequence[_Identity], right: Sequence[_Identity]) -> list[tupl
     inner_left, inner_right = left[start : len(left) - end], right[start : len(right) - end]
     return [
         *((k, k) for k in range(start)),
-        *((start + i, start + j) for i, j in _aligned_inside(inner_left, inner_right)),
+        *((start + i, start + j) for i, j in _aligned_inside(inner_left, inner_right, cost)),
         *((len(left) - k, len(right) - k) for k in range(end, 0, -1)),
     ]
 
 
-def _aligned_inside(left: Sequence[_Identity], right: Sequence[_Identity]) -> Iterator[tuple[int, int]]:
+def _aligned_inside(left: Sequence[_Side], right: Sequence[_Side], cost: _Cost) -> Iterator[tuple[int, int]]:
     if len(left) * len(right) <= MAX_PAIRS:
-        yield from _cheapest(left, right)
+        yield from _cheapest(left, right, cost)
         return
     for tag, i, i_end, j, j_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":
             yield from zip(range(i, i_end), range(j, j_end), strict=True)
         elif (i_end - i) * (j_end - j) <= MAX_PAIRS:
-            yield from ((i + k, j + m) for k, m in _cheapest(left[i:i_end], right[j:j_end]))
+            yield from ((i + k, j + m) for k, m in _cheapest(left[i:i_end], right[j:j_end], cost))
 
 
-def _cheapest(left: Sequence[_Identity], right: Sequence[_Identity]) -> list[tuple[int, int]]:
+def _cheapest(left: Sequence[_Side], right: Sequence[_Side], cost: _Cost) -> list[tuple[int, int]]:
     """Edit distance: a call on one side only costs 1, a change 1 to 1.5, another name is never paired."""
-    costs: dict[_Identity, list[float]] = {}
+    costs: dict[_Side, list[float]] = {}
     # Per cell: 0 leaves the left call alone, 1 the right call, 2 pairs them.
     steps: list[bytearray] = []
     above = [float(j) for j in range(len(right) + 1)]
-    for i, identity in enumerate(left):
-        if identity not in costs:
-            costs[identity] = [_change_cost(identity, other) for other in right]
+    for i, side in enumerate(left):
+        if side not in costs:
+            costs[side] = [cost(side, other) for other in right]
         row = [i + 1.0]
         step = bytearray(len(right))
-        for j, cost in enumerate(costs[identity]):
-            best, choice = above[j] + cost, 2
+        for j, change in enumerate(costs[side]):
+            best, choice = above[j] + change, 2
             if above[j + 1] + 1 < best:
                 best, choice = above[j + 1] + 1, 0
             if row[j] + 1 < best:
@@ -186,72 +214,87 @@ def _cheapest(left: Sequence[_Identity], right: Sequence[_Identity]) -> list[tup
     return list(pairs)
 
 
-def _change_cost(left: _Identity, right: _Identity) -> float:
+def _change_cost(expected: _Side, actual: _Side, rules: CaseRules) -> float:
     """Less than removing and adding together; the more arguments are equal, the cheaper."""
-    if left == right:
+    if expected == actual:
         return 0.0
-    if left[0] != right[0]:
+    if expected.name != actual.name:
         return float("inf")
+    if expected.name in rules and rules[expected.name].match(expected.call.args, actual.call.args):
+        return _SAME_BY_RULE
     mine, theirs = (
-        args if isinstance(args, frozenset) else frozenset[Hashable]() for args in (left[1], right[1])
+        args if isinstance(args, frozenset) else frozenset[Hashable]()
+        for args in (expected.args, actual.args)
     )
     return 1 + 0.5 * len(mine ^ theirs) / max(1, len(mine) + len(theirs))
 
 
 def _moved(
-    expected: Sequence[_Identity], actual: Sequence[_Identity], pairs: Sequence[tuple[int, int]]
+    expected: Sequence[_Side],
+    actual: Sequence[_Side],
+    pairs: Sequence[tuple[int, int]],
+    rules: CaseRules,
 ) -> dict[int, int]:
-    """Positions of actual calls without a partner -> the position at which the equal call was expected."""
+    """Positions of actual calls without a partner -> the position at which the same call was expected."""
     paired_expected = {i for i, _ in pairs}
     paired_actual = {j for _, j in pairs}
-    waiting: dict[_Identity, deque[int]] = {}
-    for i, identity in enumerate(expected):
-        if i not in paired_expected:
-            waiting.setdefault(identity, deque()).append(i)
-    return {
-        j: waiting[identity].popleft()
-        for j, identity in enumerate(actual)
-        if j not in paired_actual and waiting.get(identity)
-    }
+    left_expected = [i for i in range(len(expected)) if i not in paired_expected]
+    left_actual = [j for j in range(len(actual)) if j not in paired_actual]
+    waiting: dict[_Side, deque[int]] = {}
+    for i in left_expected:
+        waiting.setdefault(expected[i], deque()).append(i)
+    moved = {j: waiting[actual[j]].popleft() for j in left_actual if waiting.get(actual[j])}
+    if not rules:
+        return moved
+    taken = set(moved.values())
+    left_expected = [i for i in left_expected if i not in taken]
+    left_actual = [j for j in left_actual if j not in moved]
+    by_rule = most_pairs(
+        left_expected, left_actual, lambda i, j: _same_by_rule(expected[i], actual[j], rules)
+    )
+    return moved | {left_actual[j]: left_expected[i] for i, j in by_rule.items()}
 
 
-def diff_args(expected: dict[str, Any] | None, actual: dict[str, Any] | None) -> tuple[ArgDiff, ...]:
+def _same_by_rule(expected: _Side, actual: _Side, rules: CaseRules) -> bool:
+    return expected.name == actual.name and same_args(
+        expected.name, expected.call.args, actual.call.args, rules
+    )
+
+
+def diff_args(
+    expected: dict[str, Any] | None, actual: dict[str, Any] | None, rules: ToolRules | None = None
+) -> tuple[ArgDiff, ...]:
     """The arguments of two calls, by path, in the order of the expected ones and then the extra ones.
 
     Objects and lists that both sides have are compared item by item; anything else is one row. `None` and
-    `{}` differ as a whole: one `changed` row with the path "".
+    `{}` differ as a whole: one `changed` row with the path "". What the rules let pass is `same`.
     """
-    if not expected and not actual:
-        return () if expected == actual else (ArgDiff("", "changed", expected, actual),)
-    return tuple(_differences((), expected or {}, actual or {}))
+    if expected == actual and not expected:
+        return ()
+    return tuple(_arg_rows(expected, actual, rules))
 
 
-def _differences(path: JsonPath, expected: Any, actual: Any) -> Iterator[ArgDiff]:
-    if isinstance(expected, dict) and isinstance(actual, dict) and (expected or actual):
-        for key in [*expected, *(key for key in actual if key not in expected)]:
-            yield from _differences((*path, key), expected.get(key, _ABSENT), actual.get(key, _ABSENT))
-    elif isinstance(expected, list) and isinstance(actual, list) and (expected or actual):
-        for index in range(max(len(expected), len(actual))):
-            yield from _differences((*path, index), _item(expected, index), _item(actual, index))
-    else:
-        yield ArgDiff(
-            format_path(path),
-            _op(expected, actual),
-            None if expected is _ABSENT else expected,
-            None if actual is _ABSENT else actual,
-        )
-
-
-def _item(items: list[Any], index: int) -> Any:
-    return items[index] if index < len(items) else _ABSENT
+def _arg_rows(
+    expected: dict[str, Any] | None, actual: dict[str, Any] | None, rules: ToolRules | None
+) -> Iterator[ArgDiff]:
+    for path, mine, theirs in arg_places(expected, actual):
+        sides = None if mine is ABSENT else mine, None if theirs is ABSENT else theirs
+        op = _op(mine, theirs)
+        rule = rules.passing(expected, actual, path) if rules and op != "same" else None
+        if rule is None:
+            yield ArgDiff(format_path(path), op, *sides)
+        else:
+            # Both None and nothing are None here.
+            absent = f" ({op})" if op in ("missing", "extra") else ""
+            yield ArgDiff(format_path(path), "same", *sides, rule_in_words(rule, path) + absent)
 
 
 def _op(expected: Any, actual: Any) -> ArgOp:
-    if expected is _ABSENT:
+    if expected is ABSENT:
         return "extra"
-    if actual is _ABSENT:
+    if actual is ABSENT:
         return "missing"
-    return "same" if expected == actual else "changed"
+    return "same" if equal(expected, actual) else "changed"
 
 
 def diff_state(expected: dict[str, Any], actual: dict[str, Any]) -> tuple[StateDiff, ...]:
@@ -260,8 +303,8 @@ def diff_state(expected: dict[str, Any], actual: dict[str, Any]) -> tuple[StateD
     A key that is absent counts as None, as it does for a tool that reads it with `get`.
     """
     return tuple(
-        StateDiff(diff.path, diff.expected, diff.actual)
+        StateDiff(format_path(path), None if mine is ABSENT else mine, None if theirs is ABSENT else theirs)
         for key, value in expected.items()
-        for diff in _differences((key,), value, actual.get(key))
-        if diff.op != "same"
+        for path, mine, theirs in side_by_side(value, actual.get(key), (key,))
+        if not equal(mine, theirs)
     )

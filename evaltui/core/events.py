@@ -83,8 +83,10 @@ class Step:
     """One event of an agent framework, in ADK's sense.
 
     `content`, `usage` and `grounding` are genai models as JSON with snake_case keys. `final` is ADK's
-    `Event.is_final_response()`. `state` is the state delta. `transfer` names the agent that takes over.
-    `turn` counts user messages from 0; None where steps are grouped by `invocation_id` instead.
+    `Event.is_final_response()`. `state` is the state delta, `removed` the keys that are null in it because
+    they are gone. `transfer` names the agent that takes over. `turn` counts user messages from 0; None where
+    steps are grouped by `invocation_id` instead. `framework` is what only the agent framework understands,
+    and needs to go on from here.
     """
 
     author: str
@@ -100,14 +102,27 @@ class Step:
     branch: str = ""
     timestamp: float = 0.0
     state: Json | None = None
+    removed: tuple[str, ...] = ()
     transfer: str | None = None
     long_running: tuple[str, ...] = ()
     error_code: str | None = None
     error_message: str | None = None
+    framework: Json | None = None
 
     @property
     def parts(self) -> list[Json]:
         return list((self.content or {}).get("parts") or [])
+
+    def to_json(self) -> Json:
+        return {
+            item.name: value for item in fields(self) if (value := getattr(self, item.name)) != item.default
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Step:
+        """Raises TypeError for what no step has."""
+        tuples = {name: tuple(data[name]) for name in ("removed", "long_running") if name in data}
+        return cls(**{**data, **tuples})
 
 
 def text(message: str, *, agent: str = "") -> Event:

@@ -55,11 +55,18 @@ class _Reason:
 def sentence(result: CaseResult | RepeatResult) -> str:
     """Why, in one sentence without a full stop: the first three reasons, and how many more there are.
 
-    "" where there is nothing to say, as for a case that passed its only metric.
+    Of a case that passed, what rules let pass; "" where there is nothing to say, as for one that passed its
+    only metric.
     """
     if result.status is Status.PASSED:
         passed = [metric for metric in result.metrics if metric.status is Status.PASSED]
-        return f"all {len(passed)} metrics passed" if len(passed) > 1 else ""
+        by_rule = _by_rule(result)
+        return "; ".join(
+            [
+                *([f"all {len(passed)} metrics passed"] if len(passed) > 1 else []),
+                *([f"rules let pass {_enumeration(by_rule)}"] if by_rule else []),
+            ]
+        )
     shown, more = _first(list(_reasons(result)))
     parts: list[str] = []
     for turn, group in groupby(shown, key=lambda reason: reason.within):
@@ -73,12 +80,13 @@ def sentence(result: CaseResult | RepeatResult) -> str:
 
 
 def summary(result: CaseResult | RepeatResult) -> str:
-    """The same in as few words as a line of a list has room for; "" for a case that passed.
+    """The same in as few words as a line of a list has room for; "" for a case that passed without rules.
 
     How many runs passed is left to the line, which has a column for it.
     """
     if result.status is Status.PASSED:
-        return ""
+        by_rule = _by_rule(result)
+        return f"by rule: {'; '.join(by_rule)}" if by_rule else ""
     shown, more = _first(list(_reasons(result)))
     parts = [
         (f"turn {turn}: " if turn and len(result.turns) > 1 else "")
@@ -94,6 +102,20 @@ def summary(result: CaseResult | RepeatResult) -> str:
 def describe_call(diff: CallDiff) -> str:
     """One row of an aligned trajectory: `set_temperature degrees "19" (string) instead of 19`."""
     return _call_in_short(call_name(diff), diff)
+
+
+def _by_rule(result: CaseResult | RepeatResult) -> list[str]:
+    """The arguments whose differences rules let pass: the first ones, and how many more."""
+    names = {
+        f"{visible(arg.path) or 'args'} of {call_name(diff)}": None
+        for turn in result.turns
+        if turn.expectation not in ("not checked", "context")
+        for diff in turn.calls
+        for arg in diff.args
+        if arg.rule
+    }
+    shown, more = _first(list(names))
+    return [*shown, *([f"{more} more"] if more else [])]
 
 
 def _call_in_short(name: str, diff: CallDiff) -> str:

@@ -78,12 +78,16 @@ ArgOp = Literal["same", "changed", "missing", "extra"]
 
 @dataclass(frozen=True)
 class ArgDiff:
-    """One argument at a path such as `filter.as_of` or `items[0]`; the side that has none is None."""
+    """One argument at a path such as `filter.as_of` or `items[0]`; the side that has none is None.
+
+    A difference that a rule lets pass is `same`, and `rule` says in words which one it is: `ignore (extra)`.
+    """
 
     path: str
     op: ArgOp
     expected: Any
     actual: Any
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,10 @@ class Call:
 
 @dataclass(frozen=True)
 class CallDiff:
-    """One row of an aligned trajectory: an expected call, an actual call, or both."""
+    """One row of an aligned trajectory: an expected call, an actual call, or both.
+
+    `args` are those of a changed call, and of one that counts as the same because of rules.
+    """
 
     op: CallOp
     expected: Call | None
@@ -135,7 +142,11 @@ class StateDiff:
 
 @dataclass(frozen=True)
 class RepeatResult:
-    """One run of one case. `seconds` is wall time, `final_state` the session state after the last turn."""
+    """One run of one case. `seconds` is wall time, `final_state` the session state after the last turn.
+
+    `expects` is the fingerprint of the case that it was held against, `session_id` and `user_id` what the agent
+    framework called the session; each is "" where nobody knows.
+    """
 
     status: Status
     metrics: tuple[MetricResult, ...] = ()
@@ -145,6 +156,9 @@ class RepeatResult:
     state: tuple[StateDiff, ...] = ()
     seconds: float = 0.0
     final_state: dict[str, Any] | None = None
+    expects: str = ""
+    session_id: str = ""
+    user_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ def _step(events: Sequence[Event]) -> Step:
         turn=first.turn,
         branch=first.branch,
         state=effects.get("state", {}).get("delta"),
+        removed=tuple(effects.get("state", {}).get("removed", ())),
         transfer=effects.get("transfer", {}).get("to"),
         **{**shared, "long_running": tuple(shared.get("long_running", ()))},
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from evaltui.core.config import EvalConfig, EvalMetric, EvaltuiBlock
@@ -30,6 +31,7 @@ from evaltui.core.outcome import (
     gravest,
 )
 from evaltui.core.repeats import case_over_repeats
+from evaltui.core.rules import CaseRules, rules_of_case
 from evaltui.core.validation import case_warnings
 
 CustomScorer = Callable[
@@ -55,6 +57,11 @@ class Expected:
     @property
     def score_thoughts(self) -> bool:
         return self.adk_verdicts or self.config.evaltui.thoughts == "score"
+
+    @cached_property
+    def rules(self) -> CaseRules:
+        """The rules for arguments that hold in this case."""
+        return rules_of_case(self.effective_config.evaltui.rules, self.eval_set_id, self.case.eval_id)
 
     def turns_marked(self, mode: str) -> frozenset[int]:
         config = self.effective_config
@@ -154,6 +161,7 @@ async def _metric_result(
                 thoughts=expected.score_thoughts,
                 skip_calls=expected.turns_marked("skip"),
                 context=expected.turns_marked("context"),
+                rules=expected.rules,
             )
         )
     if custom is None:
@@ -221,6 +229,7 @@ def turn_results(
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=unscored_texts(did, thoughts=thoughts) if did else (),
                 ignore_args=ignore_args,
+                rules=expected.rules,
             )
         )
     return tuple(turns)

@@ -60,6 +60,13 @@ def _json(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 
+def show_duration(seconds: float) -> str:
+    """`<1 ms`, `12 ms`, `1.23 s`, `123 s`"""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.0005 else "<1 ms"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
 def show_size(count: int) -> str:
     """`812 B`, `34 KB`, `1.2 MB`."""
     if count < 1024:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,7 +18,14 @@ STEP_FIELDS = {
     "long_running": (),
     "error_code": None,
     "error_message": None,
+    "framework": None,
 }
+_MADE_ID = re.compile(r"call-\d+(\.\d+)?")
+
+
+def is_made_id(call_id: str) -> bool:
+    """Whether a call has its id from evaltui: the model that made it knows of none."""
+    return _MADE_ID.fullmatch(call_id) is not None
 
 
 def split(step: Step) -> list[Event]:
@@ -85,7 +93,8 @@ def _with_parts(kind: Kind, step: Step, parts: Sequence[Json]) -> Event:
 
 def _effect_events(step: Step) -> Iterator[Event]:
     if step.state:
-        yield Event("state", data={"delta": step.state})
+        removed = {"removed": list(step.removed)} if step.removed else {}
+        yield Event("state", data={"delta": step.state, **removed})
     if step.transfer:
         yield Event("transfer", data={"to": step.transfer})
 

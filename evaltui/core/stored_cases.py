@@ -27,6 +27,10 @@ class StoredCase:
         self.head = head
         self._packed = zlib.compress(json.dumps(data).encode(), 1)
 
+    def says_the_same(self, other: StoredCase) -> bool:
+        """Whether both are the same text; cases that mean the same may be written otherwise."""
+        return self._packed == other._packed
+
     def data(self) -> Any:
         """The case as JSON data."""
         return json.loads(zlib.decompress(self._packed))

@@ -350,7 +350,7 @@ def test_a_sound_config():
         ),
         (
             {"criteria": {"m": 1}, "evaltui": {"rulez": []}},
-            "error evaltui.rulez: not known to this version of evaltui",
+            "error evaltui.rulez: not known to this version of evaltui; did you mean 'rules'?",
         ),
         (
             {"criteria": {"m": 1}, "evaltui": {"repeats": {"run": 1}}},

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from evaltui.core.document.edits import Edit
+from evaltui.core.document.preview import LineChange, changed_lines
 from evaltui.core.document.spans import Tree
 from evaltui.core.document.splices import Splice
 from evaltui.core.document.writing import performed
@@ -37,12 +38,14 @@ class JsonDocument:
 
         Raises EditError, and then none of the edits is done.
         """
-        tree, done = self._tree, []
-        for edit in edits:
-            tree, splices = performed(tree, edit)
-            done += splices
-        self._tree = tree
-        return tuple(done)
+        self._tree, splices = _edited(self._tree, edits)
+        return tuple(splices)
+
+    def preview(self, edits: Iterable[Edit]) -> list[LineChange]:
+        """What `apply` would do to the lines of the text, without doing it. Raises EditError."""
+        before = self._tree
+        after, splices = _edited(before, edits)
+        return changed_lines(before.text, after.text, splices)
 
     def splice(self, splices: Iterable[Splice]) -> None:
         """Do splices one after the other; the text in between need not be valid JSON.
@@ -71,3 +74,11 @@ class JsonDocument:
     def texts_in(self, path: JsonPath) -> list[str]:
         """The texts of all elements of an array, or members of an object, in order. Raises EditError."""
         return self._tree.place(path).texts()
+
+
+def _edited(tree: Tree, edits: Iterable[Edit]) -> tuple[Tree, list[Splice]]:
+    done: list[Splice] = []
+    for edit in edits:
+        tree, splices = performed(tree, edit)
+        done += splices
+    return tree, done

@@ -134,7 +134,7 @@ def move_call(data: Any, case: int, turn: int, call: int, to: int) -> list[Edit]
 def delete_call(data: Any, case: int, turn: int, call: int) -> list[Edit]:
     """The call, and the responses that would be left without one."""
     path = _call(data, case, turn, call).path
-    answers = _answers(data, case, turn, call)
+    answers = answers_to(data, case, turn, call)
     if shape(data, case, turn) == "events":
         calls = field_parts(data, case, turn, "function_call")
         responses = field_parts(data, case, turn, "function_response")
@@ -150,7 +150,7 @@ def rename_call(data: Any, case: int, turn: int, call: int, name: str) -> list[E
         return []
     responses = expected_responses(data, case, turn)
     own = [
-        responses[index] for index in _answers(data, case, turn, call) if responses[index].name == one.name
+        responses[index] for index in answers_to(data, case, turn, call) if responses[index].name == one.name
     ]
     return [Put((*one.path, "name"), name), *(Put((*answer.path, "name"), name) for answer in own)]
 
@@ -263,7 +263,7 @@ def _response(data: Any, case: int, turn: int, index: int) -> ExpectedResponse:
     return responses[index]
 
 
-def _answers(data: Any, case: int, turn: int, call: int) -> list[int]:
+def answers_to(data: Any, case: int, turn: int, call: int) -> list[int]:
     """The responses that no other call of the turn could have: by id, where they have none by name."""
     calls = expected_calls(data, case, turn)
     own = calls[call]

@@ -79,7 +79,7 @@ def cases_moved(config: Any, pairs: Sequence[tuple[CaseRef, CaseRef]]) -> list[E
         {**rule, "set": new[0], "case": new[1]}
         for old, new in pairs
         if old[1] != new[1]
-        for rule in _set_less_rules(config, old[1])
+        for rule in _set_less_rules(config, old)
     ]
     return edits + append_to_block(config, "rules", pinned)
 
@@ -113,13 +113,9 @@ def copied(
     for old, new in pairs:
         renamed = {"set": new[0], "case": new[1]}
         marks += [{**mark, **renamed} for _, mark in marks_of(config, old)]
-        rules += [
-            {**rule, **renamed}
-            for _, rule in dicts(list_at(config, RULES))
-            if (rule.get("set"), rule.get("case")) == old
-        ]
+        rules += [{**rule, **renamed} for rule in _rules_of(config, *old)]
         if old[1] != new[1] or elsewhere:
-            rules += [{**rule, **renamed} for rule in _set_less_rules(config, old[1])]
+            rules += [{**rule, **renamed} for rule in _set_less_rules(config, old)]
     return marks, rules
 
 
@@ -171,6 +167,37 @@ def dangling(config: Any, sets: Mapping[str, Mapping[str, int | None]]) -> Itera
             yield from _dangling(entry, ("evaltui", name, index), sets)
 
 
+def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) -> Iterator[Problem]:
+    """Warnings for rules of tools that no case expects a call of, and for rules that another one hides.
+
+    `tools` are the tools that calls are expected of, by set and case. Where a rule names a set or a case that
+    is not there, `dangling` says so.
+    """
+    hidden_by: dict[tuple[Any, ...], int] = {}
+    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
+        place = tuple(rule.get(key) for key in ("tool", "arg", "set", "case"))
+        if (
+            all(isinstance(name, str | None) for name in place)
+            and hidden_by.setdefault(place, index) != index
+        ):
+            yield _warning(
+                (*RULES, index), f"never holds: rules[{hidden_by[place]}] is for the same argument"
+            )
+        tool, set_id, case = rule.get("tool"), rule.get("set"), rule.get("case")
+        in_scope = [
+            names
+            for one, cases in tools.items()
+            if set_id in (None, one)
+            for eval_id, names in cases.items()
+            if case in (None, eval_id)
+        ]
+        known = {name for names in in_scope for name in names}
+        if isinstance(tool, str) and in_scope and tool not in known:
+            yield _warning(
+                (*RULES, index, "tool"), f"no call of {tool!r} is expected{did_you_mean(tool, known)}"
+            )
+
+
 def _dangling(
     entry: Mapping[str, Any], path: JsonPath, sets: Mapping[str, Mapping[str, int | None]]
 ) -> Iterator[Problem]:
@@ -191,11 +218,19 @@ def _dangling(
         yield _warning((*path, "turn"), f"no turn {turn}: {case} has {number}, counted from 0")
 
 
-def _set_less_rules(config: Any, eval_id: str) -> list[dict[str, Any]]:
+def _set_less_rules(config: Any, case: CaseRef) -> list[dict[str, Any]]:
+    """The rules that name the case alone, but for what a rule that names its set, too, says otherwise."""
+    said = {(rule.get("tool"), rule.get("arg")) for rule in _rules_of(config, *case)}
+    return [
+        rule for rule in _rules_of(config, None, case[1]) if (rule.get("tool"), rule.get("arg")) not in said
+    ]
+
+
+def _rules_of(config: Any, set_id: str | None, eval_id: str) -> list[dict[str, Any]]:
     return [
         rule
         for _, rule in dicts(list_at(config, RULES))
-        if rule.get("case") == eval_id and rule.get("set") is None
+        if (rule.get("set"), rule.get("case")) == (set_id, eval_id)
     ]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evaltui.core.config import EvalMetric
 from evaltui.core.evalset import Invocation
 from evaltui.core.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.rules import CaseRules
 
 _TURNS_NAMED = 3
 
@@ -19,7 +20,8 @@ class MetricInput:
     """What a metric is computed from. `expected` is None where a case has no expected turns (a scenario).
 
     With `thoughts`, thought parts count as answer text, as they do in ADK. Turns count from 0: those in
-    `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked.
+    `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked. `rules` say
+    which differences between arguments count for nothing.
     """
 
     expected: Sequence[Invocation] | None
@@ -28,6 +30,7 @@ class MetricInput:
     thoughts: bool = False
     context: frozenset[int] = frozenset()
     skip_calls: frozenset[int] = frozenset()
+    rules: CaseRules = field(default_factory=dict)
 
 
 Metric = Callable[[MetricInput], MetricResult]

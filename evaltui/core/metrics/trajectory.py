@@ -2,12 +2,14 @@
 
 Two calls are equal when their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
 `true` are one value, absent arguments are not `{}`, ids do not count. That, and the three match types, is the
-rule of google-adk 2.13 (`TrajectoryEvaluator`).
+rule of google-adk 2.13 (`TrajectoryEvaluator`). Calls whose differences the config's rules let pass (see
+`core.rules`) are equal, too; without rules nothing differs from ADK.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -18,6 +20,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from evaltui.core.config import EvalMetric
 from evaltui.core.evalset import Invocation, tool_calls
+from evaltui.core.matching import most_pairs
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
@@ -31,6 +34,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.rules import CaseRules, same_args
 
 Calls = Sequence[FunctionCall]
 
@@ -60,6 +64,20 @@ class _CallCriterion(BaseModel):
         return MatchType.__members__.get(name, value)
 
 
+@dataclass(frozen=True)
+class _Sameness:
+    """When an expected call and one that was made are the same."""
+
+    ignore_args: bool = False
+    rules: CaseRules = field(default_factory=dict)
+
+    def __call__(self, wanted: FunctionCall, made: FunctionCall) -> bool:
+        return wanted.name == made.name and (
+            self.ignore_args or same_args(wanted.name or "", wanted.args, made.args, self.rules)
+        )
+
+
+_BY_NAME = _Sameness(ignore_args=True)
 _WITH_IGNORE_ARGS = frozenset(("tool_trajectory_avg_score", "trajectory_precision", "trajectory_recall"))
 _ALLOWED = {
     "match_type": "match_type must be EXACT, IN_ORDER or ANY_ORDER",
@@ -68,11 +86,24 @@ _ALLOWED = {
 
 
 def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
-    """Share of turns whose calls match the expected ones. Raises CriterionError for an unusable criterion."""
+    """Share of turns whose calls match the expected ones, in `details` by every match type.
+
+    Raises CriterionError for an unusable criterion.
+    """
     criterion = _call_criterion(given.metric)
-    return score_against_expected(
-        given, partial(_matching_turn, criterion), left_out(given, checks_calls=True)
-    )
+    same = _Sameness(criterion.ignore_args, given.rules)
+    without = left_out(given, checks_calls=True)
+
+    def score(match_type: MatchType) -> MetricResult:
+        return score_against_expected(given, partial(_matching_turn, match_type, same), without)
+
+    result = score(criterion.match_type)
+    if result.score is None:
+        return result
+    # What matches exactly matches in every way.
+    others = () if criterion.match_type is MatchType.EXACT and result.score == 1.0 else MatchType
+    scores = {one.name: score(one).score for one in others} or dict.fromkeys(MatchType.__members__, 1.0)
+    return replace(result, details=scores)
 
 
 def trajectory_precision(given: MetricInput) -> MetricResult:
@@ -150,78 +181,89 @@ def _tool_name(metric: EvalMetric) -> str | None:
     raise CriterionError(f"{metric.metric_name}: tool must be the name of a tool, not {tool!r}")
 
 
-def _matching_turn(criterion: _CallCriterion, expected: Invocation, actual: Invocation) -> TurnScore:
+def _matching_turn(
+    match_type: MatchType, same: _Sameness, expected: Invocation, actual: Invocation
+) -> TurnScore:
     wanted, made = tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data)
-    match criterion.match_type:
+    match match_type:
         case MatchType.EXACT:
-            matches = len(wanted) == len(made) and _in_order(wanted, made, criterion.ignore_args)
+            matches = len(wanted) == len(made) and _in_order(wanted, made, same)
         case MatchType.IN_ORDER:
-            matches = _in_order(wanted, made, criterion.ignore_args)
+            matches = _in_order(wanted, made, same)
         case MatchType.ANY_ORDER:
-            matches = not _difference(wanted, made, criterion.ignore_args)
-    return TurnScore(1.0) if matches else TurnScore(0.0, _mismatch(wanted, made, criterion))
+            matches = not _left_over(wanted, made, same)[0]
+    return TurnScore(1.0) if matches else TurnScore(0.0, _mismatch(wanted, made, match_type, same))
 
 
-def _share_of_calls(given: MetricInput, share: Callable[[Calls, Calls, bool], TurnScore]) -> MetricResult:
-    ignore_args = _call_criterion(given.metric).ignore_args
+def _share_of_calls(
+    given: MetricInput, share: Callable[[Calls, Calls, _Sameness], TurnScore]
+) -> MetricResult:
+    same = _Sameness(_call_criterion(given.metric).ignore_args, given.rules)
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
-        return share(
-            tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data), ignore_args
-        )
+        return share(tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data), same)
 
     return score_against_expected(given, score_turn, left_out(given, checks_calls=True))
 
 
-def _precision(wanted: Calls, made: Calls, ignore_args: bool) -> TurnScore:
+def _precision(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
     if not made:
         return TurnScore(0.0, "no tool was called") if wanted else TurnScore(1.0)
-    extra = _difference(made, wanted, ignore_args)
+    _, extra = _left_over(wanted, made, same)
     reason = f"{len(extra)} of {len(made)} calls not expected: {_names(extra)}" if extra else ""
     return TurnScore((len(made) - len(extra)) / len(made), reason)
 
 
-def _recall(wanted: Calls, made: Calls, ignore_args: bool) -> TurnScore:
+def _recall(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
     if not wanted:
         return TurnScore(1.0)
-    missing = _difference(wanted, made, ignore_args)
+    missing, _ = _left_over(wanted, made, same)
     reason = f"{len(missing)} of {len(wanted)} expected calls not made: {_names(missing)}" if missing else ""
     return TurnScore((len(wanted) - len(missing)) / len(wanted), reason)
 
 
-def _equal(one: FunctionCall, other: FunctionCall, ignore_args: bool) -> bool:
-    return one.name == other.name and (ignore_args or one.args == other.args)
-
-
-def _in_order(wanted: Calls, made: Calls, ignore_args: bool) -> bool:
+def _in_order(wanted: Calls, made: Calls, same: _Sameness) -> bool:
     rest = iter(made)
-    return all(any(_equal(call, other, ignore_args) for other in rest) for call in wanted)
+    return all(any(same(call, other) for other in rest) for call in wanted)
 
 
-def _difference(calls: Calls, others: Calls, ignore_args: bool) -> list[FunctionCall]:
-    """The calls that are left when each of the others has cancelled one equal call."""
+def _left_over(
+    wanted: Calls, made: Calls, same: _Sameness
+) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
+    """The calls of either side that are left when as many as possible have a same one on the other."""
+    if not same.rules:
+        return _difference(wanted, made, same), _difference(made, wanted, same)
+    pairs = most_pairs(wanted, made, same)
+    met = set(pairs.values())
+    return (
+        [call for i, call in enumerate(wanted) if i not in pairs],
+        [call for j, call in enumerate(made) if j not in met],
+    )
+
+
+def _difference(calls: Calls, others: Calls, same: _Sameness) -> list[FunctionCall]:
+    """The calls that are left when each of the others has cancelled the first same one."""
     unused = list(others)
     left = []
     for call in calls:
-        same = next((i for i, other in enumerate(unused) if _equal(call, other, ignore_args)), None)
-        if same is None:
+        found = next((i for i, other in enumerate(unused) if same(call, other)), None)
+        if found is None:
             left.append(call)
         else:
-            del unused[same]
+            del unused[found]
     return left
 
 
-def _mismatch(wanted: Calls, made: Calls, criterion: _CallCriterion) -> str:
-    missing = _difference(wanted, made, criterion.ignore_args)
-    extra = _difference(made, wanted, criterion.ignore_args)
-    gone = _difference(missing, extra, ignore_args=True)
-    changed = _difference(missing, gone, ignore_args=True)
+def _mismatch(wanted: Calls, made: Calls, match_type: MatchType, same: _Sameness) -> str:
+    missing, extra = _left_over(wanted, made, same)
+    gone = _difference(missing, extra, _BY_NAME)
+    changed = _difference(missing, gone, _BY_NAME)
     findings = [
         *(f"{_name(call)} was called with other arguments" for call in changed),
         *(f"{_name(call)} is missing" for call in gone),
     ]
-    if criterion.match_type is MatchType.EXACT:
-        surplus = _difference(extra, changed, ignore_args=True)
+    if match_type is MatchType.EXACT:
+        surplus = _difference(extra, changed, _BY_NAME)
         findings += [f"{_name(call)} is extra" for call in surplus]
     return ", ".join(findings) or "the calls are in another order"
 

@@ -1,0 +1,52 @@
+"""What stays of a recording when a case was run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from evaltui.core.recordings.entry import Entry, ModelCall, written
+from evaltui.core.recordings.modes import Modes
+
+
+def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complete: bool) -> list[Entry]:
+    """The entries of one case and repeat after a run of it.
+
+    `made` are those that the run used or made, in order. They replace what the run was to keep; of a run
+    that did not come to its end, only the answers to what it did ask, and no answer by an error. What the run
+    was not to keep (models while only tools are recorded, tools that are called live) stays. Where the same
+    answers came, the order stays too: what runs side by side comes in another one each time.
+    """
+    replaced = [entry for entry in old if _is_kept_by(entry, modes)]
+    kept = [entry for entry in old if not _is_kept_by(entry, modes)]
+    # What a stubbed tool took from the recording is in there already.
+    made = [entry for entry in made if _is_kept_by(entry, modes)]
+    if not complete:
+        made = _without_worse(made, replaced)
+        kept += _not_asked_again(replaced, made)
+    elif Counter(map(written, made)) == Counter(map(written, replaced)):
+        return list(old)
+    return sorted([*made, *kept], key=lambda entry: entry.turn)
+
+
+def _without_worse(made: Sequence[Entry], before: Sequence[Entry]) -> list[Entry]:
+    """Without the errors of what was answered before: a key that is missing today is no reason to forget."""
+    answered = {entry.keys[0] for entry in before if entry.error is None}
+    return [entry for entry in made if entry.error is None or entry.keys[0] not in answered]
+
+
+def _not_asked_again(before: Sequence[Entry], made: Sequence[Entry]) -> list[Entry]:
+    asked = Counter(entry.keys[0] for entry in made)
+    left: list[Entry] = []
+    for entry in before:
+        if asked[entry.keys[0]]:
+            asked[entry.keys[0]] -= 1
+        else:
+            left.append(entry)
+    return left
+
+
+def _is_kept_by(entry: Entry, modes: Modes) -> bool:
+    if isinstance(entry, ModelCall):
+        return modes.keeps_models
+    return modes.of_tool(entry.tool) == "record"

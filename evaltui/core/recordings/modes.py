@@ -1,0 +1,50 @@
+"""How a run treats each model and tool, from what the user and the config have chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
+
+_TOOLS: dict[RecordMode, ToolMode] = {"auto": "record", "replay": "stub", "record": "record", "off": "live"}
+
+
+@dataclass(frozen=True)
+class Modes:
+    """How a run treats models and tools. `tools` is for those that `by_tool` does not name."""
+
+    models: RecordMode = DEFAULT_MODE
+    tools: ToolMode = "live"
+    by_tool: Mapping[str, ToolMode] = field(default_factory=dict)
+
+    @property
+    def is_off(self) -> bool:
+        return self.models == "off" and {self.tools, *self.by_tool.values()} == {"live"}
+
+    @property
+    def keeps_models(self) -> bool:
+        return self.models in ("auto", "record")
+
+    @property
+    def writes(self) -> bool:
+        return self.keeps_models or "record" in (self.tools, *self.by_tool.values())
+
+    @property
+    def stubs(self) -> bool:
+        """Whether something is taken from a recording or nowhere."""
+        return self.models == "replay" or "stub" in (self.tools, *self.by_tool.values())
+
+    def of_tool(self, name: str) -> ToolMode:
+        return self.by_tool.get(name, self.tools)
+
+
+def modes_of(models: RecordMode, tools: ToolMode | None, by_tool: Mapping[str, ToolMode]) -> Modes:
+    """`by_tool` is what the config of a set says. Where `tools` is None, they follow the models: called and
+    kept while recording, stubbed in a replay, which keeps nothing. Only a tool that the config calls live is
+    called in a replay."""
+    rest = tools or _TOOLS[models]
+    if models == "replay":
+        by_tool = {name: "stub" if mode == "record" else mode for name, mode in by_tool.items()}
+        rest = "stub" if rest == "record" else rest
+    return Modes(models, rest, by_tool)

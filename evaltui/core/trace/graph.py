@@ -1,0 +1,143 @@
+"""Agents and their tools, which of them were called, and in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evaltui.core.trace.spans import Span
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """A tool that an agent may call; `steps` are the places in the path at which it did."""
+
+    name: str
+    steps: tuple[int, ...] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class AgentUse:
+    """An agent, and what it had. `inside` names the tool that it worked in, "" for one that the user met.
+
+    `handed_over` are the agents that took over from it, each with its place in the path.
+    """
+
+    name: str
+    inside: str
+    steps: tuple[int, ...]
+    model_calls: int
+    tools: tuple[ToolUse, ...]
+    handed_over: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass
+class _Seen:
+    inside: str
+    declared: dict[str, None] = field(default_factory=dict)
+    steps: list[int] = field(default_factory=list)
+    called: dict[str, list[int]] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    model_calls: int = 0
+    handed_over: list[tuple[str, int]] = field(default_factory=list)
+
+
+StepKind = Literal["agent", "tool", "transfer"]
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """One step of the path, its place counted from 1. `depth` is 0 outside of tools."""
+
+    place: int
+    kind: StepKind
+    name: str
+    agent: str
+    depth: int
+    span: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    agents: tuple[AgentUse, ...]
+    path: tuple[PathStep, ...]
+
+
+def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
+    """What agents and tools did in a turn. The tools of an agent are those that its requests declare."""
+    seen: dict[tuple[str, str], _Seen] = {}
+    path: list[PathStep] = []
+
+    def step(kind: StepKind, name: str, span: Span) -> int:
+        depth = sum(spans[number].kind == "tool" for number in _around(spans, span))
+        path.append(PathStep(len(path) + 1, kind, name, span.agent, depth, span.number))
+        return len(path)
+
+    for span in _in_order(spans, turn):
+        if not span.agent or span.kind == "turn":
+            continue
+        inside = next(
+            (_called(spans[number]) for number in _around(spans, span) if spans[number].kind == "tool"), ""
+        )
+        agent = seen.setdefault((span.agent, inside), _Seen(inside))
+        if span.kind == "agent":
+            agent.steps.append(step("agent", span.agent, span))
+        elif span.kind == "model":
+            agent.model_calls += 1
+            asked = span.event("model_request")
+            tools = asked.data.get("tools") or () if asked else ()
+            agent.declared |= dict.fromkeys(str(tool["name"]) for tool in tools if "name" in tool)
+        elif span.kind == "tool":
+            name = _called(span)
+            agent.called.setdefault(name, []).append(step("tool", name, span))
+            if span.failed:
+                agent.failed.add(name)
+        elif span.kind == "transfer":
+            to = str(span.events[0].data.get("to", ""))
+            agent.handed_over.append((to, step("transfer", to, span)))
+    agents = (
+        AgentUse(
+            name,
+            inside,
+            tuple(agent.steps),
+            agent.model_calls,
+            tuple(
+                ToolUse(tool, tuple(agent.called.get(tool, ())), tool in agent.failed)
+                for tool in {**agent.declared, **dict.fromkeys(agent.called)}
+            ),
+            tuple(agent.handed_over),
+        )
+        for (name, inside), agent in seen.items()
+    )
+    return Graph(tuple(agents), tuple(path))
+
+
+def _called(span: Span) -> str:
+    for event in span.events:
+        for part in (event.content or {}).get("parts") or ():
+            call = part.get("function_call") or part.get("function_response")
+            if call:
+                return str(call.get("name") or "")
+    return ""
+
+
+def _around(spans: Sequence[Span], span: Span) -> list[int]:
+    found: list[int] = []
+    parent = span.parent
+    while parent is not None:
+        found.append(parent)
+        parent = spans[parent].parent
+    return found
+
+
+def _in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:
+    """The spans of a turn, each before those inside of it, those beside each other as they began."""
+    ordered: list[Span] = []
+    stack = [span.number for span in reversed(spans) if span.kind == "turn" and span.turn == turn]
+    while stack:
+        span = spans[stack.pop()]
+        ordered.append(span)
+        stack += reversed(span.children)
+    return ordered

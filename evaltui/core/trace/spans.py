@@ -1,0 +1,266 @@
+"""Events to spans: a turn, the agents that work in it, their model calls, their tool calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evaltui.core.events import Event, Json
+
+SpanKind = Literal["turn", "agent", "model", "tool", "text", "transfer", "state", "error", "console"]
+SPAN_KINDS: tuple[SpanKind, ...] = (
+    "turn",
+    "agent",
+    "model",
+    "tool",
+    "text",
+    "transfer",
+    "state",
+    "error",
+    "console",
+)
+
+_LEAVES: dict[str, SpanKind] = {
+    "text": "text",
+    "transfer": "transfer",
+    "state": "state",
+    "error": "error",
+    "console": "console",
+}
+
+
+@dataclass(slots=True)
+class Span:
+    """Something that took a while, or a single thing that happened.
+
+    `number` is its place in `SpanTree.spans`, `parent` that of the span it ran in. `begin` and `end` are
+    seconds since the run began. `call` counts the calls of its turn that are scored, from 0; it is None for
+    whatever is none of them. `failed` is true where an error happened in it or below it.
+    """
+
+    number: int
+    kind: SpanKind
+    agent: str
+    turn: int | None
+    parent: int | None
+    depth: int
+    begin: float
+    end: float
+    events: list[Event] = field(default_factory=list)
+    children: list[int] = field(default_factory=list)
+    call: int | None = None
+    failed: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its end is not known: a model that has not answered, a tool that has not returned."""
+        return self.kind in ("model", "tool") and len(self.events) == 1
+
+    def event(self, kind: str) -> Event | None:
+        """Its last event of a kind."""
+        return next((event for event in reversed(self.events) if event.kind == kind), None)
+
+    @property
+    def usage(self) -> Json | None:
+        return next((event.usage for event in reversed(self.events) if event.usage is not None), None)
+
+
+class SpanTree:
+    """Grows event by event. Spans are numbered in the order in which they began.
+
+    `events` counts those that it is made of, `first_error` is the span in which the first error happened.
+    """
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.events = 0
+        self.first_error: int | None = None
+        self._turn_spans: list[int] = []
+        self._turns: dict[int | None, int] = {}
+        # By the id of an event: the span that it is part of.
+        self._of_event: dict[str, int] = {}
+        # By the span that agents work in: the agent that was heard last there, and each by its name.
+        self._last: dict[int, int] = {}
+        self._heard: dict[tuple[int, str], int] = {}
+        # Only their steps have a branch: what they ask a model does not tell that agents work side by side.
+        self._side_by_side: set[tuple[int, str]] = set()
+        # By agent span: the text that is being streamed.
+        self._streamed: dict[int, int] = {}
+        self._calls: dict[int | None, int] = {}
+        self._has_models = False
+        self._asked = self._told = 0
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._add(event)
+            self.events += 1
+
+    @property
+    def turns(self) -> Sequence[Span]:
+        return [self.spans[number] for number in self._turn_spans]
+
+    @property
+    def tokens(self) -> int:
+        """Of all model calls; where a framework reports no model calls, those that its steps tell of."""
+        return self._asked if self._has_models else self._told
+
+    def call(self, turn: int, number: int) -> Span | None:
+        """The span of a scored call of a turn, both counted from 0."""
+        return next(
+            (span for span in self.spans if span.call == number and span.turn == turn),
+            None,
+        )
+
+    def ancestors(self, number: int) -> list[int]:
+        """The spans that it ran in, the innermost first."""
+        found: list[int] = []
+        parent = self.spans[number].parent
+        while parent is not None:
+            found.append(parent)
+            parent = self.spans[parent].parent
+        return found
+
+    def _add(self, event: Event) -> None:
+        span = self._joined(event) or self._opened(event)
+        span.events.append(event)
+        is_failure = event.kind == "error" and not event.data.get("retrying")
+        if is_failure and self.first_error is None:
+            self.first_error = span.number
+        if event.kind == "model_response":
+            self._asked += _tokens(event.usage)
+        else:
+            self._told += _tokens(event.usage)
+        self._has_models = self._has_models or span.kind == "model"
+        if event.id:
+            self._of_event.setdefault(event.id, span.number)
+        for number in (span.number, *self.ancestors(span.number)):
+            around = self.spans[number]
+            around.end = max(around.end, event.t)
+            around.begin = min(around.begin, span.begin)
+            around.failed = around.failed or is_failure
+
+    def _joined(self, event: Event) -> Span | None:
+        """The span that this event is a further part of."""
+        known = self._of_event.get(event.parent)
+        if known is None:
+            return self._stream(event)
+        span = self.spans[known]
+        ends_model = span.kind == "model" and event.kind in ("model_response", "error")
+        ends_tool = span.kind == "tool" and event.kind == "tool_result"
+        return span if ends_model or ends_tool else self._stream(event)
+
+    def _stream(self, event: Event) -> Span | None:
+        """Pieces of a text are one, and so is the whole text that follows them."""
+        if event.kind != "text":
+            return None
+        agent = self._known_agent(event, self._around(event))
+        if agent is None:
+            return None
+        streamed = self._streamed.get(agent.number)
+        if streamed is None:
+            return None
+        if not event.data.get("partial"):
+            del self._streamed[agent.number]
+        return self.spans[streamed]
+
+    def _opened(self, event: Event) -> Span:
+        if event.kind == "user":
+            return self._turn(event)
+        agent = self._agent(event)
+        begin = event.t - (event.duration or 0.0)
+        match event.kind:
+            case "model_request":
+                return self._span("model", event, agent, event.t)
+            case "tool_call":
+                span = self._span("tool", event, agent, event.t)
+                if not event.data.get("nested"):
+                    span.call = self._calls.get(event.turn, 0)
+                    self._calls[event.turn] = span.call + 1
+                return span
+            case "model_response":
+                return self._span("model", event, agent, begin)
+            case "tool_result":
+                return self._span("tool", event, agent, begin)
+            case kind:
+                span = self._span(_LEAVES[kind], event, agent, begin)
+                if event.data.get("partial"):
+                    self._streamed[agent.number] = span.number
+                return span
+
+    def _turn(self, event: Event) -> Span:
+        known = self._turns.get(event.turn)
+        if known is not None and not self.spans[known].events:
+            return self.spans[known]
+        return self._new_turn(event)
+
+    def _new_turn(self, event: Event) -> Span:
+        span = self._span("turn", event, None, event.t)
+        self._turn_spans.append(span.number)
+        self._turns[event.turn] = span.number
+        return span
+
+    def _around(self, event: Event) -> Span:
+        """The tool call that the event happened in, else its turn."""
+        known = self._of_event.get(event.parent)
+        if known is not None:
+            span = self.spans[known]
+            if span.kind == "tool" and event.kind != "tool_result":
+                return span
+            parent = self.spans[span.parent] if span.parent is not None else None
+            if parent is not None and parent.parent is not None:
+                return self.spans[parent.parent]
+        if event.turn not in self._turns:
+            # What an agent prints while it is imported belongs to no message.
+            return self._new_turn(event)
+        return self.spans[self._turns[event.turn]]
+
+    def _agent(self, event: Event) -> Span:
+        around = self._around(event)
+        if known := self._known_agent(event, around):
+            return known
+        if not event.agent:
+            return around
+        span = self._span("agent", event, around, event.t - (event.duration or 0.0))
+        self._last[around.number] = self._heard[around.number, event.agent] = span.number
+        return span
+
+    def _known_agent(self, event: Event, around: Span) -> Span | None:
+        """The agent at work there; who comes back after another is a new one, unless both work at once."""
+        key = around.number, event.agent
+        if event.branch:
+            self._side_by_side.add(key)
+        last = self._last.get(around.number)
+        if last is not None and self.spans[last].agent == (event.agent or self.spans[last].agent):
+            return self.spans[last]
+        if key not in self._side_by_side or key not in self._heard:
+            return None
+        self._last[around.number] = self._heard[key]
+        return self.spans[self._heard[key]]
+
+    def _span(self, kind: SpanKind, event: Event, parent: Span | None, begin: float) -> Span:
+        span = Span(
+            number=len(self.spans),
+            kind=kind,
+            agent=event.agent,
+            turn=event.turn,
+            parent=None if parent is None else parent.number,
+            depth=0 if parent is None else parent.depth + 1,
+            begin=begin,
+            end=event.t,
+        )
+        self.spans.append(span)
+        if parent is not None:
+            parent.children.append(span.number)
+        return span
+
+
+def _tokens(usage: Json | None) -> int:
+    known = usage or {}
+    return known.get("total_token_count") or (
+        (known.get("prompt_token_count") or 0) + (known.get("candidates_token_count") or 0)
+    )

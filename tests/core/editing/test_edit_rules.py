@@ -1,0 +1,138 @@
+"""Rules are added, changed and removed without touching what else a config says."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.document.document import JsonDocument
+from evaltui.core.document.edits import EditError, apply_to_data
+from evaltui.core.editing import references
+from evaltui.core.editing.rules import new_rule, put_rule, remove_rule, replace_rule
+from evaltui.core.validation import validate_config
+
+CONFIG = """{
+    "evaltui": {
+        "mine": 1.0,
+        "rules": [
+            {"tool": "find", "arg": "query", "match": "ignore"},
+            {"tool": "find", "arg": "as_of", "match": {"regex": "\\u0061+"}, "set": "s", "case": "late"}
+        ]
+    },
+    "criteria": {"response_match_score": 0.80}
+}
+"""
+
+
+def text_after(changes, text=CONFIG):
+    document = JsonDocument(text)
+    assert changes.of_set == []
+    document.apply(changes.of_config)
+    return document.text
+
+
+def data(text=CONFIG):
+    return JsonDocument(text).value
+
+
+def test_a_rule_is_added_at_the_end_in_the_style_of_the_others():
+    rule = new_rule("pay", "amount", {"approx": {"abs": 0.5}}, ("s", "late"))
+    last = '"set": "s", "case": "late"}'
+    added = '{"tool": "pay", "arg": "amount", "match": {"approx": {"abs": 0.5}}, "set": "s", "case": "late"}'
+    assert text_after(put_rule(data(), rule)) == CONFIG.replace(last, f"{last},\n            {added}")
+
+
+def test_a_rule_for_the_same_argument_and_cases_is_changed_where_it_stands():
+    after = text_after(put_rule(data(), new_rule("find", "query", "type")))
+    assert after == CONFIG.replace('"ignore"', '"type"')
+    # The same place in other words.
+    after = text_after(put_rule(data(), new_rule("find", "['query']", "type")))
+    assert after == CONFIG.replace('"ignore"', '"type"').replace('"arg": "query"', '"arg": "[\'query\']"')
+    assert len(data(text_after(put_rule(data(), new_rule("find", "as_of", "type"))))["evaltui"]["rules"]) == 3
+
+
+def test_what_is_said_already_changes_nothing():
+    assert put_rule(data(), new_rule("find", "as_of", {"regex": "a+"}, ("s", "late"))).of_config == []
+
+
+def test_one_rule_is_left_of_several_for_the_same():
+    twice = CONFIG.replace(
+        '"case": "late"}', '"case": "late"},\n            {"tool": "find", "arg": "query", "match": "type"}'
+    )
+    after = data(text_after(put_rule(data(twice), new_rule("find", "query", {"any_of": [1]})), twice))
+    assert [rule["match"] for rule in after["evaltui"]["rules"]] == [{"regex": "a+"}, {"any_of": [1]}]
+
+
+def test_a_rule_is_replaced_and_removed():
+    wider = new_rule("find", "as_of", {"regex": "a+"})
+    after = text_after(replace_rule(data(), 1, wider))
+    assert after == CONFIG.replace(', "set": "s", "case": "late"', "")
+    after = text_after(remove_rule(data(), 0))
+    assert [rule["arg"] for rule in data(after)["evaltui"]["rules"]] == ["as_of"]
+    assert '"\\u0061+"' in after
+    after = text_after(remove_rule(data(after), 0), after)
+    assert data(after)["evaltui"] == {"mine": 1.0}
+
+
+def test_the_first_rule_of_a_config():
+    for text in (
+        '{"criteria": {}}',
+        '{"criteria": {}, "evaltui": null}',
+        '{"criteria": {}, "evaltui": {"rules": []}}',
+    ):
+        after = data(text_after(put_rule(data(text), new_rule("find", "*", "subset")), text))
+        assert after["evaltui"] == {"rules": [{"tool": "find", "arg": "*", "match": "subset"}]}
+
+
+def test_what_is_no_rule_is_refused():
+    for match in ({"regex": "("}, {"approx": {"abs": -1}}, "ignored"):
+        with pytest.raises(EditError, match="this is no rule: match"):
+            put_rule(data(), new_rule("find", "query", match))
+    with pytest.raises(EditError, match=r"this is no rule: arg: .* character 2"):
+        replace_rule(data(), 0, new_rule("find", "a[", "ignore"))
+    with pytest.raises(EditError, match="no rule 3"):
+        remove_rule(data(), 2)
+
+
+arguments = st.sampled_from(["query", "filter.as_of", "items[*]", "*"])
+matches = st.sampled_from(["ignore", "subset", {"regex": "a"}, {"any_of": [None, 1]}])
+scopes = st.none() | st.tuples(st.sampled_from("st"), st.sampled_from(["late", "early"]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.builds(new_rule, st.sampled_from("fg"), arguments, matches, scopes), max_size=8))
+def test_of_all_that_was_put_the_last_for_each_argument_is_there_once(put):
+    config = {"criteria": {"m": 1}}
+    for rule in put:
+        config = apply_to_data(config, put_rule(config, rule).of_config)
+    last = {(one["tool"], one["arg"], one.get("set"), one.get("case")): one for one in put}
+    assert config.get("evaltui", {}).get("rules", []) == list(last.values())
+    assert validate_config(config)[0] is not None
+
+
+def test_a_case_that_is_renamed_keeps_the_rule_that_held():
+    exact = new_rule("f", "a", "type", ("s", "late"))
+    config = {"evaltui": {"rules": [exact, {"tool": "f", "arg": "a", "match": "ignore", "case": "late"}]}}
+    after = apply_to_data(config, references.cases_moved(config, [(("s", "late"), ("s", "early"))]))
+    assert after["evaltui"]["rules"] == [{**exact, "case": "early"}, config["evaltui"]["rules"][1]]
+    _, copied = references.copied(config, [(("s", "late"), ("s", "copy"))])
+    assert copied == [{**exact, "case": "copy"}]
+
+
+def test_rules_that_say_nothing():
+    rules = [
+        {"tool": "find", "arg": "a", "match": "ignore"},
+        {"tool": "fnd", "arg": "a", "match": "ignore"},
+        {"tool": "pay", "arg": "a", "match": "ignore", "set": "s", "case": "late"},
+        {"tool": "find", "arg": "a", "match": "type"},
+        {"tool": "find", "arg": "a", "match": "type", "case": "gone"},
+    ]
+    tools = {"s": {"late": ("find",), "early": ("pay",)}}
+    found = {
+        problem.path: problem.message
+        for problem in references.idle_rules({"evaltui": {"rules": rules}}, tools)
+    }
+    assert found == {
+        ("evaltui", "rules", 0): "never holds: rules[3] is for the same argument",
+        ("evaltui", "rules", 1, "tool"): "no call of 'fnd' is expected; did you mean 'find'?",
+        ("evaltui", "rules", 2, "tool"): "no call of 'pay' is expected",
+    }

@@ -1,0 +1,118 @@
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.diff import align_calls
+from evaltui.core.evalset import Invocation
+from evaltui.core.outcome import Call, RepeatResult, ResponseDiff, Status, TurnResult
+from evaltui.core.repeats import (
+    case_over_repeats,
+    pass_at_k,
+    pass_hat_k,
+    pass_if_of,
+    pass_rates,
+    trajectory,
+    trajectory_groups,
+)
+
+counts = st.integers(1, 8).flatmap(
+    lambda runs: st.tuples(st.just(runs), st.integers(0, runs), st.integers(1, runs))
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(counts)
+def test_both_are_the_share_of_all_choices_of_k_runs(count):
+    runs, passed, k = count
+    choices = list(combinations([number < passed for number in range(runs)], k))
+    assert pass_at_k(runs, passed, k) == pytest.approx(sum(map(any, choices)) / len(choices))
+    assert pass_hat_k(runs, passed, k) == pytest.approx(sum(map(all, choices)) / len(choices))
+
+
+@settings(max_examples=60, deadline=None)
+@given(counts)
+def test_at_least_one_passes_where_not_all_fail(count):
+    runs, passed, k = count
+    assert pass_at_k(runs, passed, k) == pytest.approx(1 - pass_hat_k(runs, runs - passed, k))
+
+
+def test_many_runs_are_exact():
+    assert pass_at_k(1000, 1000, 1000) == pass_hat_k(1000, 1000, 1000) == 1.0
+    assert pass_at_k(1000, 0, 100) == pass_hat_k(1000, 99, 100) == 0.0
+    assert 0.0 < pass_hat_k(1000, 999, 500) < 1.0
+
+
+@pytest.mark.parametrize(("runs", "passed", "k"), [(5, 6, 1), (5, 3, 6), (5, 3, 0), (5, -1, 1)])
+def test_more_than_there_are_runs_cannot_be_told(runs, passed, k):
+    with pytest.raises(ValueError, match=f"{passed} of {runs} runs say nothing of {k}"):
+        pass_at_k(runs, passed, k)
+    with pytest.raises(ValueError):
+        pass_hat_k(runs, passed, k)
+
+
+def over(*repeats, pass_if="all"):
+    return case_over_repeats("s", "c", repeats, pass_if)
+
+
+def said(*calls):
+    uses = [{"name": name, "args": args} for name, args in calls]
+    return Invocation.model_validate(
+        {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": {"tool_uses": uses}}
+    )
+
+
+def ran(status, *turns):
+    """A run that made these calls, turn by turn."""
+    return RepeatResult(status, actual=tuple(said(*turn) for turn in turns))
+
+
+P, F, E = Status.PASSED, Status.FAILED, Status.ERROR
+
+
+def test_rates_of_a_case():
+    rates = pass_rates(over(ran(P), ran(F), ran(P), ran(E), ran(P)))
+    assert [(rate.k, rate.at_least_one, rate.all) for rate in rates] == [
+        (1, 0.6, 0.6),
+        (2, 0.9, 0.3),
+        (3, 1.0, 0.1),
+        (5, 1.0, 0.0),
+    ]
+
+
+@pytest.mark.parametrize("pass_if", ["all", "majority", 0.6, 1.0])
+def test_a_policy_is_read_as_it_is_named(pass_if):
+    assert pass_if_of(over(ran(P), pass_if=pass_if).policy) == pass_if
+
+
+def test_runs_with_the_same_calls_are_one_group():
+    one, other = ("dim", {"to": 5}), ("dim", {"to": 6})
+    groups = trajectory_groups(
+        over(ran(F, [other]), ran(P, [one], []), ran(P, [one]), ran(F, [one]), ran(E, []), ran(E))
+    )
+    assert [(group.repeats, group.status) for group in groups] == [
+        ((1, 2, 3), Status.FLAKY),
+        ((4, 5), E),
+        ((0,), F),
+    ]
+    assert groups[0].calls == ((Call("dim", {"to": 5}),),)
+    assert groups[1].calls == ()
+
+
+def test_calls_in_another_turn_are_another_trajectory():
+    call = ("dim", None)
+    assert len(trajectory_groups(over(ran(P, [call, call]), ran(P, [call], [call]), ran(P, [], [call])))) == 3
+
+
+calls = st.lists(st.builds(Call, st.sampled_from("ab"), st.just({}) | st.just({"x": 1})), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(calls, max_size=3), calls)
+def test_a_run_from_a_log_has_the_calls_that_it_made(turns, expected):
+    actual = tuple(said(*((call.name, call.args) for call in turn)) for turn in turns)
+    compared = tuple(
+        TurnResult("these calls", align_calls(expected, turn), ResponseDiff(None, None)) for turn in turns
+    )
+    assert trajectory(RepeatResult(P, turns=compared)) == trajectory(RepeatResult(P, actual=actual))
