@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from evaltui.core.problems import Problem
 from evaltui.files.atomic import write_atomically
 from evaltui.files.folders import agent_folder
+from evaltui.files.json_text import parse, read_text
+
+if TYPE_CHECKING:
+    from evaltui.core.adk_results import AdkRun
 
 # Source: google-adk 2.13, LocalEvalSetResultsManager.
 FOLDER = Path(".adk", "eval_history")
 SUFFIX = ".evalset_result.json"
+# Of the results that were written here the run logs say more.
+OWN_SESSIONS = "evaltui-"
 
 
 def app_name(agent_dir: Path) -> str:
@@ -30,3 +37,33 @@ def write_adk_result(agent_dir: Path, result: dict[str, Any]) -> Path:
     # Not indented: that takes several times as long, which is felt with thousands of cases.
     write_atomically(path, json.dumps(result, ensure_ascii=False) + "\n")
     return path
+
+
+def adk_results(agent_dir: Path) -> list[Path]:
+    """The result files of an agent, those written here among them, the oldest one first."""
+    files = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
+    return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
+
+
+def is_own(path: Path) -> bool:
+    """Whether a result file was written here, beside a run log. Raises OSError."""
+    return f'"session_id": "{OWN_SESSIONS}'.encode() in path.read_bytes()
+
+
+def read_adk_result(path: Path) -> AdkRun:
+    """A result file of any version of google-adk; those of the first ones are JSON inside a JSON text.
+
+    Raises OSError, and ValueError for what is no result file.
+    """
+    from evaltui.core.adk_results import run_from_adk
+
+    text = read_text(path)
+    data = parse(text) if isinstance(text, str) else text
+    if isinstance(data, str):
+        data = parse(data)
+    if isinstance(data, Problem):
+        raise ValueError(f"{path} is not a result file of google-adk: {data}")
+    try:
+        return run_from_adk(data)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a result file of google-adk: {error}") from error

@@ -8,6 +8,7 @@ from pathlib import Path
 
 CONFIG_NAME = "test_config.json"
 OWN_FOLDER = ".evaltui"
+RECORDINGS = "recordings"
 
 _NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
 
@@ -15,6 +16,13 @@ _NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
 def agent_folder(agent_dir: Path) -> Path:
     """The folder that an agent lives in: of a single file, the one that holds it."""
     return agent_dir.parent if agent_dir.is_file() else agent_dir
+
+
+def env_file(agent_dir: Path) -> Path | None:
+    """The `.env` that an agent gets: the nearest one upwards, as google-adk 2.13 looks for it."""
+    agent_dir = agent_dir.resolve()
+    found = (folder / ".env" for folder in (agent_dir, *agent_dir.parents))
+    return next((path for path in found if path.is_file()), None)
 
 
 def make_own_folder(agent_dir: Path) -> Path:
@@ -53,7 +61,7 @@ def parent_of(folder: Path) -> Path:
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern, without hidden ones and dependencies."""
     for one in _children(folder):
-        if _is_entered(one) and any(one.match(pattern) for pattern in patterns):
+        if is_entered(one) and any(one.match(pattern) for pattern in patterns):
             yield one
 
 
@@ -72,10 +80,11 @@ def json_files_below(folders: Iterable[Path]) -> Iterator[Path]:
             continue
         seen.add(folder.resolve())
         yield from json_files(folder)
-        waiting += [one for one in _children(folder)[::-1] if _is_entered(one)]
+        waiting += [one for one in _children(folder)[::-1] if is_entered(one)]
 
 
-def _is_entered(one: Path) -> bool:
+def is_entered(one: Path) -> bool:
+    """Whether files are looked for in a folder: not in hidden ones, not in dependencies and caches."""
     return one.is_dir() and not one.name.startswith(".") and one.name not in _NEVER_ENTERED
 
 

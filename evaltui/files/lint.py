@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.core.editing.references import dangling
+from evaltui.core.editing.references import dangling, idle_rules
 from evaltui.core.problems import Problem, Severity
 from evaltui.files.configs import read_config
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
@@ -63,15 +63,17 @@ def _is_config(file: Path) -> bool:
 
 def _lint_config(file: Path) -> list[Problem]:
     config, problems = read_config(file)
-    text = read_text(file) if config is not None and config.evaltui.turns else ""
+    refers = config is not None and (config.evaltui.turns or config.evaltui.rules)
+    text = read_text(file) if refers else ""
     if not isinstance(text, str) or not text:
         return problems
-    sets = _neighbours(file)
-    known = {entry.eval_set_id: {case.eval_id: case.turns for case in entry.cases} for entry in sets}
+    data, sets = parse(text), _neighbours(file)
+    turns = {entry.eval_set_id: {case.eval_id: case.turns for case in entry.cases} for entry in sets}
+    tools = {entry.eval_set_id: {case.eval_id: case.tools for case in entry.cases} for entry in sets}
     unread = any(entry.format is None for entry in sets)
-    found = [
-        problem for problem in dangling(parse(text), known) if not (unread and problem.path[-1] == "set")
-    ]
+    found = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
+    if not unread:
+        found += idle_rules(data, tools)
     return problems + locate(found, text, str(file))
 
 

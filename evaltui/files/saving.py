@@ -61,6 +61,14 @@ def _fingerprint(data: bytes) -> Fingerprint:
     return Fingerprint(hashlib.sha256(data).hexdigest())
 
 
+def fingerprint_of(path: Path) -> Fingerprint | None:
+    """Of what a file holds now; None where it cannot be read."""
+    try:
+        return _fingerprint(path.read_bytes())
+    except OSError:
+        return None
+
+
 def read_source(path: Path) -> Source:
     """Raises OSError, and EvalSetError for a file that is not UTF-8."""
     data = path.read_bytes()

@@ -38,6 +38,8 @@ __all__ = [
     "is_agent",
     "open_workspace",
     "select",
+    "set_files",
+    "set_folders",
     "sets_below",
 ]
 
@@ -103,16 +105,36 @@ def sets_below(folder: Path) -> list[SetEntry]:
     return [read_entry(file, "given") for file in sorted(files.values())]
 
 
+def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
+    """The folders in which, and below which, sets of an agent are looked for, its own folder first."""
+    folder = agent_folder(agent_dir)
+    yield folder
+    yield from _folders_beside(folder)
+    yield from (path for path in map(Path, given) if path.is_dir())
+
+
+def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
+    """Every set of an agent and every config beside one, going by their names; a file may come twice."""
+    for file, _ in _places(agent_folder(agent_dir), map(Path, given)):
+        if file.name.endswith(SUFFIXES) or file.name == CONFIG_NAME:
+            yield file
+    for file in map(Path, given):
+        yield from (one for one in (file, file.parent / CONFIG_NAME) if one.is_file())
+
+
+def _folders_beside(folder: Path) -> list[Path]:
+    beside = subfolders(parent_of(folder), _SETS_BESIDE)
+    return [one for one in beside if one.name == "tests" or not is_agent(one)]
+
+
 def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
     for file in json_files(folder):
         yield file, "agent directory"
     for file in json_files_below(subfolders(folder, _SETS_BELOW)):
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
-    parent = parent_of(folder)
-    beside = [one for one in subfolders(parent, _SETS_BESIDE) if one.name == "tests" or not is_agent(one)]
-    for file in json_files_below(beside):
-        yield file, f"../{file.parent.relative_to(parent).as_posix()}/"
+    for file in json_files_below(_folders_beside(folder)):
+        yield file, f"../{file.parent.relative_to(parent_of(folder)).as_posix()}/"
     for file in json_files_below(path for path in given if path.is_dir()):
         yield file, "given"
 

@@ -10,8 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.files.runs import RunLog, find_run, latest_run, read_run
-from evaltui.files.workspace import SelectionError
+from evaltui.files.runs import (
+    RunLog,
+    events_between,
+    is_being_written,
+    latest_run,
+    read_index,
+    read_run,
+    repeats_of,
+    result_of,
+)
 
 
 def result(number: int) -> dict[str, object]:
@@ -89,7 +97,9 @@ def test_a_log_cut_anywhere_is_read_up_to_the_cut(tmp_path):
         log.path.write_bytes(whole[:cut])
         run = read_run(log.path)
         kinds = [data["kind"] for line in whole[:cut].splitlines() if (data := _json(line))]
-        assert len(run.results) == kinds.count("case_result")
+        assert [one["eval_id"] for one in run.results] == [
+            f"case {number}" for number in range(kinds.count("case_result"))
+        ]
         assert len(list(run.events())) == kinds.count("text")
         assert run.complete == ("footer" in kinds)
     log.path.write_bytes(whole[: header - 5])
@@ -101,7 +111,7 @@ def test_a_killed_run_leaves_every_result(tmp_path):
     code = (
         "import sys; from pathlib import Path; from evaltui.files.runs import RunLog\n"
         "log = RunLog.create(Path(sys.argv[1]), {})\n"
-        "for number in range(8): log.result({'eval_id': str(number)})\n"
+        "for number in range(8): log.result({'eval_set_id': 's', 'eval_id': str(number)})\n"
         "print('ready', flush=True)\n"
         "while True: log.event({'seq': 1, 'kind': 'text', 'data': {'text': 'x' * 999}})\n"
     )
@@ -125,7 +135,7 @@ def test_what_is_no_log_is_refused(tmp_path):
     path.write_text('{"kind":"header","version":99,"evaltui":"9.9"}\n')
     with pytest.raises(ValueError, match="another version of evaltui"):
         read_run(path)
-    path.write_text('{"kind":"header","version":1}\n{"kind":"case_result",\n{"kind":"footer"}\n')
+    path.write_text('{"kind":"header","version":2}\n{"kind":"case_result",\n{"kind":"footer"}\n')
     with pytest.raises(ValueError, match="is damaged"):
         read_run(path)
     with pytest.raises(OSError, match="none"):
@@ -138,28 +148,6 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         RunLog.create(tmp_path, {})
 
 
-def test_finding_runs(tmp_path):
-    assert latest_run(tmp_path) is None
-    assert find_run(tmp_path, "last") is None
-    assert find_run(tmp_path, "2025") is None
-    folder = tmp_path / ".evaltui" / "runs"
-    folder.mkdir(parents=True)
-    ids = ["20250101T000000.000Z-aaaaaa", "20250101T000000.000Z-ab", "20250203T000000.000Z-000000"]
-    for run_id in ids:
-        (folder / f"{run_id}.jsonl").touch()
-    (folder / "20259999-notes.txt").touch()
-    paths = [folder / f"{run_id}.jsonl" for run_id in ids]
-    assert latest_run(tmp_path) == find_run(tmp_path, "last") == paths[2]
-    assert find_run(tmp_path, "202502") == paths[2]
-    assert find_run(tmp_path, ids[1]) == paths[1]
-    assert find_run(tmp_path, ids[0]) == paths[0]
-    assert find_run(tmp_path, "nothing") is None
-    assert find_run(tmp_path, str(paths[0])) == paths[0]
-    assert find_run(Path("/"), str(paths[0])) == paths[0]
-    with pytest.raises(SelectionError, match=f"'20250101' begins the ids of 2 runs: {ids[0]}, {ids[1]}"):
-        find_run(tmp_path, "20250101")
-
-
 def test_ids_sort_by_time(tmp_path):
     logs = []
     for _ in range(3):
@@ -167,3 +155,78 @@ def test_ids_sort_by_time(tmp_path):
         log.close()
         logs.append(log.path.stem.split("Z-")[0])
     assert logs == sorted(logs)
+
+
+def finished(tmp_path, cases):
+    """A log of cases with two runs each, an event in each run, all of them mixed."""
+    log = RunLog.create(tmp_path, {})
+    for repeat in range(2):
+        for case in cases:
+            log.started("s", case, repeat)
+            log.event({"kind": "text", "set": "s", "case": case, "repeat": repeat, "data": {"n": repeat}})
+    for case in cases:
+        for repeat in reversed(range(2)):
+            log.repeat("s", case, repeat, {"status": "PASSED", "seconds": repeat})
+        log.result({"eval_set_id": "s", "eval_id": case, "status": "PASSED", "runs": 2})
+    return log
+
+
+ODD = [
+    "plain",
+    'a "quoted" one',
+    'x","eval_id":"plain',
+    "\ud800 grüße",
+    '"eval_set_id":"s","eval_id":"plain",',
+]
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "still open"])
+def test_one_case_is_read_from_its_places(tmp_path, closed):
+    log = finished(tmp_path, ODD)
+    if closed:
+        log.close({"status": "PASSED"})
+    index = read_index(log.path)
+    assert len(index) < log.path.stat().st_size / 3
+    for case in ODD:
+        row = result_of(log.path, index, ("s", case))
+        assert (row["eval_id"], row["runs"]) == (case, 2)
+        assert [one["seconds"] for one in repeats_of(log.path, row)] == [0, 1]
+        events = events_between(log.path, *row["events"], "s", case)
+        assert {number: [one["data"] for one in found] for number, found in events.items()} == {
+            0: [{"n": 0}],
+            1: [{"n": 1}],
+        }
+    assert result_of(log.path, index, ("s", "nothing")) is None
+    assert result_of(log.path, index, ("", "plain")) is None
+
+
+def test_the_index_is_all_that_is_read_of_a_closed_log(tmp_path):
+    log = finished(tmp_path, ["a", "b"])
+    log.close({"status": "PASSED"})
+    text = log.path.read_bytes()
+    # Were these lines looked at, they would be found to be damaged.
+    damaged = text.replace(b'{"kind":"case_result",', b'{"kind":"case_result";').replace(b'"text"', b'"text;')
+    assert damaged != text
+    log.path.write_bytes(damaged)
+    assert [one["eval_id"] for one in read_run(log.path).results] == ["a", "b"]
+
+
+def test_a_log_is_told_from_one_that_is_being_written(tmp_path):
+    log = RunLog.create(tmp_path, {})
+    assert is_being_written(log.path)
+    log.close()
+    assert not is_being_written(log.path)
+    code = (
+        "import sys; from pathlib import Path; from evaltui.files.runs import RunLog\n"
+        "log = RunLog.create(Path(sys.argv[1]), {}); print(log.path, flush=True); sys.stdin.read()\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    path = Path(child.stdout.readline().decode().strip())
+    assert is_being_written(path)
+    child.kill()
+    child.wait()
+    child.stdin.close()
+    child.stdout.close()
+    assert not is_being_written(path)

@@ -1,0 +1,90 @@
+"""The files that an agent is made of, and which of them have changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from evaltui.files.eval_sets import SUFFIXES
+from evaltui.files.folders import CONFIG_NAME, RECORDINGS, agent_folder, subfolders
+from evaltui.files.looking import Looks
+
+# What each file holds, by its path in the agent's folder.
+Contents = Mapping[str, str]
+
+_CODE = {".py", ".yaml", ".yml", ".toml", ".json", ".md", ".txt", ".csv", ".xml", ".html", ".sql"}
+_CODE |= {".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
+_NOT_CODE = (*SUFFIXES, CONFIG_NAME, ".evalset_result.json")
+# A single file may lie in a folder that holds everything its user has.
+_MOST_FILES = 2_000
+_MOST_FOLDERS = 2_000
+
+
+class AgentFiles:
+    """Code, prompts and data of an agent; not what is made from it: eval sets, configs, recordings, caches.
+
+    Of a very large folder only the first files are known.
+    """
+
+    def __init__(self, agent_dir: Path) -> None:
+        self._folder = agent_folder(agent_dir)
+        self._looks: Looks[str] = Looks()
+
+    def look(self, also: Iterable[Path] = ()) -> Contents:
+        """What is in the files now; two looks are equal where nothing has changed. Reads what is new.
+
+        `also` are further files, in other folders.
+        """
+        paths = (*islice(_files(self._folder), _MOST_FILES), *also)
+        return self._looks.look((self.name(path), path) for path in paths)
+
+    def name(self, path: Path) -> str:
+        """The file as seen from the agent's folder."""
+        inside = path.is_relative_to(self._folder)
+        return path.relative_to(self._folder).as_posix() if inside else os.path.relpath(path, self._folder)
+
+
+def write_times(agent_dir: Path) -> dict[str, float]:
+    """When each file of code and prompts was written last, in seconds since the epoch.
+
+    Without `.json`: that may be what the agent writes while it works.
+    """
+    folder = agent_folder(agent_dir)
+    times: dict[str, float] = {}
+    for path in islice(_files(folder), _MOST_FILES):
+        if path.suffix != ".json":
+            with suppress(OSError):
+                times[path.relative_to(folder).as_posix()] = path.stat().st_mtime
+    return times
+
+
+def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
+    """The files that are new, gone or different, sorted."""
+    return tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for here, names in _walked(folder):
+        yield from (here / name for name in sorted(names) if is_code(name))
+
+
+def folders_of(folder: Path) -> Iterator[Path]:
+    """A folder and those below it in which files of an agent are looked for."""
+    return (here for here, _ in _walked(folder))
+
+
+def _walked(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    for place, folders, names in islice(os.walk(folder), _MOST_FOLDERS):
+        here = Path(place)
+        folders[:] = [one.name for one in subfolders(here, ("*",)) if one.name != RECORDINGS]
+        yield here, names
+
+
+def is_code(name: str) -> bool:
+    """Whether a file of this name is code, a prompt or data of an agent, going by the name alone."""
+    if name == ".env":
+        return True
+    return Path(name).suffix in _CODE and not name.startswith(".") and not name.endswith(_NOT_CODE)

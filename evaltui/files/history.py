@@ -1,0 +1,314 @@
+"""The runs that were kept: finding them, opening them, and what they say of a case over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.compare import CaseSummary, Circumstances, Key, RunSummary, summarize, what_changed
+from evaltui.core.fingerprints import fingerprint
+from evaltui.core.outcome import CaseResult, Status, gravest
+from evaltui.core.wording import did_you_mean
+from evaltui.files import runs as logs
+from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.files.adk_results import adk_results, read_adk_result
+from evaltui.files.agent_files import AgentFiles
+from evaltui.files.atomic import write_atomically
+from evaltui.files.runs import latest_run, run_logs, runs_folder
+from evaltui.files.workspace import SelectionError
+
+if TYPE_CHECKING:
+    from evaltui.core.events import Event
+
+Json = dict[str, Any]
+
+_NAMES = "names.json"
+
+
+# Finding
+
+
+def find_run(agent_dir: Path, ref: str) -> Path:
+    """The run that `last`, a path, a name, an id or a unique beginning of an id stands for: a run log, or a
+    result file of google-adk.
+
+    Raises SelectionError where there is none, and for a beginning that several runs have.
+    """
+    if ref.endswith((logs.SUFFIX, ADK_SUFFIX)) and Path(ref).is_file():
+        return Path(ref)
+    if ref == "last":
+        last = latest_run(agent_dir)
+        if last is None:
+            raise SelectionError(f"no run of {agent_dir} was kept yet")
+        return last
+    names = run_names(agent_dir)
+    known = {run_id(path): path for path in [*adk_results(agent_dir), *run_logs(agent_dir)]}
+    wanted = names.get(ref, ref)
+    if wanted in known:
+        return known[wanted]
+    found = [one for one in known if ref and one.startswith(ref)]
+    if len(found) > 1:
+        first, second, *_ = found
+        raise SelectionError(f"{ref!r} begins the ids of {len(found)} runs: {first}, {second}, …")
+    if not found:
+        raise SelectionError(
+            f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *known])}; "
+            f"`evaltui runs {agent_dir}` lists them, and `last` is the newest"
+        )
+    return known[found[0]]
+
+
+def run_id(path: Path) -> str:
+    return path.name.removesuffix(ADK_SUFFIX).removesuffix(logs.SUFFIX)
+
+
+def run_names(agent_dir: Path) -> dict[str, str]:
+    """The names that were given to runs, with the ids of these."""
+    try:
+        names = json.loads((runs_folder(agent_dir) / _NAMES).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(run) for name, run in names.items()} if isinstance(names, dict) else {}
+
+
+def name_run(agent_dir: Path, ref: str, name: str) -> str:
+    """Give a run a name, which another run that had it loses; returns the run's id.
+
+    Raises SelectionError for a run that there is not and for a name that would not be found, OSError.
+    """
+    path = find_run(agent_dir, ref)
+    ids = {run_id(one) for one in [*adk_results(agent_dir), *run_logs(agent_dir)]}
+    if name in ("", "last") or name in ids or name.endswith((logs.SUFFIX, ADK_SUFFIX)):
+        raise SelectionError(f"{name!r} cannot be the name of a run")
+    names = run_names(agent_dir) | {name: run_id(path)}
+    runs_folder(agent_dir).mkdir(parents=True, exist_ok=True)
+    write_atomically(runs_folder(agent_dir) / _NAMES, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
+    return run_id(path)
+
+
+# Opening
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A run that is over, or its finished part. `status` is None where it did not come to its end.
+
+    Only what is in `summary` was read; `case` and `events` read more. Both raise OSError, and ValueError for
+    a file that is damaged.
+    """
+
+    path: Path
+    started: datetime
+    status: Status | None
+    seconds: float | None
+    summary: RunSummary
+    _case: Callable[[Key], CaseResult]
+    _events: Callable[[Key], dict[int, list[Event]]]
+
+    @property
+    def id(self) -> str:
+        return self.summary.id
+
+    def case(self, key: Key) -> CaseResult:
+        """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
+        return self._case(key)
+
+    def events(self, key: Key) -> dict[int, list[Event]]:
+        """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
+        return self._events(key)
+
+
+def open_run(path: Path) -> KeptRun:
+    """Raises OSError, and ValueError for what is neither a run log of this version nor a result file."""
+    return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_log(path)
+
+
+def _open_adk_result(path: Path) -> KeptRun:
+    run = read_adk_result(path)
+    cases = {(case.eval_set_id, case.eval_id): case for case in run.cases}
+    summary = RunSummary(run_id(path), {key: summarize(case) for key, case in cases.items()})
+    return KeptRun(
+        path=path,
+        started=datetime.fromtimestamp(run.created, UTC),
+        status=gravest(case.status for case in run.cases),
+        seconds=None,
+        summary=summary,
+        _case=cases.__getitem__,
+        _events=lambda _: {},
+    )
+
+
+def _open_log(path: Path) -> KeptRun:
+    run = logs.read_run(path)
+    rows = {(row["eval_set_id"], row["eval_id"]): row for row in run.results}
+    return KeptRun(
+        path=path,
+        started=datetime.fromisoformat(run.header["started"]),
+        status=Status(run.footer["status"]) if run.footer else None,
+        seconds=run.footer.get("seconds") if run.footer else None,
+        summary=_summary(run, rows),
+        _case=lambda key: _case_of(path, rows[key]),
+        _events=lambda key: _events_of(path, rows[key]),
+    )
+
+
+def _summary(run: logs.StoredRun, rows: Mapping[Key, Json]) -> RunSummary:
+    selected = [
+        (eval_set_id, eval_id)
+        for eval_set_id, ids in run.header.get("selected", {}).items()
+        for eval_id in ids
+    ]
+    # In the order of the selection: cases are finished in any order.
+    done = [key for key in dict.fromkeys([*selected, *rows]) if key in rows]
+    sets: Mapping[str, Json] = run.header.get("sets", {})
+    return RunSummary(
+        run.id,
+        {key: CaseSummary.from_json(rows[key]) for key in done},
+        frozenset(key for key in selected if key not in rows),
+        frozenset(eval_set_id for eval_set_id, one in sets.items() if one.get("whole")),
+        circumstances_of(run.header, logs.read_agent(run.path)),
+    )
+
+
+def circumstances_of(header: Mapping[str, Any], agent: Mapping[str, Any]) -> Circumstances:
+    """From the header of a log, and what the run found out of its agent."""
+    sets: Mapping[str, Json] = header.get("sets", {})
+    return Circumstances(
+        files=header.get("files", {}),
+        agent=agent.get("name", ""),
+        model=agent.get("model", ""),
+        configs={eval_set_id: one["config"] for eval_set_id, one in sets.items() if "config" in one},
+        adk_verdicts=bool(header.get("adk_verdicts")),
+    )
+
+
+def files_of(agent_dir: Path) -> dict[str, str]:
+    """The files that an agent is made of, each with a fingerprint of what it holds."""
+    return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).look().items()}
+
+
+def _events_of(path: Path, row: Mapping[str, Any]) -> dict[int, list[Event]]:
+    from evaltui.core.events import Event
+
+    if "events" not in row:
+        return {}
+    start, end = row["events"]
+    found = logs.events_between(path, start, end, row["eval_set_id"], row["eval_id"])
+    return {repeat: [Event.from_json(data) for data in events] for repeat, events in found.items()}
+
+
+def _case_of(path: Path, row: Mapping[str, Any]) -> CaseResult:
+    from evaltui.core.record import invocations_from_events
+    from evaltui.core.repeats import case_over_repeats, pass_if_of
+    from evaltui.core.stored_results import repeat_from_json
+
+    events = _events_of(path, row)
+    repeats = [
+        repeat_from_json(result, invocations_from_events(events.get(number, [])))
+        for number, result in enumerate(logs.repeats_of(path, row))
+    ]
+    if not repeats:
+        raise ValueError(f"{path} has no result of {row['eval_id']}")
+    pass_if = pass_if_of(row.get("pass_if", "all"))
+    return case_over_repeats(row["eval_set_id"], row["eval_id"], repeats, pass_if)
+
+
+# A case over time
+
+
+@dataclass(frozen=True)
+class CasePoint:
+    """A case in one of the runs; `run` is the whole run, with this case only."""
+
+    started: datetime
+    summary: CaseSummary
+    run: RunSummary
+    path: Path
+
+
+@dataclass(frozen=True)
+class CaseHistory:
+    """What came of a case in the last runs that had it, the oldest one first."""
+
+    key: Key
+    points: tuple[CasePoint, ...]
+
+    @property
+    def last_passed(self) -> CasePoint | None:
+        return next((point for point in reversed(self.points) if point.summary.passes), None)
+
+    @property
+    def changed_since(self) -> tuple[str, ...]:
+        """What is different between the newest run and the one in which it last passed; nothing where that is
+        the same one, or it never passed."""
+        passed = self.last_passed
+        return what_changed(passed.run, self.points[-1].run, self.key) if passed else ()
+
+    def sparkline(self, metric: str = "") -> str:
+        """One character per run, by a metric's score or by the share of runs that passed; `·` without one."""
+        return spark([_figure(point.summary, metric) for point in self.points])
+
+
+def _figure(summary: CaseSummary, metric: str) -> float | None:
+    return summary.scores.get(metric) if metric else summary.passed / summary.runs
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def spark(values: Sequence[float | None]) -> str:
+    """Values from 0 to 1 as bars; what is outside counts as the nearest of the two."""
+    return "".join(
+        "·" if value is None else _BARS[round(min(max(value, 0.0), 1.0) * (len(_BARS) - 1))]
+        for value in values
+    )
+
+
+class History:
+    """An agent's run logs, of which only what is asked for is read; they are not kept in memory.
+
+    Cheap to make. Not for a frame: reading twenty runs of ten thousand cases takes a tenth of a second.
+    """
+
+    def __init__(self, agent_dir: Path) -> None:
+        self._agent_dir = agent_dir
+        self._known: dict[Path, tuple[datetime, Circumstances]] = {}
+
+    def of(self, key: Key, last: int = 20) -> CaseHistory:
+        """The last runs that have a result of the case. A log that cannot be read is passed over."""
+        points: list[CasePoint] = []
+        for path in reversed(run_logs(self._agent_dir)):
+            try:
+                point = self._point(path, key)
+            except (OSError, ValueError, KeyError):
+                continue
+            if point is not None:
+                points.append(point)
+                if len(points) == last:
+                    break
+        return CaseHistory(key, tuple(reversed(points)))
+
+    def _point(self, path: Path, key: Key) -> CasePoint | None:
+        row = logs.result_of(path, logs.read_index(path), key)
+        if row is None:
+            return None
+        summary = CaseSummary.from_json(row)
+        started, circumstances = self._run(path)
+        return CasePoint(
+            started, summary, RunSummary(run_id(path), {key: summary}, circumstances=circumstances), path
+        )
+
+    def _run(self, path: Path) -> tuple[datetime, Circumstances]:
+        known = self._known.get(path)
+        if known is None:
+            header = logs.read_header(path)
+            started = datetime.fromisoformat(header["started"])
+            known = started, circumstances_of(header, logs.read_agent(path))
+            # In a log that is being written, the agent may come later.
+            if known[1].agent:
+                self._known[path] = known
+        return known

@@ -1,0 +1,160 @@
+"""Recordings beside an eval set: `recordings/<set id>.jsonl`, a line per answer, fit for git.
+
+First come the texts that entries share, then the entries, by case and run, each in the order in which it
+happened. Lines that this version does not understand stay where nobody is in their way: at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaltui.core.problems import EvalSetError
+from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, written
+from evaltui.files.folders import RECORDINGS
+from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
+
+SUFFIX = ".jsonl"
+
+# The id of a case, and the number of its run from 0.
+Key = tuple[str, int]
+
+# A save by another process takes milliseconds; so many in a row do not happen.
+_MOST_ATTEMPTS = 50
+_MOST_LINES_NAMED = 3
+
+
+def recordings_path(set_path: Path, eval_set_id: str) -> Path:
+    """Where the recordings of a set are. What a file name cannot have is written as `%2F`."""
+    name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", eval_set_id)
+    return set_path.parent / RECORDINGS / f"{name}{SUFFIX}"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """An entry as it stands in the file, and the ids of the shared lines that it refers to."""
+
+    text: str
+    shared: tuple[str, ...]
+
+
+@dataclass
+class Recordings:
+    """What a file holds, kept as text: ten thousand entries as objects take a hundred megabytes.
+
+    `unread` are the lines that are no recordings, `problem` says where, "" where all is well.
+    """
+
+    path: Path
+    groups: dict[Key, list[_Line]] = field(default_factory=dict)
+    shared: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    problem: str = ""
+
+    @property
+    def cases(self) -> set[str]:
+        return {eval_id for eval_id, _ in self.groups}
+
+    def entries(self, eval_id: str, repeat: int) -> list[Entry]:
+        """What is recorded of one run of a case, in order."""
+        found = (entry_from_json(json.loads(line.text)) for line in self.groups.get((eval_id, repeat), ()))
+        return [entry for entry in found if not isinstance(entry, Shared)]
+
+    def shared_by(self, entries: Iterable[Entry]) -> list[Shared]:
+        """The lines that entries refer to, as far as the file has them."""
+        ids = dict.fromkeys(name for entry in entries for name in entry.shared)
+        found = (entry_from_json(json.loads(self.shared[name])) for name in ids if name in self.shared)
+        return [line for line in found if isinstance(line, Shared)]
+
+    def put(self, eval_id: str, repeat: int, entries: Sequence[Entry], shared: Iterable[Shared] = ()) -> None:
+        """Have these entries in place of those of a run of a case; shared lines come with them."""
+        self.groups[eval_id, repeat] = [_Line(written(entry), entry.shared) for entry in entries]
+        self.shared |= {line.id: written(line) for line in shared}
+
+    def text(self) -> str:
+        """The whole file. Shared lines that nobody refers to are left out."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        used = {name for lines in self.groups.values() for line in lines for name in line.shared}
+        yield from (self.shared[name] for name in sorted(used & self.shared.keys()))
+        for key in sorted(self.groups):
+            yield from (line.text for line in self.groups[key])
+        yield from self.unread
+
+
+def read_recordings(path: Path) -> Recordings:
+    """The recordings of a file, none where there is no such file. Lines that are damaged are passed over.
+
+    Raises OSError, and EvalSetError for a file that is not UTF-8.
+    """
+    try:
+        return _parsed(path, read_source(path).text)
+    except FileNotFoundError:
+        return Recordings(path)
+
+
+def _parsed(path: Path, text: str) -> Recordings:
+    found = Recordings(path)
+    damaged: list[int] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        line = line.removesuffix("\r")
+        if not line.strip():
+            continue
+        try:
+            entry = entry_from_json(json.loads(line))
+        except (ValueError, RecursionError):
+            damaged.append(number)
+            found.unread.append(line)
+            continue
+        if isinstance(entry, Shared):
+            found.shared[entry.id] = line
+        else:
+            found.groups.setdefault((entry.case, entry.repeat), []).append(_Line(line, entry.shared))
+    if damaged:
+        found.problem = _problem(path, damaged)
+    return found
+
+
+def _problem(path: Path, damaged: Sequence[int]) -> str:
+    where = ", ".join(map(str, damaged[:_MOST_LINES_NAMED]))
+    more = f" and {len(damaged) - _MOST_LINES_NAMED} more" if len(damaged) > _MOST_LINES_NAMED else ""
+    lines = "line" if len(damaged) == 1 else "lines"
+    return f"{path}: {lines} {where}{more} cannot be read as recordings; left in the file and passed over"
+
+
+def save_recordings(
+    path: Path, changes: Mapping[Key, Sequence[Entry]], shared: Mapping[str, Shared]
+) -> Recordings:
+    """Write new entries of runs of cases; everything else in the file stays, whoever put it there meanwhile.
+
+    A file that would say the same is left alone. Returns what is in it then. Raises OSError, and EvalSetError
+    for a file that is not UTF-8.
+    """
+    for _ in range(_MOST_ATTEMPTS):
+        seen: Fingerprint | None = None
+        try:
+            source = read_source(path)
+            seen, current = source.fingerprint, _parsed(path, source.text)
+        except FileNotFoundError:
+            current = Recordings(path)
+        for (eval_id, repeat), entries in changes.items():
+            current.put(eval_id, repeat, entries)
+        wanted = {name for entries in changes.values() for entry in entries for name in entry.shared}
+        current.shared |= {name: written(shared[name]) for name in wanted & shared.keys()}
+        text = current.text()
+        if seen is None and not text:
+            return current
+        path.parent.mkdir(exist_ok=True)
+        try:
+            save(path, text, seen)
+        except ChangedOutsideError:
+            continue
+        return current
+    raise OSError(f"{path} is being written by others all the time")
+
+
+__all__ = ["EvalSetError", "Key", "Recordings", "read_recordings", "recordings_path", "save_recordings"]

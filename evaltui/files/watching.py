@@ -1,0 +1,187 @@
+"""What is saved while one works: the code of an agent, its eval sets and their configs.
+
+The system says that something happened in a folder, and then the files are looked at: what counts is what
+they hold. A file that was only touched, or written as it was, has not changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from watchfiles import Change, awatch
+
+from evaltui.files.agent_files import AgentFiles, Contents, changed_files, folders_of, is_code
+from evaltui.files.folders import agent_folder, is_entered, parent_of
+from evaltui.files.looking import Looks
+from evaltui.files.workspace import set_files, set_folders
+
+# Milliseconds. The system is asked this often; what it tells without a pause is taken together so long.
+_STEP = 10
+_TOGETHER = 100
+# Milliseconds after which the files are looked at although nothing was told: links lead elsewhere, and some
+# file systems tell nothing.
+_UNTOLD = 3_000
+_MOST_FOLDERS = 4_000
+# Seconds. A file whose time is longer ago was not written now, but moved to where it is.
+_JUST_SAVED = 10.0
+
+# A folder may be another one than before under the same name.
+_Folders = frozenset[tuple[Path, int]]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Files that are new, gone, or hold something else now.
+
+    `code` has names as seen from the agent's folder, `sets` the paths of eval sets and configs. `saved` is
+    when the last of them was written, in seconds since the epoch.
+    """
+
+    code: tuple[str, ...]
+    sets: tuple[Path, ...]
+    saved: float
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What there was to see; `also` are the names of code that lies outside the agent's folder."""
+
+    code: Contents
+    also: Mapping[str, Path]
+    sets: Mapping[Path, str]
+    folders: _Folders
+
+
+class WatchedFiles:
+    """The folder of an agent, the folders in which its eval sets are, and the `.env` that it gets.
+
+    `modules` are files that the agent imports from elsewhere. It may be set at any time, and counts soon.
+    """
+
+    def __init__(self, agent_dir: Path, given: Sequence[str | Path] = ()) -> None:
+        self.modules: frozenset[Path] = frozenset()
+        self._agent_dir = agent_dir
+        self._given = tuple(given)
+        self._folder = agent_folder(agent_dir)
+        self._code = AgentFiles(agent_dir)
+        self._sets: Looks[Path] = Looks()
+
+    async def follow(
+        self, on_change: Callable[[Changed], Awaitable[None]], watching: Callable[[], None]
+    ) -> None:
+        """Tell what changes until cancelled; `watching` is called as soon as nothing is missed any more.
+
+        Raises OSError where the system cannot watch so many folders.
+        """
+        last: _Look | None = None
+        while True:
+            folders = await asyncio.to_thread(self._folders)
+            async with aclosing(_told(folders)) as told:
+                async for gone in told:
+                    now = await asyncio.to_thread(self._look)
+                    if last is None:
+                        watching()
+                    elif change := self._difference(last, now):
+                        await on_change(change)
+                    last = now
+                    if now.folders != folders or gone:
+                        break
+
+    def _look(self) -> _Look:
+        outside = [path for path in self.modules if not path.is_relative_to(self._folder.resolve())]
+        also = {self._code.name(path): path for path in (*outside, *self._env_above())}
+        files = {path.resolve(): path for path in set_files(self._agent_dir, self._given)}
+        return _Look(
+            self._code.look(also.values()),
+            also,
+            self._sets.look((path, path) for path in files.values()),
+            self._folders(),
+        )
+
+    def _env_above(self) -> Iterator[Path]:
+        """The nearest one upwards, unless the agent's folder has one: that is among its files."""
+        folder = self._folder.absolute()
+        if not (folder / ".env").is_file():
+            yield from islice((one / ".env" for one in folder.parents if (one / ".env").is_file()), 1)
+
+    def _folders(self) -> _Folders:
+        """Those in which something may happen that concerns us, without what is below them."""
+        trees = set_folders(self._agent_dir, self._given)
+        beside = (Path(path).parent for path in self._given if Path(path).is_file())
+        above = (path.parent for path in (*self.modules, *self._env_above()))
+        folders: set[tuple[Path, int]] = set()
+        for tree in trees:
+            folders |= {found for path in folders_of(tree) if (found := _identified(path))}
+            if len(folders) > _MOST_FOLDERS:
+                break
+        single = (parent_of(self._folder), *beside, *above)
+        return frozenset(folders | {found for path in single if (found := _identified(path))})
+
+    def _difference(self, last: _Look, now: _Look) -> Changed | None:
+        # What was not looked at before is not new.
+        first_seen = {
+            name for name, path in now.also.items() if path in self.modules and name not in last.also
+        }
+        code = tuple(name for name in changed_files(last.code, now.code) if name not in first_seen)
+        paths = last.sets.keys() | now.sets.keys()
+        sets = tuple(sorted(path for path in paths if last.sets.get(path) != now.sets.get(path)))
+        if not code and not sets:
+            return None
+        return Changed(code, sets, _last_written([*(self._folder / name for name in code), *sets]))
+
+
+async def _told(folders: _Folders) -> AsyncGenerator[bool, None]:
+    """Once as soon as the folders are watched, and then whenever something may have happened there: whether
+    one of them has gone, which is not watched any more then, although there may be another one."""
+    paths = {str(path) for path, _ in folders}
+    gone = False
+    changes = awatch(
+        *paths,
+        watch_filter=_concerns,
+        debounce=_TOGETHER,
+        step=_STEP,
+        rust_timeout=_UNTOLD,
+        yield_on_timeout=True,
+        recursive=False,
+    )
+    while True:
+        something = asyncio.ensure_future(anext(changes))
+        try:
+            # The folders are watched from when it begins to wait.
+            await asyncio.sleep(0)
+            yield gone
+            gone = any(what is Change.deleted and path in paths for what, path in await something)
+        finally:
+            something.cancel()
+            await asyncio.wait([something])
+
+
+def _identified(folder: Path) -> tuple[Path, int] | None:
+    try:
+        return folder, folder.stat().st_ino
+    except OSError:
+        return None
+
+
+def _concerns(_: Change, path: str) -> bool:
+    """Whether the files are worth a look: not for what editors, caches and evaltui itself leave behind."""
+    one = Path(path)
+    if is_code(one.name) or one.suffix == ".json" or is_entered(one):
+        return True
+    # A folder that is gone cannot be asked whether it was one.
+    return not (one.suffix or one.name.startswith(".") or one.name.endswith("~") or one.exists())
+
+
+def _last_written(paths: Sequence[Path]) -> float:
+    now = time.time()
+    times = []
+    for path in paths:
+        with suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return max((when for when in times if now - _JUST_SAVED < when <= now), default=now)

@@ -1,0 +1,218 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.compare import CaseSummary
+from evaltui.core.outcome import RepeatResult, Status
+from evaltui.core.stored_results import repeat_to_json
+from evaltui.files import history, runs
+from evaltui.files.history import History, find_run, name_run, open_run, run_names, spark
+from evaltui.files.runs import RunLog
+from evaltui.files.workspace import SelectionError
+
+P, F = Status.PASSED, Status.FAILED
+CONFIG = {"criteria": {"response_match_score": 0.8}}
+
+
+def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
+    """A log of a run in which these cases came out so."""
+    known = {
+        "started": f"2026-01-02T03:04:{number:02}+00:00",
+        "selected": {"lights": list(statuses)},
+        "sets": {"lights": {"config": CONFIG, "whole": True}},
+        **(header or {}),
+    }
+    log = RunLog.create(agent, known)
+    log.event({"kind": "agent", "name": "home", "model": "gemini-1"})
+    for case, status in statuses.items():
+        if status is None:
+            continue
+        log.started("lights", case, 0)
+        log.event({"kind": "text", "set": "lights", "case": case, "repeat": 0, "turn": 0, "agent": "home"})
+        log.repeat("lights", case, 0, repeat_to_json(RepeatResult(status, seconds=1.5, expects="x")))
+        passed = {"passed": int(status is P), "policy_met": status is P}
+        summary = {"scores": {"response_match_score": number / 10}, "expects": "x", **fields}
+        log.result(CaseSummary("lights", case, status, **passed, **summary).to_json())
+    if closed:
+        log.close({"status": "PASSED", "seconds": 2.5})
+    else:
+        log._file.close()
+    # Within a millisecond, ids do not tell which run came first.
+    return log.path.rename(log.path.with_name(f"20260102T0000{number:02}.000Z-abcdef.jsonl"))
+
+
+def test_finding_runs(tmp_path):
+    with pytest.raises(SelectionError, match=r"no run of .* was kept yet"):
+        find_run(tmp_path, "last")
+    with pytest.raises(SelectionError, match="has no run '2026'"):
+        find_run(tmp_path, "2026")
+    first, second = (keep(tmp_path, {"a": P}, number=number) for number in (1, 12))
+    (first.parent / "20269999-notes.txt").touch()
+    results = tmp_path / ".adk" / "eval_history"
+    results.mkdir(parents=True)
+    (results / "home_lights_17.5.evalset_result.json").write_text("{}")
+    assert find_run(tmp_path, "last") == second
+    assert find_run(tmp_path, first.stem) == first
+    assert find_run(tmp_path, "20260102T00001") == second
+    assert find_run(tmp_path, str(first)) == first
+    assert find_run(Path("/"), str(first)) == first
+    assert find_run(tmp_path, "home_lights").name == "home_lights_17.5.evalset_result.json"
+    with pytest.raises(
+        SelectionError, match=f"'20260102' begins the ids of 2 runs: {first.stem}, {second.stem}"
+    ):
+        find_run(tmp_path, "20260102")
+    name_run(tmp_path, "last", "before")
+    with pytest.raises(SelectionError, match="did you mean 'before'"):
+        find_run(tmp_path, "befor")
+
+
+def test_names(tmp_path):
+    first, second = (keep(tmp_path, {"a": P}, number=number) for number in (1, 2))
+    assert run_names(tmp_path) == {}
+    assert name_run(tmp_path, "last", "before") == second.stem
+    assert name_run(tmp_path, "20260102T000001", "old") == first.stem
+    assert run_names(tmp_path) == {"before": second.stem, "old": first.stem}
+    assert find_run(tmp_path, "before") == second
+    name_run(tmp_path, "old", "before")
+    assert find_run(tmp_path, "before") == first
+    for name in ("", "last", second.stem, "x.jsonl"):
+        with pytest.raises(SelectionError, match="cannot be the name"):
+            name_run(tmp_path, "last", name)
+    (first.parent / "names.json").write_text("[1")
+    assert run_names(tmp_path) == {}
+
+
+def test_a_run_is_opened_with_its_summaries(tmp_path):
+    header = {"files": {"agent.py": "1"}, "adk_verdicts": True}
+    path = keep(tmp_path, {"b": F, "a": P, "c": None}, number=5, header=header)
+    run = open_run(path)
+    assert (run.id, run.status, run.seconds) == (path.stem, P, 2.5)
+    assert list(run.summary.cases) == [("lights", "b"), ("lights", "a")]
+    assert run.summary.cases["lights", "a"].scores == {"response_match_score": 0.5}
+    assert run.summary.unfinished == {("lights", "c")}
+    assert run.summary.whole == {"lights"}
+    circumstances = run.summary.circumstances
+    assert (circumstances.files, circumstances.agent, circumstances.model) == (
+        {"agent.py": "1"},
+        "home",
+        "gemini-1",
+    )
+    assert circumstances.configs == {"lights": CONFIG}
+    assert circumstances.adk_verdicts
+    case = run.case(("lights", "b"))
+    assert (case.status, case.repeats[0].seconds, case.repeats[0].expects) == (F, 1.5, "x")
+    assert [event.kind for event in run.events(("lights", "b"))[0]] == ["text"]
+    with pytest.raises(KeyError):
+        run.case(("lights", "c"))
+
+
+def test_an_interrupted_run_is_opened_as_far_as_it_came(tmp_path):
+    path = keep(tmp_path, {"a": P, "b": F, "c": None}, closed=False)
+    text = path.read_bytes()
+    for whole, cases in ((text, 2), (text[:-10], 1)):
+        path.write_bytes(whole)
+        run = open_run(path)
+        assert (run.status, len(run.summary.cases), len(run.summary.unfinished)) == (None, cases, 3 - cases)
+        assert run.case(("lights", "a")).status is P
+
+
+RESULT = {
+    "eval_set_result_id": "home_lights_17.5",
+    "eval_set_id": "lights",
+    "creation_timestamp": 1767323045.0,
+    "eval_case_results": [
+        {"eval_set_id": "lights", "eval_id": "a", "final_eval_status": 1, "session_id": "s"},
+        {"eval_set_id": "lights", "eval_id": "a", "final_eval_status": 1, "session_id": "t"},
+    ],
+}
+
+
+@pytest.mark.parametrize("encodings", [1, 2], ids=["plain", "double-encoded"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"], ids=["", "BOM"])
+def test_a_result_file_of_google_adk_is_a_run(tmp_path, encodings, bom):
+    text = json.dumps(RESULT, indent=2)
+    if encodings == 2:
+        text = json.dumps(text)
+    path = tmp_path / "home_lights_17.5.evalset_result.json"
+    path.write_text(bom + text, encoding="utf-8")
+    run = open_run(path)
+    assert (run.id, run.status) == ("home_lights_17.5", P)
+    assert run.started.timestamp() == 1767323045.0
+    assert run.summary.cases["lights", "a"].runs == 2
+    assert [repeat.session_id for repeat in run.case(("lights", "a")).repeats] == ["s", "t"]
+    assert run.events(("lights", "a")) == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"text"', '"[1"', "{}", "not json"])
+def test_what_is_no_result_file(tmp_path, text):
+    path = tmp_path / "x.evalset_result.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="is not a result file of google-adk"):
+        open_run(path)
+
+
+def test_a_case_over_time(tmp_path):
+    header = {"files": {"prompts.py": "1"}}
+    keep(tmp_path, {"a": F, "b": P}, number=1, header=header)
+    keep(tmp_path, {"a": P}, number=2)
+    keep(tmp_path, {"a": P}, number=3, header=header)
+    keep(tmp_path, {"b": P}, number=4, header=header)
+    (tmp_path / ".evaltui" / "runs" / "20260102T000005.000Z-abcdef.jsonl").write_text("damaged\n")
+    keep(tmp_path, {"a": F}, number=6, header={"files": {"prompts.py": "2"}}, closed=False, expects="y")
+    found = History(tmp_path).of(("lights", "a"))
+    assert [point.summary.status for point in found.points] == [F, P, P, F]
+    assert [point.started.second for point in found.points] == [1, 2, 3, 6]
+    assert found.last_passed is found.points[2]
+    assert found.changed_since == ("agent: prompts.py", "the case was changed")
+    assert found.sparkline() == "▁██▁"
+    assert found.sparkline("response_match_score") == spark([0.1, 0.2, 0.3, 0.6])
+    assert found.sparkline("safety_v1") == "····"
+    assert open_run(found.points[0].path).case(("lights", "a")).status is F
+    assert [point.started.second for point in History(tmp_path).of(("lights", "a"), last=2).points] == [3, 6]
+    never = History(tmp_path).of(("lights", "nothing"))
+    assert (never.points, never.last_passed, never.changed_since, never.sparkline()) == ((), None, (), "")
+
+
+def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):
+    past = History(tmp_path)
+    first = keep(tmp_path, {"a": P}, number=1)
+    assert len(past.of(("lights", "a")).points) == 1
+    keep(tmp_path, {"a": F}, number=2)
+    assert len(past.of(("lights", "a")).points) == 2
+    first.unlink()
+    assert [point.summary.status for point in past.of(("lights", "a")).points] == [F]
+
+
+def test_of_a_large_log_little_is_read(tmp_path, monkeypatch):
+    path = keep(tmp_path, {f"case {number}": P for number in range(300)})
+    header_and_index = len(runs.read_index(path)) + len(path.read_bytes().split(b"\n")[0])
+    read = 0
+    original = runs.json.loads
+
+    def counting(text, *args, **options):
+        nonlocal read
+        read += len(text)
+        return original(text, *args, **options)
+
+    monkeypatch.setattr(runs.json, "loads", counting)
+    assert len(History(tmp_path).of(("lights", "case 7")).points) == 1
+    assert read < header_and_index / 2
+    read = 0
+    open_run(path).case(("lights", "case 7"))
+    assert read < header_and_index + 2000
+
+
+def test_bars():
+    assert spark([0.0, 0.5, 1.0, None, 3.0, -1.0]) == "▁▅█·█▁"
+    assert spark([]) == ""
+
+
+def test_files_of_an_agent(tmp_path):
+    (tmp_path / "agent.py").write_text("1")
+    before = history.files_of(tmp_path)
+    assert list(before) == ["agent.py"]
+    (tmp_path / "agent.py").write_text("2")
+    os.utime(tmp_path / "agent.py", (0, 0))
+    assert history.files_of(tmp_path) != before

@@ -1,0 +1,63 @@
+"""Rules that name what is not there are warnings, at their line."""
+
+import json
+
+from evaltui.core.problems import Severity
+from evaltui.files.lint import lint
+
+
+def write(folder, rules, **cases):
+    """A set of cases that each expect a call of one tool, and a config with rules."""
+    (folder / "agent.py").touch()
+    turns = [
+        {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": {"tool_uses": [{"name": tool}]}}
+        for tool in cases.values()
+    ]
+    made = [{"eval_id": eval_id, "conversation": [turn]} for eval_id, turn in zip(cases, turns, strict=True)]
+    (folder / "orders.evalset.json").write_text(json.dumps({"eval_set_id": "orders", "eval_cases": made}))
+    config = folder / "test_config.json"
+    config.write_text(json.dumps({"criteria": {"m": 1}, "evaltui": {"rules": rules}}, indent=1))
+    return config
+
+
+def rule(tool, **scope):
+    return {"tool": tool, "arg": "query", "match": "ignore", **scope}
+
+
+def test_rules_that_dangle(tmp_path):
+    rules = [
+        rule("find"),
+        rule("fimd"),
+        rule("find", set="order"),
+        rule("find", set="orders", case="lat"),
+        rule("pay", case="late"),
+    ]
+    config = write(tmp_path, rules, late="find", early="pay")
+    problems = lint([config])
+    assert {problem.severity for problem in problems} == {Severity.WARNING}
+    assert sorted(str(problem).rpartition(";")[0] for problem in problems) == [
+        "evaltui.rules[1].tool: no call of 'fimd' is expected; did you mean 'find'?",
+        "evaltui.rules[2].set: no eval set 'order' beside this config; did you mean 'orders'?",
+        "evaltui.rules[3].case: no case 'lat' in orders; did you mean 'late'?",
+        "evaltui.rules[4].tool: no call of 'pay' is expected",
+    ]
+    lines = config.read_text().splitlines()
+    assert {lines[problem.line - 1].strip(" ,") for problem in problems} == {
+        '"tool": "fimd"',
+        '"set": "order"',
+        '"case": "lat"',
+        '"tool": "pay"',
+    }
+
+
+def test_a_set_that_cannot_be_read_may_have_the_tool(tmp_path):
+    config = write(tmp_path, [rule("fimd")], late="find")
+    (tmp_path / "broken.evalset.json").write_text("{")
+    assert lint([config]) == []
+
+
+def test_an_ill_formed_rule_is_an_error(tmp_path):
+    config = write(tmp_path, [{**rule("find"), "match": {"regex": "("}}], late="find")
+    (problem,) = lint([config])
+    assert problem.severity is Severity.ERROR
+    assert str(problem).startswith("evaltui.rules[0].match.regex: is not a regular expression: missing )")

@@ -1,0 +1,99 @@
+"""The file of recordings: nothing of others is lost, and what says the same is not written."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from evaltui.core.problems import EvalSetError
+from evaltui.core.recordings.entry import Shared, ToolCall, written
+from evaltui.files.recordings import read_recordings, recordings_path, save_recordings
+
+
+def call(eval_id, number=0, repeat=0):
+    return ToolCall(eval_id, repeat, 0, "find", {"n": number}, {"result": number})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return recordings_path(tmp_path / "orders.evalset.json", "orders")
+
+
+@pytest.mark.parametrize(
+    ("eval_set_id", "name"),
+    [("orders", "orders"), ("../up/and away", "%2E.%2Fup%2Fand away"), ("50%", "50%25"), ("日本", "日本")],
+)
+def test_recordings_are_in_a_folder_beside_the_set_whatever_it_is_called(tmp_path, eval_set_id, name):
+    found = recordings_path(tmp_path / "x.evalset.json", eval_set_id)
+    assert found == tmp_path / "recordings" / f"{name}.jsonl"
+
+
+def test_cases_and_runs_are_sorted_and_entries_are_not(path):
+    save_recordings(path, {("b", 0): [call("b", 2), call("b", 1)], ("a", 1): [call("a", repeat=1)]}, {})
+    save_recordings(path, {("a", 0): [call("a")]}, {})
+    lines = [call("a"), call("a", repeat=1), call("b", 2), call("b", 1)]
+    assert path.read_text() == "".join(f"{written(line)}\n" for line in lines)
+    assert read_recordings(path).entries("b", 0) == [call("b", 2), call("b", 1)]
+    assert read_recordings(path).cases == {"a", "b"}
+
+
+def test_a_file_that_would_say_the_same_is_left_alone(path):
+    save_recordings(path, {("a", 0): [call("a")]}, {})
+    before = path.stat()
+    save_recordings(path, {("a", 0): [call("a")]}, {})
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_nothing_to_write_makes_no_file(path):
+    save_recordings(path, {("a", 0): []}, {})
+    assert not path.exists()
+    assert read_recordings(path).groups == {}
+
+
+def test_other_cases_keep_their_text_and_damaged_lines_stay(path):
+    path.parent.mkdir()
+    odd = '{"tool":"find", "kind":"tool",  "case":"b","repeat":0,"turn":0,"args":{},"new":[1]}'
+    path.write_bytes(f"\ufeff<<<<<<< ours\r\n{odd}\r\n\r\n{{broken\n[1]\n".encode())
+    found = read_recordings(path)
+    assert found.entries("b", 0) == [ToolCall("b", 0, 0, "find", {})]
+    assert found.problem == (
+        f"{path}: lines 1, 4, 5 cannot be read as recordings; left in the file and passed over"
+    )
+    save_recordings(path, {("a", 0): [call("a")]}, {})
+    assert path.read_text() == f"{written(call('a'))}\n{odd}\n<<<<<<< ours\n{{broken\n[1]\n"
+
+
+def test_shared_lines_stay_as_long_as_somebody_refers_to_them(path):
+    from evaltui.core.recordings.entry import ModelCall
+
+    def asked(eval_id, instruction):
+        return ModelCall(eval_id, 0, 0, "gemini", "k", "", instruction=instruction)
+
+    shared = {name: Shared(name, text=f"text {name}") for name in "xyz"}
+    save_recordings(path, {("a", 0): [asked("a", "x")], ("b", 0): [asked("b", "y")]}, shared)
+    kept = read_recordings(path)
+    assert kept.shared.keys() == {"x", "y"}
+    assert kept.shared_by([asked("a", "x")]) == [shared["x"]]
+    save_recordings(path, {("a", 0): [asked("a", "y")]}, {})
+    assert read_recordings(path).shared.keys() == {"y"}
+
+
+def test_of_processes_that_record_at_once_none_loses_what_another_one_wrote(path):
+    names = [f"case{number}" for number in range(8)]
+    threads = [
+        threading.Thread(target=save_recordings, args=(path, {(name, 0): [call(name)]}, {})) for name in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_recordings(path).cases == set(names)
+
+
+def test_a_file_that_is_no_text_is_not_overwritten(path):
+    path.parent.mkdir()
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(EvalSetError):
+        save_recordings(path, {("a", 0): [call("a")]}, {})
+    assert path.read_bytes() == b"\xff\xfe"
