@@ -11,6 +11,8 @@ from typing import Any
 import platformdirs
 import pytest
 
+from evaltui.runner.spare import Spare
+
 _KEYS = (
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
@@ -56,6 +58,12 @@ def no_settings_of_the_user(
     folder = tmp_path_factory.mktemp("config") / "evaltui"
     monkeypatch.setattr(platformdirs, "user_config_path", lambda name: folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_spare_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No host is kept ready after the last run of a test. Tests of that have a fixture of this name."""
+    monkeypatch.setattr(Spare, "prepare", lambda self: None)
 
 
 WriteAgent = Callable[..., Path]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import sysconfig
 import traceback
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 from evaltui.core.events import Json
 
 _HERE = Path(__file__).resolve().parents[1]
-_LIBRARIES = tuple(
-    {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+_LIBRARY_NAMES = ("stdlib", "platstdlib", "purelib", "platlib")
+LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in _LIBRARY_NAMES})
 
 
 def is_own_code(filename: str) -> bool:
@@ -20,7 +21,18 @@ def is_own_code(filename: str) -> bool:
     if filename.startswith("<"):
         return False
     path = Path(filename).resolve()
-    return not any(path.is_relative_to(place) for place in (*_LIBRARIES, _HERE))
+    return not any(path.is_relative_to(place) for place in (*LIBRARIES, _HERE))
+
+
+def own_modules() -> list[str]:
+    """The files of the user's that have been imported in this process, as absolute paths."""
+    # A module may do anything when it is asked for an attribute.
+    modules = [vars(one) for one in list(sys.modules.values()) if isinstance(one, ModuleType)]
+    files = {file for module in modules if isinstance(file := module.get("__file__"), str)}
+    # There are a thousand and more of them, and looking at each on disk takes its time.
+    libraries = tuple(f"{place}{os.sep}" for place in (*LIBRARIES, *map(sysconfig.get_path, _LIBRARY_NAMES)))
+    suspects = (file for file in files if not file.startswith(libraries))
+    return sorted(str(Path(file).resolve()) for file in suspects if is_own_code(file))
 
 
 def describe_error(error: BaseException) -> Json:

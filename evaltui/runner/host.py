@@ -1,7 +1,7 @@
 """The child process: imports the agent, drives it, and reports on a channel of its own.
 
 Started as `python -P -u -m evaltui.runner.host FD`. Standard output and error belong to the agent; only
-what goes over the socket FD is protocol.
+what goes over the socket FD is protocol. A further argument is the first message.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ctypes
 import faulthandler
 import fcntl
 import gc
+import json
 import os
 import queue
 import signal
@@ -19,22 +20,25 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaltui.core.events import Event
+from evaltui.core.events import Event, Json, Step
 from evaltui.runner.adapters.base import (
     AgentAdapter,
     AgentLoadError,
+    AgentSession,
     Recorder,
     SessionSpec,
     recording,
 )
-from evaltui.runner.errors import describe_error
+from evaltui.runner.errors import describe_error, own_modules
 from evaltui.runner.loading import import_agent, make_adapter
+from evaltui.runner.preloading import BroughtIn, Environment, Preloaded
 from evaltui.runner.protocol import LineBuffer, Message, encode
+from evaltui.runner.tape import NotRecordedError, Recorded, Tape, playing
 
 # Out of the way of programs that close or count low descriptors.
 _CHANNEL_FD = 230
@@ -44,7 +48,7 @@ _MOST_BYTES = 64_000_000
 
 
 class TooManyEventsError(RuntimeError):
-    """A case went on for longer than anyone could look at."""
+    """A case or turn went on for longer than anyone could look at."""
 
 
 class Channel:
@@ -59,6 +63,9 @@ class Channel:
         self.on_message: Callable[[Message], object] = self.inbox.put
         # A forked child that keeps the socket open would hide this process's end from the parent.
         os.register_at_fork(after_in_child=self._socket.close)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
 
     def send(self, message: Message) -> int:
         """How many bytes went out."""
@@ -78,12 +85,15 @@ class Channel:
 
 
 class _EventLine:
-    """Sends the events of one request to the parent, up to a limit."""
+    """Sends events to the parent, those of each request up to a limit."""
 
-    def __init__(self, channel: Channel, request: int, t0: float) -> None:
+    def __init__(self, channel: Channel, t0: float, request: int) -> None:
         self._channel = channel
-        self._request = request
         self._t0 = t0
+        self.begin(request)
+
+    def begin(self, request: int) -> None:
+        self._request = request
         self._events = 0
         self._bytes = 0
 
@@ -91,8 +101,8 @@ class _EventLine:
         """Raises TooManyEventsError."""
         if self._events >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
             raise TooManyEventsError(
-                f"the agent was stopped after {self._events:,} events ({self._bytes // 1_000_000} MB) in one "
-                "case: it seems to be in an endless loop"
+                f"the agent was stopped after {self._events:,} events ({self._bytes // 1_000_000} MB) and no "
+                "end: it seems to be in an endless loop"
             )
         message = event.to_json() | {"t": time.monotonic() - self._t0}
         self._bytes += self._channel.send({"op": "event", "id": self._request, "event": message})
@@ -107,7 +117,7 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     threading.Thread(target=channel.receive_forever, daemon=True).start()
     try:
-        _serve(channel, channel.inbox.get())
+        _serve(channel, json.loads(sys.argv[2]) if sys.argv[2:] else channel.inbox.get())
     except BaseException as error:
         # SystemExit in a task that the agent's framework started ends the whole loop: say whose it was.
         with contextlib.suppress(OSError):
@@ -130,17 +140,33 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _serve(channel: Channel, load: Message) -> None:
-    found = None
+def _serve(channel: Channel, first: Message) -> None:
+    load, preloaded = first, None
+    if first["op"] == "preload":
+        preloaded = Preloaded(Path(first["agent_dir"]), first["steps"])
+        channel.send({"op": "preloaded"})
+        load = channel.inbox.get()
+        if not preloaded.suits(Path(load["agent_dir"])):
+            preloaded.start_over(channel.fileno(), load)
+    environment, found, broken = Environment(), None, None
     if load["agent_dir"] is not None:
         # Before the loop starts, since some agents run one of their own while they are imported.
         try:
-            found = import_agent(Path(load["agent_dir"]))
+            with environment.watched():
+                found = import_agent(Path(load["agent_dir"]))
         except BaseException as error:
-            channel.send({"op": "broken", "error": _load_error(error)})
-            return
+            broken = _load_error(error)
+    if preloaded is not None and not preloaded.suited(environment):
+        preloaded.start_over(channel.fileno(), load)
+    if broken is not None:
+        channel.send({"op": "broken", "error": broken})
+        return
+
+    def brought_in() -> list[BroughtIn]:
+        return environment.steps() if preloaded is None else preloaded.steps(environment)
+
     # Never closed: that would wait for threads in which a tool may hang.
-    asyncio.Runner().run(_Host(channel, load["t0"]).serve(found, load["agent_name"]))
+    asyncio.Runner().run(_Host(channel, load["t0"], brought_in).serve(found, load["agent_name"]))
 
 
 def _load_error(error: BaseException) -> Message:
@@ -150,14 +176,26 @@ def _load_error(error: BaseException) -> Message:
     return described
 
 
+@dataclass
+class _Chat:
+    """A conversation that stays open between its turns."""
+
+    session: AgentSession
+    recorder: Recorder
+    line: _EventLine
+
+
 class _Host:
     """The event loop's side: takes requests, runs each in a task."""
 
-    def __init__(self, channel: Channel, t0: float) -> None:
+    def __init__(self, channel: Channel, t0: float, brought_in: Callable[[], list[BroughtIn]]) -> None:
         self._channel = channel
         self._t0 = t0
+        self._brought_in = brought_in
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._chats: dict[int, _Chat] = {}
         self._adapter: AgentAdapter | None = None
+        self._framework = ""
 
     async def serve(self, found: Any, agent_name: str | None) -> None:
         requests: asyncio.Queue[Message] = asyncio.Queue()
@@ -170,14 +208,17 @@ class _Host:
             try:
                 self._adapter = await make_adapter(found, agent_name)
                 info = asdict(await self._adapter.open())
+                self._framework = info["framework"]
             except BaseException as error:
                 self._channel.send({"op": "broken", "error": _load_error(error)})
                 return
         gc.freeze()
         gc.enable()
-        self._channel.send({"op": "loaded", "info": info})
+        self._channel.send({"op": "loaded", "info": info, "files": own_modules()})
         while (request := await requests.get())["op"] != "close":
             self._handle(request)
+        # Before the agent closes anything: that may hang.
+        self._channel.send({"op": "brought_in", "steps": self._brought_in()})
         await self._close()
 
     def _handle(self, request: Message) -> None:
@@ -186,12 +227,24 @@ class _Host:
             if task := self._tasks.get(number):
                 task.cancel()
             return
-        work = self._run if request["op"] == "run" else self._score
-        task = asyncio.create_task(self._answer(number, work(request)))
+        task = asyncio.create_task(self._answer(number, self._work(request)))
         self._tasks[number] = task
         task.add_done_callback(lambda _: self._tasks.pop(number, None))
 
-    async def _answer(self, number: int, work: Any) -> None:
+    def _work(self, request: Message) -> Coroutine[Any, Any, Message]:
+        match request["op"]:
+            case "run":
+                return self._run(request)
+            case "chat":
+                return self._open_chat(request)
+            case "say":
+                return self._say(request)
+            case "end":
+                return self._end_chat(request)
+            case _:
+                return self._score(request)
+
+    async def _answer(self, number: int, work: Coroutine[Any, Any, Message]) -> None:
         try:
             answer = await work
         except BaseException as error:
@@ -202,17 +255,49 @@ class _Host:
 
     async def _run(self, request: Message) -> Message:
         assert self._adapter is not None
-        recorder = Recorder(_EventLine(self._channel, request["id"], self._t0).send)
-        session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder)
-        try:
-            with recording(recorder):
+        recorder = Recorder(_EventLine(self._channel, self._t0, request["id"]).send)
+        tape = self._tape(request)
+        with playing(tape):
+            session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder)
+            try:
                 for turn, content in enumerate(request["turns"]):
-                    recorder.turn = turn
-                    recorder.event("user", content, data={"timestamp": time.time()})
-                    await session.send(content)
-            return {"state": await session.state()}
-        finally:
-            await session.close()
+                    await _recorded_turn(session, recorder, tape, turn, content)
+                return {"state": await session.state()}
+            finally:
+                await session.close()
+
+    def _tape(self, request: Message) -> Tape | None:
+        """The recording that a run of a case goes by. Raises NotRecordedError where there can be none."""
+        if "recorded" not in request:
+            return None
+        recorded = Recorded.from_json(request["recorded"])
+        if self._framework == "function" and recorded.modes.stubs:
+            raise NotRecordedError(
+                "this agent is a callable, which asks its models and calls its tools by itself: evaltui "
+                "cannot replay or stub them. Run it with --record off and --tools live"
+            )
+        number = request["id"]
+        return Tape(recorded, lambda line: self._channel.send({"op": "recorded", "id": number, "line": line}))
+
+    async def _open_chat(self, request: Message) -> Message:
+        assert self._adapter is not None
+        line = _EventLine(self._channel, self._t0, request["id"])
+        recorder = Recorder(line.send)
+        past = [Step.from_json(step) for step in request["past"]]
+        session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder, past)
+        state = await session.state()
+        self._chats[request["id"]] = _Chat(session, recorder, line)
+        return {"state": state}
+
+    async def _say(self, request: Message) -> Message:
+        chat = self._chats[request["chat"]]
+        chat.line.begin(request["id"])
+        await _turn(chat.session, chat.recorder, request["turn"], request["content"])
+        return {"state": await chat.session.state()}
+
+    async def _end_chat(self, request: Message) -> Message:
+        await self._chats.pop(request["chat"]).session.close()
+        return {}
 
     async def _score(self, request: Message) -> Message:
         from evaltui.runner.adapters.custom_metric import score
@@ -225,6 +310,26 @@ class _Host:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         if self._adapter is not None:
             await self._adapter.close()
+
+
+async def _recorded_turn(
+    session: AgentSession, recorder: Recorder, tape: Tape | None, turn: int, content: Json
+) -> None:
+    if tape is None:
+        await _turn(session, recorder, turn, content)
+        return
+    tape.turn = turn
+    try:
+        await _turn(session, recorder, turn, content)
+    finally:
+        tape.check()
+
+
+async def _turn(session: AgentSession, recorder: Recorder, turn: int, content: Json) -> None:
+    recorder.turn = turn
+    with recording(recorder):
+        recorder.event("user", content, data={"timestamp": time.time()})
+        await session.send(content)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from evaltui.files.folders import agent_folder, env_file
 from evaltui.runner.adapters.base import AgentAdapter, AgentLoadError
 from evaltui.runner.errors import is_own_code
 
@@ -53,11 +54,10 @@ def import_agent(agent_dir: Path) -> Any:
     code raises.
     """
     agent_dir = agent_dir.resolve()
-    _load_dotenv(agent_dir)
+    load_env_file(agent_dir)
     sys.path_hooks.insert(0, _own_folder_finder)
     sys.path_importer_cache.clear()
-    own = agent_dir.parent if agent_dir.is_file() else agent_dir
-    sys.path[:0] = [str(own.parent), str(own)]
+    sys.path[:0] = map(str, own_folders(agent_dir))
     try:
         found = _first_agent(agent_dir)
     except ModuleNotFoundError as error:
@@ -69,16 +69,21 @@ def import_agent(agent_dir: Path) -> Any:
     return found
 
 
-def _load_dotenv(agent_dir: Path) -> None:
-    # As google-adk 2.13: the nearest .env upwards, values that are set already win.
+def own_folders(agent_dir: Path) -> list[Path]:
+    """Where the agent's own modules are looked for before anything else."""
+    own = agent_folder(agent_dir.resolve())
+    return [own.parent, own]
+
+
+def load_env_file(agent_dir: Path) -> None:
+    """Set what the `.env` of an agent says."""
+    # As google-adk 2.13: values that are set already win.
     if os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").lower() in ("1", "true"):
         return
-    for folder in (agent_dir, *agent_dir.parents):
-        if (folder / ".env").is_file():
-            from dotenv import load_dotenv
+    if (found := env_file(agent_dir)) is not None:
+        from dotenv import load_dotenv
 
-            load_dotenv(folder / ".env", override=False)
-            return
+        load_dotenv(found, override=False)
 
 
 def _first_agent(agent_dir: Path) -> Any:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from evaltui.core.config import EvalConfig, PassIf
 from evaltui.core.evalset import EvalCase, EvalSet
 from evaltui.core.events import Event, Json
+from evaltui.core.fingerprints import case_fingerprint
 from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, gravest
 from evaltui.core.record import invocations_from_events
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.core.recordings.modes import modes_of
 from evaltui.core.repeats import case_over_repeats
 from evaltui.core.scoring import Expected, failed_repeat, not_evaluated, score_repeat
 from evaltui.core.stored_cases import CaseHead, heads_of
@@ -20,25 +23,31 @@ from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.custom_metrics import MetricHost
 from evaltui.runner.pool import HostPool, HostSettings, Ran, StartedHost
-from evaltui.runner.supervisor import IMPORT_TIMEOUT
+from evaltui.runner.recording import SavedNowAndThen, SetRecordings
+from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
 
 @dataclass(frozen=True)
 class SetPlan:
     """The cases of one eval set that are to be run, and the config that scores them.
 
-    `cases` may make its models when they are asked for: each is asked for when it is run.
+    `cases` may make its models when they are asked for: each is asked for when it is run. `path` is its file,
+    beside which its recordings are, `whole` whether these are all of its cases.
     """
 
     eval_set_id: str
     cases: Sequence[EvalCase]
     config: EvalConfig
+    path: Path | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
 class RunPlan:
     """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
-    `runs` and `pass_if` None what each set's config says."""
+    `runs` and `pass_if` None what each set's config says. `known` are runs of cases, by the ids of set and
+    case and counted from 0, whose results an earlier run has: they are not run again. `record` and `tools`
+    say what is asked and what is taken from recordings; see `core.recordings.choices`."""
 
     agent_dir: Path
     sets: tuple[SetPlan, ...]
@@ -46,10 +55,13 @@ class RunPlan:
     pass_if: PassIf | None = None
     parallel: int = 4
     workers: int | None = None
-    timeout: float = 300.0
+    timeout: float = CASE_TIMEOUT
     import_timeout: float = IMPORT_TIMEOUT
     agent_name: str | None = None
     adk_verdicts: bool = False
+    known: Mapping[tuple[str, str], Mapping[int, RepeatResult]] = field(default_factory=dict)
+    record: RecordMode = DEFAULT_MODE
+    tools: ToolMode | None = None
 
     @property
     def case_count(self) -> int:
@@ -97,11 +109,28 @@ class Happened:
 
 
 @dataclass(frozen=True)
+class RepeatDone:
+    """One run of a case is over; `CaseDone` follows the last one."""
+
+    eval_set_id: str
+    eval_id: str
+    repeat: int
+    result: RepeatResult
+
+
+@dataclass(frozen=True)
 class CaseDone:
     result: CaseResult
 
 
-Update = AgentLoaded | AgentBroken | CaseStarted | Happened | CaseDone
+@dataclass(frozen=True)
+class Noted:
+    """A remark on the run, a sentence."""
+
+    text: str
+
+
+Update = AgentLoaded | AgentBroken | CaseStarted | Happened | RepeatDone | CaseDone | Noted
 OnUpdate = Callable[[Update], None]
 
 
@@ -118,12 +147,15 @@ async def evaluate(
     agent: str | None = None,
     initial_session: str | Path | None = None,
     adk_verdicts: bool = False,
+    record: RecordMode = DEFAULT_MODE,
+    tools: ToolMode | None = None,
     on_update: OnUpdate | None = None,
 ) -> RunResult:
     """Run an agent against eval sets, given as files or as models, and score what it does.
 
-    Without a `config`, that of a file is the `test_config.json` beside it, else ADK's defaults. Raises
-    EvalSetError for a set or config that cannot be read, ValueError where there is nothing to run.
+    Without a `config`, that of a file is the `test_config.json` beside it, else ADK's defaults. `record` and
+    `tools` say what is taken from recordings, which only files have. Raises EvalSetError for a set, a config
+    or recordings that cannot be read, ValueError where there is nothing to run.
     """
     given = [eval_sets] if isinstance(eval_sets, str | Path | EvalSet) else list(eval_sets)
     plan = RunPlan(
@@ -136,6 +168,8 @@ async def evaluate(
         timeout=timeout,
         agent_name=agent,
         adk_verdicts=adk_verdicts,
+        record=record,
+        tools=tools,
     )
     return await run_plan(plan, on_update or (lambda _: None))
 
@@ -149,7 +183,8 @@ def _set_plan(
     else:
         eval_set = load_eval_set(given, initial_session)
         own = config or find_config(Path(given)).config
-    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), own)
+    path = None if isinstance(given, EvalSet) else Path(given)
+    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), own, path, whole=path is not None)
 
 
 async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> RunResult:
@@ -163,9 +198,9 @@ async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | N
     return run.result()
 
 
-async def follow_plan(plan: RunPlan, on_update: OnUpdate) -> Status:
+async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> Status:
     """As `run_plan`, but results are told only: with ten thousand cases, keeping all of them is too much."""
-    run = _Run(plan, _checked_items(plan), on_update, None, keeps=False)
+    run = _Run(plan, _checked_items(plan), on_update, first, keeps=False)
     await run.work()
     return run.status()
 
@@ -177,6 +212,22 @@ def _checked_items(plan: RunPlan) -> list[WorkItem]:
     if not items:
         raise ValueError("nothing to run: no case is selected")
     return items
+
+
+def _recordings(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None, SetRecordings]:
+    """The recordings of each set that needs them, by its file. Raises ValueError for a set without one."""
+    found: dict[Path | None, SetRecordings] = {}
+    for one in plan.sets:
+        modes = modes_of(plan.record, plan.tools, one.config.evaltui.tools)
+        if modes.is_off:
+            continue
+        if one.path is None:
+            raise ValueError(
+                f"recordings are kept beside the file of an eval set, and {one.eval_set_id!r} has none: "
+                "give its path"
+            )
+        found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note)
+    return found
 
 
 def _items(plan: RunPlan) -> Iterable[WorkItem]:
@@ -213,7 +264,6 @@ class _Run:
     ) -> None:
         self._plan = plan
         self._keeps = keeps
-        self._items = items
         self._tell = on_update
         self._began = first.settings.started if first else time.monotonic()
         settings = HostSettings(
@@ -224,17 +274,33 @@ class _Run:
         self._progress = [_Progress() for _ in range(plan.case_count)]
         for item in items:
             self._progress[item.number].awaited += 1
+        self._known = [item for item in items if item.repeat in plan.known.get(item.key, {})]
+        self._items = [item for item in items if item.repeat not in plan.known.get(item.key, {})]
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
+        self._recordings = _recordings(plan, self._note)
+        self._saving = SavedNowAndThen(list(self._recordings.values()))
 
     async def work(self) -> None:
         runnable = [item for item in self._items if item.head.has_turns]
         try:
+            await self._open_recordings()
+            for item in self._known:
+                self._put(item, self._plan.known[item.key][item.repeat])
             for item in self._items:
                 if not item.head.has_turns:
                     await self.done(item, Ran())
             await self._pool.run(runnable)
         finally:
-            await asyncio.gather(self._pool.close(), self._metrics.close())
+            for recordings in self._recordings.values():
+                recordings.abandon()
+            await asyncio.gather(self._pool.close(), self._metrics.close(), self._saving.save())
+
+    async def _open_recordings(self) -> None:
+        for one in self._plan.sets:
+            if recordings := self._recordings.get(one.path):
+                await recordings.open()
+                if one.whole:
+                    recordings.tell_of_others(head.eval_id for head in heads_of(one.cases))
 
     def result(self) -> RunResult:
         cases = tuple(one.result for one in self._progress if one.result is not None)
@@ -264,7 +330,10 @@ class _Run:
         turns = [
             turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation or []
         ]
-        return {"op": "run", "session": session, "turns": turns}
+        message: Json = {"op": "run", "session": session, "turns": turns}
+        if recordings := self._recordings.get(item.set.path):
+            message["recorded"] = recordings.begin(case, item.repeat)
+        return message
 
     def started(self, item: WorkItem) -> None:
         self._tell(CaseStarted(*item.key, item.repeat))
@@ -274,6 +343,12 @@ class _Run:
         self._seq += 1
         placed = replace(event, seq=self._seq, set=eval_set_id, case=eval_id, repeat=item.repeat)
         self._tell(Happened(placed))
+
+    def recorded(self, item: WorkItem, line: Json) -> None:
+        self._recordings[item.set.path].take(item.head.eval_id, item.repeat, line)
+
+    def _note(self, text: str) -> None:
+        self._tell(Noted(text))
 
     def printed(self, item: WorkItem | None, source: str, line: str) -> None:
         since = time.monotonic() - self._began
@@ -289,6 +364,11 @@ class _Run:
 
     def loaded(self, info: Json) -> None:
         self._tell(AgentLoaded(info))
+        if self._recordings and info.get("framework") == "function":
+            self._note(
+                "nothing is recorded: this agent is a callable, which asks its models and calls its tools by "
+                "itself"
+            )
 
     def broken(self, error: ErrorInfo) -> None:
         self._tell(AgentBroken(error))
@@ -298,8 +378,17 @@ class _Run:
             # What ended the case is the last thing that happened in it.
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
             self.happened(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
+        if recordings := self._recordings.get(item.set.path):
+            recordings.end(item.head.eval_id, item.repeat, complete=ran.error is None)
+            await self._saving.save_if_due()
+        expected = self._expected(item)
+        verdict = await self._verdict(expected, ran)
+        verdict = replace(verdict, expects=case_fingerprint(expected.case))
+        self._tell(RepeatDone(*item.key, item.repeat, verdict))
+        self._put(item, verdict)
+
+    def _put(self, item: WorkItem, verdict: RepeatResult) -> None:
         progress = self._progress[item.number]
-        verdict = await self._verdict(self._expected(item), ran)
         progress.repeats = {**(progress.repeats or {}), item.repeat: verdict}
         if len(progress.repeats) < progress.awaited:
             return

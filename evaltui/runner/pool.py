@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -45,22 +45,40 @@ class Ran:
 
 @dataclass(frozen=True)
 class StartedHost:
-    """A host that is importing its agent."""
+    """A host that is importing its agent. `close` is what is to be done with it in the end."""
 
     settings: HostSettings
     host: Host
     loading: asyncio.Task[Json]
+    close: Callable[[Host], Awaitable[None]] = Host.close
+
+    async def end(self) -> None:
+        """End the host and whatever it has left behind; nothing happens where that was done."""
+        await self.close(self.host)
 
 
 def start_host(settings: HostSettings) -> StartedHost:
     """Start a host before it is known what it will run: importing takes longer than everything else."""
     host = Host()
-    loading = asyncio.create_task(
-        host.load(settings.agent_dir, settings.agent_name, settings.started, settings.import_timeout)
-    )
+    return StartedHost(settings, host, begin_loading(host, settings))
+
+
+def begin_loading(
+    host: Host, settings: HostSettings, after: Collection[asyncio.Task[None]] = ()
+) -> asyncio.Task[Json]:
+    """Have a host import the agent as soon as these tasks are done."""
+
+    async def load() -> Json:
+        if after:
+            await asyncio.wait(after)
+        return await host.load(
+            settings.agent_dir, settings.agent_name, settings.started, settings.import_timeout
+        )
+
+    loading = asyncio.create_task(load())
     # Whoever needs the host hears of a broken agent; nobody may need it.
     loading.add_done_callback(lambda task: task.cancelled() or task.exception())
-    return StartedHost(settings, host, loading)
+    return loading
 
 
 class Listener(Protocol[ItemGiven]):
@@ -75,6 +93,10 @@ class Listener(Protocol[ItemGiven]):
         ...
 
     def happened(self, item: ItemGiven, event: Event) -> None: ...
+
+    def recorded(self, item: ItemGiven, line: Json) -> None:
+        """What a host tells of the recording of an item, see `tape.Tape`; it comes before `done`."""
+        ...
 
     def printed(self, item: ItemGiven | None, source: str, line: str) -> None:
         """A line on the agent's stdout or stderr; `item` where only one can have printed it."""
@@ -146,7 +168,7 @@ class HostPool(Generic[Item]):
     async def close(self) -> None:
         """End the host that was started beforehand, if nothing needed it."""
         if self._first is not None:
-            await self._first.host.kill()
+            await self._first.end()
 
     def _host_count(self, items: int) -> int:
         fitting = min(os.cpu_count() or 1, _MOST_WORKERS, ceil(items / self._parallel))
@@ -166,7 +188,7 @@ class HostPool(Generic[Item]):
                 await self._give_back(broken.error)
                 return
             finally:
-                await _finished(place.host.close())
+                await _finished(started.end())
 
     async def _load(self, started: StartedHost) -> None:
         info = await started.loading
@@ -210,7 +232,12 @@ class HostPool(Generic[Item]):
         error: ErrorInfo | None = None
         lost = False
         try:
-            answer = await host.request(self._listener.message(item), self._settings.timeout, take)
+            answer = await host.request(
+                self._listener.message(item),
+                self._settings.timeout,
+                take,
+                lambda line: self._listener.recorded(item, line),
+            )
             state = answer["state"]
         except RequestFailedError as failed:
             error = failed.error

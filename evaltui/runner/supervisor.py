@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from evaltui.core.outcome import ErrorInfo
 from evaltui.runner.errors import is_own_code
 from evaltui.runner.protocol import LineBuffer, Message, encode
 
+# Seconds.
 IMPORT_TIMEOUT = 120.0
+CASE_TIMEOUT = 300.0
 _GRACE = 1.0
 # Seconds for which events that follow each other are left to be read together.
 _GATHERED = 0.004
@@ -31,6 +33,7 @@ _MARK = "EVALTUI_HOST"
 
 OnEvent = Callable[[Json], None]
 OnConsole = Callable[[str, str], None]
+OnRecorded = Callable[[Json], None]
 
 
 class AgentBrokenError(Exception):
@@ -58,7 +61,12 @@ class HostLostError(Exception):
 
 
 class Host:
-    """A child process with an agent in it."""
+    """A child process with an agent in it.
+
+    `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
+    another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
+    when the process has ended.
+    """
 
     def __init__(self) -> None:
         self._on_console: OnConsole | None = None
@@ -67,6 +75,7 @@ class Host:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._listeners: dict[int, OnEvent] = {}
+        self._recorders: dict[int, OnRecorded] = {}
         self._fatal: ErrorInfo | None = None
         self._last_words: list[str] = []
         self._asking_where = False
@@ -74,6 +83,10 @@ class Host:
         self._loop = asyncio.get_running_loop()
         self._gone = asyncio.Event()
         self._lost: ErrorInfo | None = None
+        self.files: frozenset[Path] = frozenset()
+        self._ended = False
+        self.preloaded = asyncio.Event()
+        self.brought_in: Sequence[Any] | None = None
         self.loaded: asyncio.Future[Json] = self._loop.create_future()
         self._spawn()
 
@@ -116,12 +129,16 @@ class Host:
 
     @property
     def alive(self) -> bool:
-        return self._lost is None
+        return self._lost is None and self._process.returncode is None
 
     @property
     def busy(self) -> int:
         """How many requests have no answer yet."""
         return len(self._waiting)
+
+    async def preload(self, agent_dir: Path, steps: Sequence[Any]) -> None:
+        """Have it import what an earlier host of this agent has brought in; `load` need not wait for that."""
+        await self._send({"op": "preload", "agent_dir": str(agent_dir), "steps": steps})
 
     async def load(
         self, agent_dir: Path | None, agent_name: str | None, started: float, timeout: float
@@ -147,9 +164,16 @@ class Host:
             )
         return self.loaded.result()
 
-    async def request(self, message: Message, timeout: float, on_event: OnEvent) -> Message:
+    async def request(
+        self,
+        message: Message,
+        timeout: float,
+        on_event: OnEvent,
+        on_recorded: OnRecorded = lambda line: None,
+    ) -> Message:
         """Send a request and wait for its answer for at most `timeout` seconds.
 
+        `on_recorded` gets what is told of the recording of a case, see `tape.Tape`.
         Raises RequestFailedError (a time-out that the agent gave way to included) or HostLostError.
         Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
         """
@@ -157,6 +181,7 @@ class Host:
         answer: asyncio.Future[Message] = self._loop.create_future()
         self._waiting[number] = answer
         self._listeners[number] = on_event
+        self._recorders[number] = on_recorded
         try:
             if self._lost is not None:
                 raise HostLostError(self._lost)
@@ -172,6 +197,7 @@ class Host:
         finally:
             self._waiting.pop(number, None)
             self._listeners.pop(number, None)
+            self._recorders.pop(number, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()
 
@@ -221,6 +247,8 @@ class Host:
 
     async def kill(self) -> None:
         """End the process, its group, and whatever escaped from the group."""
+        if self._ended:
+            return
         if not self._gone.is_set():
             _signal_group(self._process.pid, signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
@@ -229,6 +257,7 @@ class Host:
         await self._gone.wait()
         await asyncio.to_thread(_kill_marked, self._mark)
         await self._watch
+        self._ended = True
 
     async def _declare_lost(self) -> None:
         channel = self._readers[0]
@@ -251,6 +280,7 @@ class Host:
             with contextlib.suppress(OSError):
                 pipe.close()  # type: ignore[union-attr]
         self._lost = self._cause_of_death(cut_off)
+        self.preloaded.set()
         if not self.loaded.done():
             self.loaded.set_exception(AgentBrokenError(self._lost))
             self.loaded.exception()
@@ -286,7 +316,7 @@ class Host:
                 answered = False
                 for message in lines.feed(chunk):
                     self._take(message)
-                    answered = answered or message["op"] != "event"
+                    answered = answered or message["op"] not in ("event", "recorded")
                 # Waking up for each event by itself costs more, on both sides, than what is done with it. For
                 # an answer, somebody waits. But while there is always more to read, sock_recv lets nothing
                 # else have its turn.
@@ -297,14 +327,22 @@ class Host:
             case {"op": "event", "id": number, "event": event}:
                 if listener := self._listeners.get(number):
                     listener(event)
+            case {"op": "recorded", "id": number, "line": line}:
+                if on_recorded := self._recorders.get(number):
+                    on_recorded(line)
             case {"op": "done", "id": number}:
                 self._answer(number, message, None)
             case {"op": "failed", "id": number, "error": error}:
                 self._answer(number, message, RequestFailedError(ErrorInfo(**error)))
-            case {"op": "loaded", "info": info} if not self.loaded.done():
+            case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
+                self.files = frozenset(map(Path, files))
                 self.loaded.set_result(info)
             case {"op": "broken", "error": error} if not self.loaded.done():
                 self.loaded.set_exception(AgentBrokenError(ErrorInfo(**error)))
+            case {"op": "preloaded"}:
+                self.preloaded.set()
+            case {"op": "brought_in", "steps": steps}:
+                self.brought_in = steps
             case {"op": "fatal", "error": error}:
                 self._fatal = ErrorInfo(**error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import uuid
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from google.adk.sessions.session import Session
 from google.adk.workflow import BaseNode
 from google.genai import types
 
-from evaltui.core.events import Json
+from evaltui.core.events import Json, Step
 from evaltui.runner.adapters.adk_agents import (
     Toolsets,
     agents_below,
@@ -28,6 +29,8 @@ from evaltui.runner.adapters.adk_agents import (
 from evaltui.runner.adapters.adk_events import state_json
 from evaltui.runner.adapters.adk_missing import fail_fast_without_a2a
 from evaltui.runner.adapters.adk_models import watch_models
+from evaltui.runner.adapters.adk_past import events_of
+from evaltui.runner.adapters.adk_tool_recording import record_tools
 from evaltui.runner.adapters.adk_tools import ToolWatch, report, watch_nested_runs
 from evaltui.runner.adapters.base import (
     DEFAULT_APP_NAME,
@@ -73,9 +76,11 @@ class AdkAdapter:
         self._root = root if agent_name is None else find_agent(root, agent_name)
         app = found if isinstance(found, App) else App(name=DEFAULT_APP_NAME, root_agent=root)
         self._app = app.model_copy(update={"root_agent": self._root})
+        self._agents = {self._root.name, *(agent.name for agent in agents_below(self._root))}
         self._toolsets = Toolsets()
         self._tool_watch = ToolWatch()
         watch_models()
+        record_tools()
         watch_nested_runs()
         fail_fast_without_a2a()
 
@@ -91,7 +96,9 @@ class AdkAdapter:
             notes=tuple(notes),
         )
 
-    async def new_session(self, spec: SessionSpec, recorder: Recorder) -> AdkSession:
+    async def new_session(
+        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+    ) -> AdkSession:
         # Services of its own: not even state of the app or the user reaches another case.
         runner = Runner(
             app=self._app,
@@ -108,6 +115,8 @@ class AdkAdapter:
             session_id=spec.session_id or str(uuid.uuid4()),
             state=copy.deepcopy(spec.state),
         )
+        for event in events_of(past, self._root.name, self._agents):
+            await runner.session_service.append_event(session, event)
         return AdkSession(runner, session, recorder)
 
     async def close(self) -> None:

@@ -17,7 +17,8 @@ from evaltui.runner.adapters.base import plain_json
 def step_of(event: Event) -> Step:
     """Raises TypeError, naming the tool or agent, for a content that cannot be written as JSON."""
     return Step(
-        author=event.author,
+        # What an agent with a task of its own returns, ADK hands to the agent that set it in the user's name.
+        author=event.node_info.name if event.author == "user" else event.author,
         content=_content(event),
         final=event.is_final_response(),
         partial=bool(event.partial),
@@ -33,6 +34,7 @@ def step_of(event: Event) -> Step:
         long_running=tuple(sorted(event.long_running_tool_ids or ())),
         error_code=event.error_code,
         error_message=event.error_message,
+        framework=_framework(event),
     )
 
 
@@ -57,14 +59,28 @@ def _is_internal(key: str) -> bool:
 
 
 def _delta(delta: Json) -> Json | None:
-    own = {key: value for key, value in delta.items() if not _is_internal(key)}
-    if not own:
+    return _written({key: value for key, value in delta.items() if not _is_internal(key)})
+
+
+def _written(delta: Json) -> Json | None:
+    if not delta:
         return None
     # An agent may pass objects of its own from tool to tool: that is no error until they are asked for.
     written: Json = to_jsonable_python(
-        own, bytes_mode="base64", fallback=lambda value: f"<{type(value).__name__}>"
+        delta, bytes_mode="base64", fallback=lambda value: f"<{type(value).__name__}>"
     )
     return written
+
+
+def _framework(event: Event) -> Json | None:
+    """Who of several agents may see an event, where that is not each of them, and state that is ADK's own."""
+    kept: Json = {}
+    internal = {key: value for key, value in event.actions.state_delta.items() if key.startswith("_adk")}
+    if internal:
+        kept["state"] = _written(internal)
+    if event.isolation_scope:
+        kept["isolation_scope"] = event.isolation_scope
+    return kept or None
 
 
 def _content(event: Event) -> Json | None:

@@ -12,6 +12,7 @@ import inspect
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,9 +20,9 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
-from pydantic import BaseModel
 
 from evaltui.core.events import Json
+from evaltui.runner.adapters.adk_recording import answers, config_of, declarations, model_play, written
 from evaltui.runner.adapters.base import Recorder, current_recorder, plain_json
 
 _METHOD = "generate_content_async"
@@ -67,25 +68,32 @@ def _wrap(model: type) -> None:
 def _watched(generate: _Generate) -> _Generate:
     @functools.wraps(generate)
     def watched(self: BaseLlm, *args: Any, **kwargs: Any) -> AsyncIterator[LlmResponse]:
-        responses = generate(self, *args, **kwargs)
         recorder, outer = current_recorder.get(), _running.get()
         request = args[0] if args else kwargs.get("llm_request")
         if recorder is None or not isinstance(request, LlmRequest):
-            return responses
+            return generate(self, *args, **kwargs)
         if outer is not None and (outer[0] is self or outer[1] is request):
-            return responses
-        return _reporting(aiter(responses), self, request, recorder)
+            return generate(self, *args, **kwargs)
+        streamed = bool(args[1] if len(args) > 1 else kwargs.get("stream"))
+        return _reporting(partial(generate, self, *args, **kwargs), self, request, streamed, recorder)
 
     return watched
 
 
 async def _reporting(
-    responses: AsyncIterator[LlmResponse], model: BaseLlm, request: LlmRequest, recorder: Recorder
+    ask: Callable[[], AsyncIterator[LlmResponse]],
+    model: BaseLlm,
+    request: LlmRequest,
+    streamed: bool,
+    recorder: Recorder,
 ) -> AsyncGenerator[LlmResponse, None]:
     agent = ((request.config and request.config.labels) or {}).get(_AGENT_LABEL, "")
+    play = model_play(model, request, streamed, agent)
+    mark = play.mark if play else {}
     request_id = recorder.event(
-        "model_request", agent=agent, data=_request_data(recorder, agent, model, request)
+        "model_request", agent=agent, data=_request_data(recorder, agent, model, request) | mark
     )
+    responses = answers(play, ask)
     spent = 0.0
     chunk: LlmResponse | None = None
     try:
@@ -101,7 +109,7 @@ async def _reporting(
                 recorder.event(
                     "error",
                     agent=agent,
-                    data={"type": type(error).__name__, "message": str(error)},
+                    data={"type": type(error).__name__, "message": str(error), **mark},
                     duration=spent + time.perf_counter() - started,
                     parent=request_id,
                 )
@@ -111,10 +119,10 @@ async def _reporting(
             spent += time.perf_counter() - started
             chunk = response if response.partial else None
             if chunk is None:
-                _report_response(recorder, agent, response, request_id, spent)
+                _report_response(recorder, agent, response, request_id, spent, mark)
             yield response
         if chunk is not None:
-            _report_response(recorder, agent, chunk, request_id, spent)
+            _report_response(recorder, agent, chunk, request_id, spent, mark)
     finally:
         if isinstance(responses, AsyncGenerator):
             await responses.aclose()
@@ -123,41 +131,19 @@ async def _reporting(
 def _request_data(recorder: Recorder, agent: str, model: BaseLlm, request: LlmRequest) -> Json:
     data: Json = {"model": request.model or model.model}
     try:
-        config: Json = request.config.model_dump(
-            mode="json", exclude_none=True, fallback=_described, warnings=False
-        )
+        config = config_of(request)
         before, added = _since_last(recorder, agent, request.contents)
         data |= {
             "system_instruction": config.pop("system_instruction", None),
-            "tools": _declarations(config.pop("tools", [])),
+            "tools": declarations(config.pop("tools", [])),
             "config": config,
             "contents_before": before,
-            "contents": [_written(content) for content in added],
+            "contents": [written(content) for content in added],
         }
     except Exception as error:
         # Users' objects may fail in any way when looked at, and looking must not end the user's run.
         data["unrecorded"] = f"{type(error).__name__}: {error}"
     return {key: value for key, value in data.items() if value not in (None, [], {}) or key == "contents"}
-
-
-def _described(value: Any) -> Any:
-    if isinstance(value, type) and issubclass(value, BaseModel):
-        return value.model_json_schema()
-    return getattr(value, "__name__", f"<{type(value).__name__}>")
-
-
-def _written(content: types.Content) -> Json:
-    written: Json = content.model_dump(mode="json", exclude_none=True, fallback=_described, warnings=False)
-    return written
-
-
-def _declarations(tools: list[Any]) -> list[Any]:
-    """Function declarations one by one; tools of the model itself, such as its search, as they are."""
-    declared: list[Any] = []
-    for tool in tools:
-        functions = tool.get("function_declarations") if isinstance(tool, dict) else None
-        declared += functions or [tool]
-    return declared
 
 
 def _since_last(
@@ -175,7 +161,12 @@ def _since_last(
 
 
 def _report_response(
-    recorder: Recorder, agent: str, response: LlmResponse, request_id: str, spent: float
+    recorder: Recorder,
+    agent: str,
+    response: LlmResponse,
+    request_id: str,
+    spent: float,
+    mark: Json,
 ) -> None:
     data = {
         "model_version": response.model_version,
@@ -185,9 +176,9 @@ def _report_response(
     }
     recorder.event(
         "model_response",
-        _written(response.content) if response.content else None,
+        written(response.content) if response.content else None,
         agent=agent,
-        data={key: value for key, value in data.items() if value is not None},
+        data={key: value for key, value in data.items() if value is not None} | mark,
         usage=plain_json(response.usage_metadata) if response.usage_metadata else None,
         duration=spent,
         parent=request_id,

@@ -22,6 +22,7 @@ from google.adk.tools.tool_context import ToolContext
 from evaltui.core.steps import split
 from evaltui.runner.adapters.adk_events import step_of
 from evaltui.runner.adapters.base import Recorder, current_recorder, nested_in
+from evaltui.runner.tape import current_tape
 
 # Seconds that each call took, by call id, until its result is reported.
 _spent: WeakKeyDictionary[Recorder, dict[str, float]] = WeakKeyDictionary()
@@ -29,15 +30,16 @@ _spent: WeakKeyDictionary[Recorder, dict[str, float]] = WeakKeyDictionary()
 
 def report(recorder: Recorder, event: Event) -> None:
     """Hand one ADK event on. Raises TypeError for a content that cannot be written as JSON."""
-    if event.author == "user":
+    if event.author == "user" and not event.get_function_responses():
         return
-    spent = _spent.get(recorder, {})
+    spent, tape = _spent.get(recorder, {}), current_tape.get()
     for part in split(step_of(event)):
+        mark = tape.stub_mark(part.parent) if tape and part.kind == "tool_result" else {}
         recorder.event(
             part.kind,
             part.content,
             agent=part.agent,
-            data=part.data,
+            data=part.data | mark,
             usage=part.usage,
             branch=part.branch,
             duration=spent.pop(part.parent, None) if part.kind == "tool_result" else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -151,7 +151,14 @@ class AgentAdapter(Protocol):
         """Called once, in the task that will also call `close`: opens what lives as long as the host."""
         ...
 
-    async def new_session(self, spec: SessionSpec, recorder: Recorder) -> AgentSession: ...
+    async def new_session(
+        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        """A session at the end of `past`: steps of whole turns, the user's included, in order, each with its
+        `turn`. Nothing of them is run again. Their changes of state come on top of `spec.state`, and ids that
+        the session makes are none of theirs.
+        """
+        ...
 
     async def close(self) -> None: ...
 

@@ -10,12 +10,11 @@ import inspect
 import json
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import Context, copy_context
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.events import Event, Json, Step, text
@@ -29,7 +28,8 @@ from evaltui.runner.adapters.base import (
     SessionSpec,
     recording,
 )
-from evaltui.runner.adapters.session_state import copy_state, plain_copy, state_delta
+from evaltui.runner.adapters.past import call_numbers, contents_of, state_after, step_numbers
+from evaltui.runner.adapters.session_state import copy_state, plain_copy, removed_keys, state_delta
 from evaltui.runner.threads import in_thread
 
 if TYPE_CHECKING:
@@ -57,8 +57,10 @@ class FunctionAdapter:
             ) from error
         return AgentInfo(name=self._name, framework="function")
 
-    async def new_session(self, spec: SessionSpec, recorder: Recorder) -> AgentSession:
-        return FunctionSession(self._function, self._name, spec, recorder)
+    async def new_session(
+        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        return FunctionSession(self._function, self._name, spec, recorder, past)
 
     async def close(self) -> None: ...
 
@@ -66,12 +68,12 @@ class FunctionAdapter:
 class Session:
     """What the agent gets to know of the conversation. `state` is kept between turns: change it freely."""
 
-    def __init__(self, spec: SessionSpec) -> None:
+    def __init__(self, spec: SessionSpec, past: Sequence[Step]) -> None:
         self.id = spec.session_id or uuid.uuid4().hex
         self.user_id = spec.user_id or DEFAULT_USER_ID
         self.app_name = spec.app_name or DEFAULT_APP_NAME
-        self.state = copy_state(spec.state)
-        self._past: list[Json] = []
+        self.state = state_after(spec.state, past)
+        self._past = contents_of(past)
         self._message: Json = {}
 
     @property
@@ -96,15 +98,20 @@ class FunctionSession:
     """One conversation; its blocking code runs in one thread of its own."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, spec: SessionSpec, recorder: Recorder
+        self,
+        function: Callable[..., Any],
+        name: str,
+        spec: SessionSpec,
+        recorder: Recorder,
+        past: Sequence[Step],
     ) -> None:
         self._function = function
         self._name = name
         self._recorder = recorder
-        self._session = Session(spec)
+        self._session = Session(spec, past)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-        self._step_numbers = count(1)
-        self._call_numbers = count(1)
+        self._step_numbers = step_numbers(past)
+        self._call_numbers = call_numbers(past)
 
     async def send(self, content: Json) -> None:
         """Raises what the agent raises, and TypeError for something it must not return or yield."""
@@ -235,6 +242,7 @@ class _Turn:
                 branch=event.branch,
                 timestamp=time.time(),
                 state=state_delta(self._reported_state, state) or None,
+                removed=removed_keys(self._reported_state, state),
                 transfer=event.data.get("to") if event.kind == "transfer" else None,
             )
         )

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import partial
 
 from google.genai import types
 
@@ -26,10 +26,13 @@ from evaltui.runner.adapters.base import (
     plain_json,
     recording,
 )
-from evaltui.runner.adapters.session_state import copy_state, state_delta
+from evaltui.runner.adapters.native_recording import answer, call_tool, model_play
+from evaltui.runner.adapters.past import call_numbers, contents_for_model, state_after, step_numbers
+from evaltui.runner.adapters.session_state import copy_state, removed_keys, state_delta
 from evaltui.runner.native.agent import Agent
-from evaltui.runner.native.models import GeminiModel, Model, ModelRequest, ModelResponse
+from evaltui.runner.native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
 from evaltui.runner.native.tools import ToolContext
+from evaltui.runner.tape import current_tape
 
 MAX_MODEL_CALLS = 50
 
@@ -53,8 +56,10 @@ class NativeAdapter:
             ),
         )
 
-    async def new_session(self, spec: SessionSpec, recorder: Recorder) -> AgentSession:
-        return NativeSession(self._agent, self._model, spec, recorder)
+    async def new_session(
+        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        return NativeSession(self._agent, self._model, spec, recorder, past)
 
     async def close(self) -> None:
         if isinstance(self._model, GeminiModel):
@@ -79,21 +84,25 @@ class _Result:
 class NativeSession:
     """One conversation: its contents, its state, and how far both have been reported."""
 
-    def __init__(self, agent: Agent, model: Model, spec: SessionSpec, recorder: Recorder) -> None:
+    def __init__(
+        self, agent: Agent, model: Model, spec: SessionSpec, recorder: Recorder, past: Sequence[Step]
+    ) -> None:
         self._agent = agent
         self._model = model
         self._recorder = recorder
         self._context = ToolContext(
-            state=copy_state(spec.state),
+            state=state_after(spec.state, past),
             session_id=spec.session_id or uuid.uuid4().hex,
             user_id=spec.user_id or DEFAULT_USER_ID,
             app_name=spec.app_name or DEFAULT_APP_NAME,
         )
-        self._reported_state = copy_state(spec.state)
-        self._contents: list[types.Content] = []
+        self._reported_state = copy_state(self._context.state)
+        self._contents = [
+            types.Content.model_validate_json(json.dumps(content)) for content in contents_for_model(past)
+        ]
         self._reported_contents = 0
-        self._call_numbers = count(1)
-        self._step_numbers = count(1)
+        self._call_numbers = call_numbers(past)
+        self._step_numbers = step_numbers(past)
 
     async def send(self, content: Json) -> None:
         """Raises what tools and the model raise; but for the state, the turn is then forgotten."""
@@ -126,6 +135,7 @@ class NativeSession:
             if response.parts:
                 self._contents.append(types.Content(role="model", parts=list(response.parts)))
             if not calls:
+                self._report_late_changes()
                 return
             results = await self._run_tools(calls)
             self._report_results(results)
@@ -142,21 +152,27 @@ class NativeSession:
             contents=tuple(self._contents),
             tools=tuple(tool.declaration for tool in self._agent.tools.values()),
         )
-        request_id = self._report_request(request)
+        play = model_play(self._model, request, self._agent.name)
+        mark = play.mark if play else {}
+        request_id = self._report_request(request, mark)
         started = time.monotonic()
-        response = await self._model.generate(request, self._report_piece)
+        ask = partial(self._model.generate, request)
+        if isinstance(self._model, GeminiModel):
+            report_failed = partial(self._report_failed_attempt, request_id)
+            ask = partial(self._model.generate, request, on_failed=report_failed)
+        response = await answer(play, ask, self._report_piece)
         self._recorder.event(
             "model_response",
             _model_content(response.parts),
             agent=self._agent.name,
-            data=_given(model_version=response.model_version, finish_reason=response.finish_reason),
+            data=_given(model_version=response.model_version, finish_reason=response.finish_reason) | mark,
             usage=plain_json(response.usage) if response.usage else None,
             duration=time.monotonic() - started,
             parent=request_id,
         )
         return response
 
-    def _report_request(self, request: ModelRequest) -> str:
+    def _report_request(self, request: ModelRequest, mark: Json) -> str:
         known = self._reported_contents
         self._reported_contents = len(request.contents)
         return self._recorder.event(
@@ -168,6 +184,7 @@ class NativeSession:
                 "tools": [plain_json(tool) for tool in request.tools],
                 "contents": [plain_json(content) for content in request.contents[known:]],
                 "contents_before": known,
+                **mark,
             },
         )
 
@@ -178,6 +195,24 @@ class NativeSession:
             {"role": "model", "parts": [{"text": text}]},
             agent=self._agent.name,
             data={"partial": True},
+        )
+
+    def _report_failed_attempt(self, request_id: str, failed: FailedAttempt) -> None:
+        # Without a step id it is no part of the record; the turn goes on.
+        self._recorder.event(
+            "error",
+            agent=self._agent.name,
+            data={
+                "type": type(failed.error).__name__,
+                "message": str(failed),
+                "retrying": True,
+                "attempt": failed.number,
+                "wait": round(failed.wait, 3),
+                "text_is_void": failed.text_is_void,
+            },
+            usage=plain_json(failed.usage) if failed.usage else None,
+            duration=failed.seconds,
+            parent=request_id,
         )
 
     def _report_response(self, response: ModelResponse, calls: Sequence[_Call]) -> None:
@@ -222,29 +257,40 @@ class NativeSession:
         # Each call runs in a task of its own, so this ends with it.
         nested_in.set(call.id)
         started = time.monotonic()
-        response = await self._agent.tools[name].call(call.asked.args or {}, self._context)
+        response = await call_tool(self._agent.tools[name], call.asked.args or {}, self._context, call.id)
         return _Result(call, response, time.monotonic() - started)
 
     def _report_results(self, results: Sequence[_Result]) -> None:
-        state = copy_state(self._context.state)
-        step = Step(
-            author=self._agent.name,
-            content=plain_json(_results_content(results, [result.call.id for result in results])),
-            id=self._next_step(),
-            timestamp=time.time(),
-            state=state_delta(self._reported_state, state) or None,
-        )
-        self._reported_state = state
+        content = plain_json(_results_content(results, [result.call.id for result in results]))
+        step = self._step_with_changes(content)
         seconds = {result.call.id: result.seconds for result in results}
+        tape = current_tape.get()
         for event in split(step):
             self._recorder.event(
                 event.kind,
                 event.content,
                 agent=event.agent,
-                data=event.data,
+                data=event.data
+                | (tape.stub_mark(event.parent) if tape and event.kind == "tool_result" else {}),
                 parent=event.parent,
                 duration=seconds.get(event.parent),
             )
+
+    def _report_late_changes(self) -> None:
+        """Instructions that are functions may change the state too."""
+        if self._context.state != self._reported_state:
+            self._recorder.step(self._step_with_changes(None))
+
+    def _step_with_changes(self, content: Json | None) -> Step:
+        before, self._reported_state = self._reported_state, copy_state(self._context.state)
+        return Step(
+            author=self._agent.name,
+            content=content,
+            id=self._next_step(),
+            timestamp=time.time(),
+            state=state_delta(before, self._reported_state) or None,
+            removed=removed_keys(before, self._reported_state),
+        )
 
     def _next_step(self) -> str:
         return f"step-{next(self._step_numbers)}"

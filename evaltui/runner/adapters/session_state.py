@@ -37,4 +37,8 @@ def copy_state(state: Json) -> Json:
 def state_delta(before: Json, after: Json) -> Json:
     """The top-level keys that were set, with their new values; a key that was removed is null."""
     changed = {key: value for key, value in after.items() if key not in before or before[key] != value}
-    return changed | {key: None for key in before if key not in after}
+    return changed | dict.fromkeys(removed_keys(before, after))
+
+
+def removed_keys(before: Json, after: Json) -> tuple[str, ...]:
+    return tuple(key for key in before if key not in after)

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
 
 from google import genai
 from google.genai import types
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_exponential_jitter,
+)
+
+from evaltui.runner.native.gemini_errors import (
+    KNOWN_ERRORS,
+    LONGEST_WAIT,
+    ModelError,
+    NoAnswerError,
+    advice,
+    asked_wait,
+    describe,
+    may_pass,
+)
+
+ATTEMPTS = 5
+FIRST_WAIT = 1.0
 
 Value = TypeVar("Value")
 
@@ -45,16 +68,44 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class FailedAttempt:
+    """A request that brought no whole response and is sent again, `wait` seconds later.
+
+    `number` counts from 1, `seconds` is how long it took, `usage` what it is known to have cost. Where
+    `text_is_void`, pieces of its text had been given out already: the answer begins again from its start.
+    """
+
+    number: int
+    error: Exception
+    wait: float
+    seconds: float
+    text_is_void: bool
+    usage: types.GenerateContentResponseUsageMetadata | None
+
+    def __str__(self) -> str:
+        again = "the answer begins again" if self.text_is_void else "it is asked again"
+        return (
+            f"{describe(self.error)}; {again} in {self.wait:.1f} s (attempt {self.number + 1} of {ATTEMPTS})"
+        )
+
+
 class GeminiModel:
-    """A model that google-genai reaches, configured by google-genai's own environment variables."""
+    """A model that google-genai reaches, configured by google-genai's own environment variables.
+
+    A request that failed in a way that may pass is sent again, up to `ATTEMPTS` in all: after the time that
+    the service asks for, else after about twice as long each time. google-genai's own retries stay off: they
+    know neither streams that break off nor what the service asks for, and nobody sees them.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @cached_property
     def _client(self) -> genai.Client:
+        once = types.HttpOptions(retry_options=types.HttpRetryOptions(attempts=1))
         try:
-            return genai.Client()
+            return genai.Client(http_options=once)
         except ValueError as error:
             raise ValueError(
                 f"model {self.name!r} cannot be used: {error} Set GOOGLE_API_KEY or GEMINI_API_KEY in the "
@@ -62,9 +113,52 @@ class GeminiModel:
                 "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION."
             ) from error
 
-    async def generate(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelResponse:
-        """Raises ValueError without credentials, `google.genai.errors.APIError` when the service refuses."""
-        stream = await self._client.aio.models.generate_content_stream(
+    async def generate(
+        self,
+        request: ModelRequest,
+        on_text: Callable[[str], None],
+        on_failed: Callable[[FailedAttempt], None] | None = None,
+    ) -> ModelResponse:
+        """The whole response; see `Model`. `on_failed` is told of each attempt that another one follows.
+
+        Pieces of text that an attempt gave to `on_text` before it failed are void: the next one says it all.
+        Raises ValueError without a key, ModelError where the service cannot be reached or gives no answer.
+        """
+        attempt = _Attempt(0)
+
+        async def ask() -> ModelResponse:
+            nonlocal attempt
+            attempt = _Attempt(attempt.number + 1)
+            async for chunk in await self._stream(request):
+                attempt.chunks.append(chunk)
+                for text in _texts(chunk):
+                    on_text(text)
+            if not attempt.chunks:
+                raise NoAnswerError
+            return _whole(attempt.chunks)
+
+        def tell(state: RetryCallState) -> None:
+            if on_failed is not None:
+                on_failed(attempt.failed(state))
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(may_pass),
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=_wait,
+            before_sleep=tell,
+            reraise=True,
+        )
+        try:
+            return await retrying(ask)
+        except KNOWN_ERRORS as error:
+            tried = f" (tried {attempt.number} times)" if attempt.number > 1 else ""
+            what_to_do = advice(error, vertexai="_client" in vars(self) and self._client.vertexai)
+            raise ModelError(
+                f"model {self.name!r} gave no answer{tried}: {describe(error)}. {what_to_do}"
+            ) from error
+
+    async def _stream(self, request: ModelRequest) -> AsyncIterator[types.GenerateContentResponse]:
+        return await self._client.aio.models.generate_content_stream(
             model=self.name,
             contents=list(request.contents),
             config=types.GenerateContentConfig(
@@ -73,18 +167,48 @@ class GeminiModel:
                 automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             ),
         )
-        chunks: list[types.GenerateContentResponse] = []
-        async for chunk in stream:
-            chunks.append(chunk)
-            for part in _parts(chunk):
-                if part.text and not part.thought:
-                    on_text(part.text)
-        return _whole(chunks)
 
     async def close(self) -> None:
         """Let go of the connections, if any were made."""
         if "_client" in vars(self):
             await self._client.aio.aclose()
+
+
+class _Attempt:
+    """A request under way: what has come of it so far."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.began = time.monotonic()
+        self.chunks: list[types.GenerateContentResponse] = []
+
+    def failed(self, state: RetryCallState) -> FailedAttempt:
+        assert state.outcome is not None
+        error = state.outcome.exception()
+        assert isinstance(error, Exception)
+        return FailedAttempt(
+            self.number,
+            error,
+            wait=state.upcoming_sleep,
+            seconds=time.monotonic() - self.began,
+            text_is_void=any(text for chunk in self.chunks for text in _texts(chunk)),
+            usage=_usage(self.chunks),
+        )
+
+
+def _wait(state: RetryCallState) -> float:
+    assert state.outcome is not None
+    error = state.outcome.exception()
+    asked = asked_wait(error) if error else None
+    if asked is None:
+        return wait_exponential_jitter(FIRST_WAIT, LONGEST_WAIT, jitter=FIRST_WAIT)(state)
+    # Many cases may have been told the same: they do not all come back at once.
+    return asked * random.uniform(1.0, 1.2)
+
+
+def _texts(chunk: types.GenerateContentResponse) -> list[str]:
+    """What is meant for the user."""
+    return [part.text for part in _parts(chunk) if part.text and not part.thought]
 
 
 def _parts(chunk: types.GenerateContentResponse) -> Sequence[types.Part]:
@@ -106,12 +230,21 @@ def _whole(chunks: Sequence[types.GenerateContentResponse]) -> ModelResponse:
     reason = _last(reasons)
     return ModelResponse(
         parts=join_texts([part for chunk in chunks for part in _parts(chunk)]),
-        usage=_last([chunk.usage_metadata for chunk in chunks]),
+        usage=_usage(chunks),
         grounding=_last([candidate.grounding_metadata for candidate in candidates]),
         model_version=_last([chunk.model_version for chunk in chunks]),
         finish_reason=reason.name if reason else None,
         finish_message=_last(messages),
     )
+
+
+def _usage(
+    chunks: Sequence[types.GenerateContentResponse],
+) -> types.GenerateContentResponseUsageMetadata | None:
+    """What is known last of each count: a chunk has the counts so far, but not every chunk has them all."""
+    usages = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
+    known = {name: count for usage in usages for name, count in usage if count is not None}
+    return usages[-1].model_copy(update=known) if usages else None
 
 
 def _last(values: Sequence[Value | None]) -> Value | None:

@@ -1,68 +1,17 @@
-"""The real google-genai client against a small server on this machine."""
+"""The real google-genai client, as an agent of ours uses it, against a Gemini API on this machine."""
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import asyncio
 
 import pytest
+from gemini_server import USAGE, Answer, Hold, calls, chunk, says
+from google import genai
 from google.genai import types
 
 from evaltui import Agent
 from evaltui.core.record import invocations_from_events
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 from evaltui.runner.adapters.native import NativeAdapter
-from evaltui.runner.native.models import join_texts
-
-
-class Service:
-    """Answers each request with the next of `answers`, a list of chunks each; `asked` keeps (path, body)."""
-
-    def __init__(self):
-        self.answers = []
-        self.asked = []
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                service.asked.append((self.path, body))
-                chunks = service.answers.pop(0)
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.send_header("Connection", "close")
-                self.end_headers()
-                for chunk in chunks:
-                    self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\r\n\r\n")
-
-            def log_message(self, *args): ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
-@pytest.fixture
-def service(monkeypatch):
-    service = Service()
-    thread = threading.Thread(target=service.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    for name in ("GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("GOOGLE_API_KEY", "no-key")
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", service.url)
-    yield service
-    service.server.shutdown()
-    thread.join()
-    service.server.server_close()
-
-
-def chunk(*parts, **more):
-    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "index": 0}], **more}
-
-
-LAST = {
-    "modelVersion": "gemini-test-001",
-    "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 13},
-}
+from evaltui.runner.native.models import GeminiModel, ModelRequest, join_texts
 
 
 async def converse(agent, *messages):
@@ -82,15 +31,17 @@ async def converse(agent, *messages):
     return events
 
 
-async def test_a_streamed_answer_with_usage(service):
-    service.answers = [[chunk({"text": "Good "}), chunk({"text": "day"}), chunk({"text": "!"}, **LAST)]]
+async def test_a_streamed_answer_with_usage(gemini):
+    gemini.script(says("Good ", "day", "!"))
 
     events = await converse(Agent("host", "gemini-test", instruction="Be kind."), "Hello")
 
-    ((path, body),) = service.asked
-    assert path.endswith("/models/gemini-test:streamGenerateContent?alt=sse")
-    assert body["systemInstruction"]["parts"] == [{"text": "Be kind."}]
-    assert body["contents"] == [{"role": "user", "parts": [{"text": "Hello"}]}]
+    (asked,) = gemini.requests
+    assert asked.streaming
+    assert asked.model == "gemini-test"
+    assert asked.version == ("v1beta" if genai.__version__.startswith("2.") else "v1")
+    assert asked.instruction == "Be kind."
+    assert asked.contents == [{"role": "user", "parts": [{"text": "Hello"}]}]
     assert [event.content["parts"][0]["text"] for event in events if event.data.get("partial")] == [
         "Good ",
         "day",
@@ -103,44 +54,91 @@ async def test_a_streamed_answer_with_usage(service):
     assert (answer.usage_metadata.prompt_token_count, answer.usage_metadata.total_token_count) == (9, 13)
     (response,) = [event for event in events if event.kind == "model_response"]
     assert response.usage["candidates_token_count"] == 4
+    assert response.data["finish_reason"] == "STOP"
     assert response.duration > 0
 
 
-async def test_a_function_call_and_back(service):
+async def test_every_kind_of_token_is_kept_whichever_chunk_it_came_with(gemini):
+    gemini.script(
+        Answer(
+            [
+                chunk({"text": "Hm.", "thought": True}, usageMetadata={"promptTokenCount": 120}),
+                chunk(
+                    {"text": "Yes"},
+                    usageMetadata={
+                        "promptTokenCount": 120,
+                        "cachedContentTokenCount": 100,
+                        "thoughtsTokenCount": 7,
+                        "candidatesTokenCount": 1,
+                    },
+                ),
+                chunk(
+                    {"text": "."},
+                    finishReason="STOP",
+                    usageMetadata={"candidatesTokenCount": 2, "totalTokenCount": 129},
+                ),
+            ]
+        )
+    )
+
+    events = await converse(Agent("host", "gemini-test"), "Is it?")
+
+    counted = {
+        "prompt_token_count": 120,
+        "cached_content_token_count": 100,
+        "thoughts_token_count": 7,
+        "candidates_token_count": 2,
+        "total_token_count": 129,
+    }
+    assert [event.usage for event in events if event.usage] == [counted, counted]
+    assert {event.kind for event in events if event.usage} == {"model_response", "text"}
+
+
+async def test_pieces_are_shown_while_the_rest_is_still_to_come(gemini):
+    hold = Hold()
+    gemini.script(Answer([chunk({"text": "First"}), hold, *says(", second").pieces]))
+    pieces = asyncio.Queue()
+    request = ModelRequest("", [types.Content(role="user", parts=[types.Part(text="Hello")])], [])
+
+    model = GeminiModel("gemini-test")
+    answer = asyncio.create_task(model.generate(request, pieces.put_nowait))
+    assert await asyncio.wait_for(pieces.get(), 10) == "First"
+    assert not answer.done()
+    hold.release()
+
+    assert (await answer).parts == [types.Part(text="First, second")]
+    assert pieces.get_nowait() == ", second"
+    await model.close()
+
+
+async def test_a_function_call_and_back(gemini):
     def area(width: int, height: int) -> int:
         """The area of a rectangle."""
         return width * height
 
-    service.answers = [
-        [
-            chunk({"text": "Let me see.", "thought": True}),
-            chunk(
-                {
-                    "functionCall": {"name": "area", "args": {"width": 3, "height": 4}},
-                    "thoughtSignature": "c2lnbmVk",
-                },
-                **LAST,
-            ),
-        ],
-        [chunk({"text": "It is 12."}, **LAST)],
-    ]
+    gemini.script(
+        calls("area", {"width": 3, "height": 4}, thought="Let me see.", thoughtSignature="c2lnbmVk"),
+        says("It is 12."),
+    )
 
     events = await converse(Agent("host", "gemini-test", tools=[area]), "3 by 4?")
 
-    first, second = (body for _, body in service.asked)
-    (declared,) = first["tools"][0]["functionDeclarations"]
+    first, second = gemini.requests
+    (declared,) = first.functions
     assert declared["name"] == "area"
     # google-genai spells this key in snake_case; the service reads both.
     schema = declared.get("parametersJsonSchema") or declared["parameters_json_schema"]
     assert schema["required"] == ["width", "height"]
-    user, model, tool = second["contents"]
-    assert user == first["contents"][0]
+    user, model, tool = second.contents
+    assert user == first.contents[0]
     # What the model sent goes back as it came, the signature too, and no id that it did not give.
-    assert model["parts"][0] == {"text": "Let me see.", "thought": True}
-    assert model["parts"][1] == {
-        "functionCall": {"name": "area", "args": {"width": 3, "height": 4}},
-        "thoughtSignature": "c2lnbmVk",
-    }
+    assert model["parts"] == [
+        {"text": "Let me see.", "thought": True},
+        {
+            "functionCall": {"name": "area", "args": {"width": 3, "height": 4}},
+            "thoughtSignature": "c2lnbmVk",
+        },
+    ]
     assert tool == {
         "role": "user",
         "parts": [{"functionResponse": {"name": "area", "response": {"result": 12}}}],
@@ -153,8 +151,8 @@ async def test_a_function_call_and_back(service):
     )
 
 
-async def test_a_refused_prompt_is_an_error_event_and_no_answer(service):
-    service.answers = [[{"promptFeedback": {"blockReason": "SAFETY"}, **LAST}]]
+async def test_a_refused_prompt_is_an_error_event_and_no_answer(gemini):
+    gemini.script(Answer([{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USAGE}]))
 
     events = await converse(Agent("host", "gemini-test"), "Something bad")
 
@@ -165,13 +163,7 @@ async def test_a_refused_prompt_is_an_error_event_and_no_answer(service):
 
 
 async def test_without_a_key_it_says_which_variables_to_set(monkeypatch):
-    for name in (
-        "GOOGLE_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_GENAI_USE_VERTEXAI",
-        "GOOGLE_GENAI_USE_ENTERPRISE",
-    ):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("GOOGLE_GENAI_USE_ENTERPRISE", raising=False)
     with pytest.raises(
         ValueError, match=r"model 'gemini-test' cannot be used: .* Set GOOGLE_API_KEY or GEMINI_API_KEY"
     ):

@@ -1,0 +1,167 @@
+"""What went wrong between google-genai and a model: whether it may pass, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from google.genai.errors import APIError, UnknownApiResponseError
+
+from evaltui.core.events import Json
+
+# Seconds. Who asks for more is not waited for: the user decides.
+LONGEST_WAIT = 60.0
+# Those that google-genai's own HttpRetryOptions takes as passing.
+_PASSING_CODES = (408, 429, 500, 502, 503, 504)
+_MOST_OF_A_RESPONSE = 200
+
+
+class ModelError(RuntimeError):
+    """A model that cannot be asked, or gave no answer; the message says what to do."""
+
+
+class NoAnswerError(Exception):
+    """The service ended its response before it had said anything."""
+
+    def __init__(self) -> None:
+        super().__init__("the response was empty")
+
+
+def _of_libraries(names: dict[str, tuple[str, ...]]) -> tuple[type[Exception], ...]:
+    """Exceptions of what google-genai works with: which HTTP library that is depends on what is installed."""
+    return tuple(
+        getattr(sys.modules[module], name)
+        for module, classes in names.items()
+        if module in sys.modules
+        for name in classes
+    )
+
+
+_CONNECTION_ERRORS = _of_libraries(
+    {
+        "httpx": ("TransportError",),
+        "httpx2": ("TransportError",),
+        "aiohttp": ("ClientError",),
+        "google.auth.exceptions": ("TransportError",),
+    }
+)
+# A wrong address or header stays wrong.
+_LASTING = _of_libraries(
+    {
+        "httpx": ("UnsupportedProtocol", "LocalProtocolError"),
+        "httpx2": ("UnsupportedProtocol", "LocalProtocolError"),
+        "aiohttp": ("InvalidURL", "NonHttpUrlClientError"),
+    }
+)
+_CREDENTIAL_ERRORS = _of_libraries({"google.auth.exceptions": ("GoogleAuthError",)})
+# What is cut off in the middle, or comes from a proxy, is often no JSON.
+_UNREADABLE = (UnknownApiResponseError, json.JSONDecodeError, NoAnswerError)
+
+KNOWN_ERRORS: tuple[type[Exception], ...] = (APIError, *_CREDENTIAL_ERRORS, *_CONNECTION_ERRORS, *_UNREADABLE)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same request may well get an answer a little later."""
+    if isinstance(error, APIError):
+        asked = asked_wait(error)
+        patient = asked is None or asked <= LONGEST_WAIT
+        return error.code in _PASSING_CODES and patient and not _used_up_for_today(error)
+    return isinstance(error, (*_CONNECTION_ERRORS, *_UNREADABLE)) and not isinstance(error, _LASTING)
+
+
+def asked_wait(error: BaseException) -> float | None:
+    """The seconds that the service wants to be left alone, if it says: a RetryInfo, or a Retry-After."""
+    if not isinstance(error, APIError):
+        return None
+    for detail in _details(error, "RetryInfo"):
+        if found := re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay"))):
+            return float(found[1])
+    headers = getattr(error.response, "headers", {})
+    after = str(headers.get("Retry-After", ""))
+    return float(after) if after.isdecimal() else None
+
+
+def describe(error: Exception) -> str:
+    """What happened, on one line: `503 UNAVAILABLE: The model is overloaded`."""
+    if isinstance(error, APIError):
+        named = " ".join(str(part) for part in (error.code, error.status) if part)
+        return f"{named}: {_one_line(error.message or '')}".rstrip(".: ")
+    if isinstance(error, UnknownApiResponseError | json.JSONDecodeError):
+        came = str(error).rpartition("Raw response: ")[2]
+        return f"the response is not JSON, or was cut off: {_one_line(came)}"
+    # aiohttp names the object that keeps its certificates.
+    said = re.sub(r" ssl:(<.*?>|default)", "", str(error))
+    return f"{type(error).__name__}: {_one_line(said)}".rstrip(".: ")
+
+
+def advice(error: Exception, *, vertexai: bool) -> str:
+    """What the user can do, as a sentence."""
+    if isinstance(error, _CREDENTIAL_ERRORS) and not isinstance(error, _CONNECTION_ERRORS):
+        return f"{_CREDENTIALS} To use an API key instead, leave GOOGLE_GENAI_USE_VERTEXAI unset."
+    if not isinstance(error, APIError):
+        return f"Check the network and the proxy settings{_own_address()}."
+    if error.code in (401, 403) or any(
+        detail.get("reason") == "API_KEY_INVALID" for detail in _details(error, "ErrorInfo")
+    ):
+        return _CREDENTIALS if vertexai else _KEY
+    if error.code == 404:
+        place = "in the place GOOGLE_CLOUD_LOCATION " if vertexai else ""
+        return (
+            f"Check the agent's `model` for a misspelt or retired name: the models {place}are listed at "
+            "https://ai.google.dev/gemini-api/docs/models."
+        )
+    if error.code == 429:
+        if _used_up_for_today(error):
+            return "The quota for today is used up: go on tomorrow, with another model, or raise the quota."
+        if (asked := asked_wait(error)) and asked > LONGEST_WAIT:
+            return f"It wants to be left alone for {asked:.0f} s: wait that long, or raise the quota."
+        return "Wait a while, run fewer cases at once (`--parallel 1`), or raise the quota of the project."
+    if error.code in _PASSING_CODES:
+        return "The service is overloaded or out of order: try again later, or with another model."
+    return "The service refuses the request itself: what was sent is in the trace."
+
+
+_KEY = (
+    "Check the key in GOOGLE_API_KEY or GEMINI_API_KEY, in the environment or the agent's .env file (where "
+    "both are set, GOOGLE_API_KEY counts), and what its project may use; keys are made at "
+    "https://aistudio.google.com/apikey."
+)
+_CREDENTIALS = (
+    "Check the Google Cloud credentials (`gcloud auth application-default login` makes new ones) and that "
+    "they may use Vertex AI in the project GOOGLE_CLOUD_PROJECT."
+)
+
+
+def _own_address() -> str:
+    # google-genai takes the first one for Vertex AI too, where only the environment asks for that.
+    names = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL")
+    given = " and ".join(f"{name}={os.environ[name]}" for name in names if os.environ.get(name))
+    return f", and whether {given} is right" if given else ""
+
+
+def _used_up_for_today(error: APIError) -> bool:
+    violations = (
+        violation
+        for detail in _details(error, "QuotaFailure")
+        for violation in detail.get("violations") or []
+    )
+    return any("PerDay" in str(violation.get("quotaId")) for violation in violations)
+
+
+def _details(error: APIError, kind: str) -> Iterator[Json]:
+    """The google.rpc details of a kind; nothing where the body is of another shape."""
+    body: Any = error.details
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    details = inner.get("details") if isinstance(inner, dict) else None
+    for detail in details if isinstance(details, list) else []:
+        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(f"google.rpc.{kind}"):
+            yield detail
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_OF_A_RESPONSE else f"{line[:_MOST_OF_A_RESPONSE]}…"

@@ -1,0 +1,339 @@
+"""The recording of one run of a case, in the host: what it has is played, what is new is told to the parent.
+
+Adapters find the tape of the task that they work in as `current_tape`, and ask it before they ask a model or
+call a tool.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from evaltui.core.events import Json
+from evaltui.core.recordings.entry import (
+    Entry,
+    ModelCall,
+    Shared,
+    ToolCall,
+    entry_from_json,
+    entry_to_json,
+    said_of,
+    shared_of,
+)
+from evaltui.core.recordings.modes import Modes
+from evaltui.core.recordings.playback import Playback
+from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints
+from evaltui.core.recordings.secrets import Secrets
+from evaltui.core.show import show_value
+from evaltui.runner.recorded_errors import error_from_json, error_to_json
+
+# Of who asks, not of the model: a key that is missing, a request that cannot be made.
+_MISTAKES = (ValueError, TypeError, ImportError, AttributeError, NameError)
+
+
+class NotRecordedError(RuntimeError):
+    """A recording does not have what is asked of it, and nobody else may be asked."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a host is told of the recording of a case and repeat.
+
+    `stubs` are the tool results that the case itself has; `file` is for messages.
+    """
+
+    case: str
+    repeat: int
+    file: str
+    modes: Modes
+    entries: Sequence[Entry] = ()
+    shared: Sequence[Shared] = ()
+    stubs: Sequence[ToolCall] = ()
+
+    def to_json(self) -> Json:
+        lines = {name: getattr(self, name) for name in ("entries", "shared", "stubs")}
+        return {
+            "case": self.case,
+            "repeat": self.repeat,
+            "file": self.file,
+            "modes": asdict(self.modes),
+            **{name: [entry_to_json(line) for line in found] for name, found in lines.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Json) -> Recorded:
+        lines = {
+            name: [entry_from_json(one) for one in data[name]] for name in ("entries", "shared", "stubs")
+        }
+        return cls(**{**data, **lines, "modes": Modes(**data["modes"])})
+
+
+class Tape:
+    """`tell` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the entry
+    that it was answered with, or `entry` and `shared`, the new lines; or a `note` for the user.
+
+    `turn` is the turn that the case is in.
+    """
+
+    def __init__(self, recorded: Recorded, tell: Callable[[Json], object]) -> None:
+        self._recorded = recorded
+        self._tell = tell
+        self.modes = recorded.modes
+        shared = {line.id: line for line in recorded.shared}
+        self._playback = Playback(recorded.entries, shared)
+        self._case_stubs = Playback(recorded.stubs, {})
+        self._secrets = Secrets(os.environ)
+        self._places = itertools.count()
+        self._told_shared = set(shared)
+        self._said: set[str] = set()
+        self._call_ids: dict[str, str] = {}
+        self._missed: list[NotRecordedError] = []
+        self.turn = 0
+        self._stubbed: dict[str, str] = {}
+
+    def stub_mark(self, call_id: str) -> Json:
+        """What is said of the result of a call that was not made: `{"stubbed": "recording" or "case"}`."""
+        source = self._stubbed.get(call_id)
+        return {} if source is None else {"stubbed": source}
+
+    def check(self) -> None:
+        """Raises NotRecordedError where something was missing: an agent may have caught it, and gone on with
+        what is not so."""
+        if self._missed:
+            raise self._missed[0] from None
+
+    def model_call(self, asked: Asked, agent: str = "") -> ModelPlay | None:
+        """What is to be done about a request; None where models are neither recorded nor replayed."""
+        if self.modes.models == "off":
+            return None
+        place = next(self._places)
+        try:
+            plain = Asked(**self._secrets.without(asdict(asked)))
+            prints = fingerprints(plain, datetime.now().astimezone())
+        except (TypeError, ValueError) as error:
+            return self.unrecordable(f"a request to model {asked.model}", error)
+        if self.modes.models != "record":
+            found = self._playback.model_call(prints, errors=self.modes.models == "replay")
+            if found is not None:
+                return self._replayed(place, found)
+        if self.modes.models == "replay":
+            why = self._playback.why_no_answer(prints, agent)
+            whose = f"the model call of {agent}" if agent else "a model call"
+            return ModelPlay(missed=self._miss(f"{whose} in turn {self.turn + 1} is not in", why))
+        return ModelPlay(keep=lambda responses, error: self._keep(place, prints, agent, responses, error))
+
+    def _replayed(self, place: int, number: int) -> ModelPlay:
+        entry = self._playback.entries[number]
+        assert isinstance(entry, ModelCall)
+        self._said |= entry.said.keys()
+        for response in entry.responses:
+            self._number_calls(response)
+        self._tell({"at": place, "used": number})
+        return ModelPlay(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
+
+    def _keep(
+        self, place: int, prints: Fingerprints, agent: str, responses: Sequence[Json], error: Exception | None
+    ) -> None:
+        if isinstance(error, _MISTAKES):
+            return
+        asked, shared = prints.asked, shared_of(prints)
+        said = said_of(prints, self._said)
+        self._said |= said.keys()
+        ids = {line.id for line in shared}
+        try:
+            entry = ModelCall(
+                case=self._recorded.case,
+                repeat=self._recorded.repeat,
+                turn=self.turn,
+                agent=agent,
+                model=asked.model,
+                key=prints.key,
+                exact=prints.exact if prints.exact != prints.key else "",
+                instruction=prints.instruction if prints.instruction in ids else "",
+                tools=prints.tools if prints.tools in ids else "",
+                config=asked.config,
+                contents=" ".join(prints.contents),
+                said=said,
+                responses=self._secrets.without([self._number_calls(one) for one in responses]),
+                error=self._error(error),
+            )
+        except (TypeError, ValueError) as unfit:
+            self.unrecordable(f"an answer of model {asked.model}", unfit)
+            return
+        self._told(place, entry, [line for line in shared if line.id not in self._told_shared])
+        self._told_shared |= ids
+
+    def _told(self, place: int, entry: Entry, shared: Sequence[Shared] = ()) -> None:
+        lines = [entry_to_json(line) for line in shared]
+        self._tell({"at": place, "entry": entry_to_json(entry), "shared": lines})
+
+    def _plain(self, value: Any) -> Any:
+        # Frameworks that record have loaded it; an agent that is a callable needs no pydantic.
+        from pydantic_core import to_jsonable_python
+
+        return self._secrets.without(to_jsonable_python(value))
+
+    def _error(self, error: Exception | None) -> Json | None:
+        if error is None:
+            return None
+        described: Json = self._secrets.without(error_to_json(error))
+        return described
+
+    def _number_calls(self, response: Json) -> Json:
+        """A response with call ids that are the same each time it is recorded: some are random."""
+        parts = ((response.get("content") or response).get("parts")) or []
+        for call in [part["function_call"] for part in parts if part.get("function_call")]:
+            if known := call.get("id"):
+                call["id"] = self._call_ids.setdefault(known, self._free_id(known))
+        return response
+
+    def _free_id(self, known: str) -> str:
+        if known.startswith("recorded-"):
+            return known
+        taken = set(self._call_ids.values())
+        return next(free for n in itertools.count(1) if (free := f"recorded-{n}") not in taken)
+
+    def tool_call(self, tool: str, args: Json, call_id: str) -> ToolPlay | None:
+        """What is to be done about a call; None where it is simply made."""
+        mode = self.modes.of_tool(tool)
+        if mode == "live":
+            return None
+        place = next(self._places)
+        try:
+            # Tools may change what they are given.
+            plain: Json = copy.deepcopy(self._secrets.without(args))
+        except (TypeError, ValueError) as error:
+            if mode == "stub":
+                return ToolPlay(missed=self._miss(f"a call of {tool} cannot be in", str(error)))
+            self.unrecordable(f"a call of {tool}", error)
+            return None
+        if mode == "record":
+            return ToolPlay(keep=lambda outcome: self._keep_tool(place, tool, plain, outcome))
+        for playback, source in ((self._playback, "recording"), (self._case_stubs, "case")):
+            found = playback.tool_call(tool, plain)
+            if found is not None:
+                self._stubbed[call_id] = source
+                if source == "recording":
+                    self._tell({"at": place, "used": found})
+                entry = playback.entries[found]
+                assert isinstance(entry, ToolCall)
+                return ToolPlay(copy.deepcopy(entry))
+        why = self._playback.why_no_result(tool, plain)
+        called = f"tool {tool} was called with {show_value(plain, 200)} and is stubbed, but the call is in"
+        neither = f"{called} neither the case's own tool responses nor"
+        return ToolPlay(missed=self._miss(neither, why))
+
+    def _keep_tool(self, place: int, tool: str, args: Json, outcome: Outcome) -> None:
+        try:
+            entry = ToolCall(
+                case=self._recorded.case,
+                repeat=self._recorded.repeat,
+                turn=self.turn,
+                tool=tool,
+                args=args,
+                result=self._plain(outcome.result),
+                error=self._error(outcome.error),
+                state=self._plain(outcome.state),
+                removed=outcome.removed,
+                actions=self._plain(outcome.actions),
+            )
+        except (TypeError, ValueError) as unfit:
+            self.unrecordable(f"the result of {tool}", unfit)
+            return
+        self._told(place, entry)
+
+    def _miss(self, what: str, why: str) -> NotRecordedError:
+        error = NotRecordedError(
+            f"{what} {self._recorded.file}: {why}. --record auto asks for what is missing"
+        )
+        self._missed.append(error)
+        return error
+
+    def unrecordable(self, what: str, error: Exception) -> ModelPlay:
+        """What is to be done about what cannot be written down: it is asked for, unless in a replay."""
+        if self.modes.models == "replay":
+            return ModelPlay(missed=self._miss(f"{what} cannot be in", str(error)))
+        self._tell({"note": f"case {self._recorded.case}: {what} is not recorded: {error}"})
+        return ModelPlay()
+
+
+@dataclass(frozen=True)
+class ModelPlay:
+    """Either the responses and the error that a request had when it was recorded, or what keeps the new ones.
+
+    With `missed`, neither: that is to be raised.
+    """
+
+    responses: Sequence[Json] = ()
+    error: Json | None = None
+    is_replayed: bool = False
+    missed: NotRecordedError | None = None
+    keep: Callable[[Sequence[Json], Exception | None], None] = lambda responses, error: None
+
+    def check(self) -> None:
+        """Raises what is missing."""
+        if self.missed is not None:
+            raise self.missed
+
+    @property
+    def mark(self) -> Json:
+        """What the events of a request say of how it was answered; nothing where a model is asked."""
+        return {"replayed": True} if self.is_replayed else {"missed": True} if self.missed else {}
+
+    def end(self) -> None:
+        """Raises what the model raised."""
+        if self.error is not None:
+            raise error_from_json(self.error)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a call of a tool; see `ToolCall`."""
+
+    result: Any = None
+    error: Exception | None = None
+    state: Json = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    actions: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ToolPlay:
+    """Either what a call came to when it was recorded, or what keeps the new outcome; or what is missing."""
+
+    recorded: ToolCall | None = None
+    missed: NotRecordedError | None = None
+    keep: Callable[[Outcome], None] = lambda outcome: None
+
+    def check(self) -> None:
+        """Raises what is missing."""
+        if self.missed is not None:
+            raise self.missed
+
+    def end(self) -> Any:
+        """What the tool returned. Raises what it raised."""
+        assert self.recorded is not None
+        if self.recorded.error is not None:
+            raise error_from_json(self.recorded.error)
+        return self.recorded.result
+
+
+# The tape of the run of a case that the current task works for, if there is one.
+current_tape: ContextVar[Tape | None] = ContextVar("evaltui_tape", default=None)
+
+
+@contextmanager
+def playing(tape: Tape | None) -> Iterator[None]:
+    """Everything that this task and its children ask goes through `tape`."""
+    token = current_tape.set(tape)
+    try:
+        yield
+    finally:
+        current_tape.reset(token)

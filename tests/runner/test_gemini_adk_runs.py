@@ -1,0 +1,132 @@
+"""google-adk agents with google-adk's own Gemini class, in real child processes."""
+
+from __future__ import annotations
+
+import pytest
+from gemini_server import Answer, Drop, calls, chunk, fails, malformed, says
+
+from evaltui import CaseResult, EvalCase, EvalConfig, EvalSet, Status, evaluate
+from evaltui.core.events import Event
+from evaltui.runner.plan import Happened, Update
+
+pytest.importorskip("google.adk")
+pytestmark = pytest.mark.adk
+
+AGENT = """
+    from google.adk.agents import LlmAgent
+    from google.adk.models import Gemini
+    from google.genai import types
+
+    def area(width: int, height: int) -> int:
+        '''The area of a rectangle.'''
+        return width * height
+
+    root_agent = LlmAgent(name="geometer", model={model}, instruction="Measure.", tools=[area])
+"""
+BY_NAME = '"gemini-test"'
+RETRYING = """Gemini(
+        model="gemini-test",
+        retry_options=types.HttpRetryOptions(attempts=3, initial_delay=0.01, jitter=0),
+    )"""
+TWO_BY_THREE = {"width": 2, "height": 3}
+CASE = EvalCase.model_validate(
+    {
+        "eval_id": "two",
+        "conversation": [
+            {
+                "user_content": {"role": "user", "parts": [{"text": "2 by 3?"}]},
+                "final_response": {"role": "model", "parts": [{"text": "It is 6."}]},
+                "intermediate_data": {"tool_uses": [{"name": "area", "args": TWO_BY_THREE}]},
+            }
+        ],
+    }
+)
+
+
+async def run(agent) -> tuple[CaseResult, list[Event]]:
+    events: list[Event] = []
+
+    def update(update: Update) -> None:
+        if isinstance(update, Happened):
+            events.append(update.event)
+
+    config = EvalConfig(criteria={"tool_trajectory_avg_score": 1.0, "response_match_score": 1.0})
+    eval_set = EvalSet(eval_set_id="shapes", eval_cases=[CASE])
+    result = await evaluate(agent, eval_set, config, workers=1, on_update=update)
+    return result.cases[0], events
+
+
+async def test_calls_thoughts_and_usage_of_a_gemini_model(write_agent, gemini):
+    usage = {
+        "promptTokenCount": 20,
+        "cachedContentTokenCount": 10,
+        "thoughtsTokenCount": 5,
+        "candidatesTokenCount": 4,
+        "totalTokenCount": 29,
+    }
+    gemini.script(
+        calls("area", TWO_BY_THREE, thought="A rectangle.", usage=usage, thoughtSignature="c2lnbmVk"),
+        says("It is ", "6.", thought="Easy.", usage=usage),
+    )
+
+    case, events = await run(write_agent(AGENT.format(model=BY_NAME)))
+
+    assert case.error is None
+    assert case.status is Status.PASSED
+    assert [request.model for request in gemini.requests] == ["gemini-test", "gemini-test"]
+    assert "Measure." in gemini.requests[0].instruction
+    assert [one["name"] for one in gemini.requests[0].functions] == ["area"]
+    assert gemini.requests[1].results[0]["response"] == {"result": 6}
+    responses = [event for event in events if event.kind == "model_response"]
+    assert [event.usage["thoughts_token_count"] for event in responses] == [5, 5]
+    assert [event.usage["cached_content_token_count"] for event in responses] == [10, 10]
+    (invocation,) = case.repeats[0].actual
+    assert [part.text for part in invocation.final_response.parts] == ["Easy.", "It is 6."]
+
+
+async def test_the_address_may_be_given_to_the_model(write_agent, gemini, monkeypatch):
+    monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL")
+    gemini.script(calls("area", TWO_BY_THREE), says("It is 6."))
+    model = f'Gemini(model="gemini-test", base_url="{gemini.url}")'
+
+    case, _ = await run(write_agent(AGENT.format(model=model)))
+
+    assert case.error is None
+    assert case.status is Status.PASSED
+
+
+async def test_a_model_with_retry_options_asks_again(write_agent, gemini):
+    gemini.script(fails(503), fails(429), calls("area", TWO_BY_THREE), fails(500), says("It is 6."))
+
+    case, _ = await run(write_agent(AGENT.format(model=RETRYING)))
+
+    assert case.error is None
+    assert case.status is Status.PASSED
+    assert len(gemini.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (fails(400, "Invalid JSON payload."), "Invalid JSON payload."),
+        (fails(429, "slow down"), "slow down"),
+        (fails(500, "internal"), "internal"),
+        (malformed(), "Expecting ':'"),
+        (Answer([chunk({"text": "It is 6."}), Drop()]), ""),
+    ],
+    ids=["refused", "too many requests", "internal error", "no JSON", "lost in the answer"],
+)
+async def test_what_the_service_refuses_is_the_error_of_the_case(write_agent, gemini, failure, said):
+    gemini.script(calls("area", TWO_BY_THREE), failure)
+
+    case, events = await run(write_agent(AGENT.format(model=BY_NAME)))
+
+    assert case.status is Status.ERROR
+    assert said in case.error.message
+    _, asked = [event for event in events if event.kind == "model_request"]
+    assert asked.id in {event.parent for event in events if event.kind == "error"}
+    # What happened before is kept.
+    assert [event.kind for event in events if event.kind in ("tool_call", "tool_result")] == [
+        "tool_call",
+        "tool_result",
+    ]

@@ -1,0 +1,127 @@
+"""Recordings of google-adk agents with google-adk's own Gemini class, in real child processes."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from gemini_server import calls, says
+from recorded_runs import NO_NETWORK, recorded_file, run, turn, write_set
+
+pytest.importorskip("google.adk")
+pytestmark = pytest.mark.adk
+
+AGENT = textwrap.dedent(NO_NETWORK) + textwrap.dedent(
+    """
+    from datetime import datetime
+    from pathlib import Path
+    from google.adk.agents import LlmAgent
+    from google.adk.apps import App
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.agent_tool import AgentTool
+    from google.adk.tools.tool_context import ToolContext
+
+    def note(line):
+        with Path(__file__).with_name("log.txt").open("a") as file:
+            file.write(line + "\\n")
+
+    def area(width: int, height: int, tool_context: ToolContext) -> dict:
+        '''The area of a rectangle.'''
+        note("tool")
+        tool_context.state["last"] = width * height
+        return {"area": width * height}
+
+    class Watcher(BasePlugin):
+        async def before_tool_callback(self, *, tool, tool_args, tool_context):
+            note(f"before {tool.name}")
+
+        async def after_tool_callback(self, *, tool, tool_args, tool_context, result):
+            note(f"after {tool.name}")
+
+        async def before_model_callback(self, *, callback_context, llm_request):
+            note("model")
+
+    def instruction(context):
+        return f"Measure. It is {datetime.now().isoformat()}. Last: {context.state.get('last')}"
+
+    geometer = LlmAgent(
+        name="geometer", description="Measures.", model="gemini-test", instruction=instruction, tools=[area]
+    )
+    desk = LlmAgent(name="desk", model="gemini-test", instruction="Ask.", tools=[AgentTool(geometer)])
+    app = App(name="my_agent", root_agent=desk, plugins=[Watcher("watcher")])
+    """
+)
+
+
+def respond(request):
+    if "Measure" in request.instruction:
+        if request.results:
+            return says(f"{request.results[-1]['response']['area']}")
+        return calls("area", {"width": 2, "height": 3})
+    if request.results:
+        return says("It is 6.")
+    return calls("geometer", {"request": "2 by 3"})
+
+
+def log(agent):
+    path = agent / "log.txt"
+    lines = path.read_text().split("\n")[:-1] if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+async def test_nested_agents_are_replayed_with_the_agent_s_own_callbacks_and_without_a_network(
+    write_agent, gemini, monkeypatch
+):
+    gemini.respond = respond
+    agent = write_agent(AGENT)
+    case = [turn(said, "It is 6.", ("geometer", {"request": "2 by 3"})) for said in ("2 by 3?", "Again?")]
+    path = write_set(agent, {"one": case, "two": case})
+
+    first = await run(path, "auto", parallel=2)
+    assert first.statuses == ["PASSED", "PASSED"], first.cases[0].error
+    assert first.calls.live == 16
+    happened = sorted(log(agent))
+    assert happened.count("tool") == 4
+    text = recorded_file(path).read_text()
+
+    for name in ("GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_NETWORK", "1")
+    for _ in range(2):
+        played = await run(path, "replay", parallel=2)
+        assert played.verdicts() == first.verdicts()
+        assert (played.calls.live, played.calls.replayed, played.calls.stubbed_tools) == (0, 16, 4)
+        # Everything but the tool itself has run: what it does to the state is in the next instruction.
+        assert sorted(log(agent)) == [line for line in happened if line != "tool"]
+    assert len(gemini.requests) == 16
+    (stubbed, *_) = played.of_kind("tool_result")
+    assert stubbed.data["nested"]
+    assert stubbed.data["stubbed"] == "recording"
+    assert recorded_file(path).read_text() == text
+
+
+async def test_a_plugin_that_forgives_does_not_hide_that_something_was_not_recorded(write_agent, gemini):
+    forgiving = AGENT.replace(
+        "class Watcher(BasePlugin):",
+        "class Watcher(BasePlugin):\n"
+        "    async def on_model_error_callback(self, *, callback_context, llm_request, error):\n"
+        "        from google.adk.models.llm_response import LlmResponse\n"
+        "        from google.genai import types\n"
+        "        return LlmResponse(content=types.ModelContent('It is 6.'))\n",
+    )
+    gemini.respond = respond
+    path = write_set(write_agent(forgiving), {"one": [turn("2 by 3?", "It is 6.")]})
+    (case,) = (await run(path, "replay")).cases
+    assert case.status == "ERROR"
+    assert case.error.type == "NotRecordedError"
+
+
+async def test_a_stubbed_call_that_is_not_known_is_an_error_with_tool_and_arguments(write_agent, gemini):
+    gemini.respond = respond
+    agent = write_agent(AGENT)
+    path = write_set(agent, {"one": [turn("2 by 3?", "It is 6.", ("geometer", {"request": "2 by 3"}))]})
+    (case,) = (await run(path, "off", tools="stub")).cases
+    assert case.status == "ERROR"
+    assert 'tool area was called with {"width": 2, "height": 3} and is stubbed' in case.error.message
+    assert "tool" not in log(agent)
