@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import NoReturn
 
 from evaltui.commands.arguments import (
+    chat_parser,
+    compare_parser,
     lint_parser,
     metrics_parser,
     migrate_parser,
+    record_parser,
     run_parser,
     runs_parser,
     workbench_parser,
 )
 from evaltui.commands.usage import WRONG_USE
+from evaltui.core.recordings.choices import DEFAULT_MODE
 
 INTERRUPTED = 130
 
@@ -45,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _dispatch(words: list[str]) -> int:
     if words and words[0] in _COMMANDS:
         parser, run = _COMMANDS[words[0]]
-        return run(parser().parse_args(words[1:]))
-    return _open_workbench(workbench_parser(_SUMMARIES).parse_args(words))
+        return run(parser().parse_intermixed_args(words[1:]))
+    return _open_workbench(workbench_parser(_SUMMARIES).parse_intermixed_args(words))
 
 
 def fail(message: str) -> int:
@@ -59,6 +63,18 @@ def _run(options: argparse.Namespace) -> int:
     from evaltui.commands.run import run
 
     return run(options)
+
+
+def _chat(options: argparse.Namespace) -> int:
+    from evaltui.commands.chat import chat
+
+    return chat(options)
+
+
+def _record(options: argparse.Namespace) -> int:
+    from evaltui.commands.record import record
+
+    return record(options)
 
 
 def _lint(options: argparse.Namespace) -> int:
@@ -82,7 +98,13 @@ def _metrics(_: argparse.Namespace) -> int:
 def _runs(options: argparse.Namespace) -> int:
     from evaltui.commands.runs import runs
 
-    return runs(options.agent_dir)
+    return runs(options)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from evaltui.commands.compare import compare_runs
+
+    return compare_runs(options)
 
 
 def _open_workbench(options: argparse.Namespace) -> int:
@@ -97,21 +119,28 @@ def _open_workbench(options: argparse.Namespace) -> int:
         )
     from evaltui.tui.app import open_workbench
 
-    return open_workbench(agent_dir, options.set)
+    record_mode = options.record or DEFAULT_MODE
+    return open_workbench(agent_dir, options.set, watch=options.watch, record_mode=record_mode)
 
 
 _Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
 
 _COMMANDS: dict[str, _Command] = {
     "run": (run_parser, _run),
+    "chat": (chat_parser, _chat),
+    "record": (record_parser, _record),
     "runs": (runs_parser, _runs),
+    "compare": (compare_parser, _compare),
     "lint": (lint_parser, _lint),
     "migrate": (migrate_parser, _migrate),
     "metrics": (metrics_parser, _metrics),
 }
 _SUMMARIES = {
     "run": "run an agent's eval sets without a screen",
+    "chat": "talk to an agent line by line",
+    "record": "say to an agent what a file says, and keep it as a case",
     "runs": "list an agent's runs",
+    "compare": "hold a run against an earlier one, case by case",
     "lint": "say what is wrong with eval sets and configs",
     "migrate": "convert a file of an old format to an EvalSet",
     "metrics": "list every metric there is",

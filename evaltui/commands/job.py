@@ -6,50 +6,59 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from evaltui.commands.choosing import ChosenSet, choose
 from evaltui.commands.progress import Progress
 from evaltui.commands.reporting import ReportTarget, write_reports
+from evaltui.commands.resume import Begun, Known, carried, choose_again, known_results
 from evaltui.commands.usage import UsageError
+from evaltui.core.compare import Circumstances, Comparison, RunSummary, compare, summarize
 from evaltui.core.config import DEFAULT_CRITERIA
 from evaltui.core.outcome import CaseResult, ErrorInfo, RunResult, Status, gravest
+from evaltui.core.recordings.choices import DEFAULT_MODE
+from evaltui.core.recordings.counts import CallCounts
 from evaltui.files.adk_results import app_name, write_adk_result
-from evaltui.files.configs import ConfigInUse, find_config
-from evaltui.files.eval_sets import load_eval_set
-from evaltui.files.runs import find_run, read_run
-from evaltui.files.workspace import open_workspace, select
+from evaltui.files.history import files_of, find_run, open_run
+from evaltui.files.workspace import SelectionError
 from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import RunReport, SetInfo, verdict
 from evaltui.reports.run_log import LoggedRun
-from evaltui.runner.plan import (
-    AgentBroken,
-    AgentLoaded,
-    CaseDone,
-    RunPlan,
-    SetPlan,
-    Update,
-    run_plan,
-)
+from evaltui.runner.plan import AgentBroken, AgentLoaded, CaseDone, Happened, Noted, RunPlan, Update, run_plan
 from evaltui.runner.pool import StartedHost
 
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
-class ChosenSet:
-    """A set that is run, and where it and its config came from."""
+class Ending:
+    """What a run is reported as, and what its exit code says."""
 
-    path: Path
-    plan: SetPlan
-    config: ConfigInUse
+    targets: Sequence[ReportTarget]
+    exit_zero: bool
+    baseline: RunSummary | None = None
+    fail_on_regression: bool = False
 
 
-def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Job:
-    """Read what is selected. Raises SelectionError, EvalSetError or UsageError for what cannot be run."""
-    chosen = _choose(options)
+@dataclass(frozen=True)
+class Resumed:
+    """The run that this one goes on with, and which runs of cases are taken over from it."""
+
+    begun: Begun
+    known: Known
+
+
+def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], begun: Begun | None = None) -> Job:
+    """Read what is selected, or what an earlier run was begun with.
+
+    Raises SelectionError, EvalSetError or UsageError for what cannot be run.
+    """
+    chosen = choose_again(begun, options) if begun else choose(options)
+    resumed = Resumed(begun, known_results(begun, chosen, options)) if begun else None
     plan = RunPlan(
         agent_dir=options.agent_dir,
         sets=tuple(one.plan for one in chosen),
@@ -60,43 +69,27 @@ def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Job
         timeout=options.timeout,
         agent_name=options.agent,
         adk_verdicts=options.adk_verdicts,
+        known=resumed.known if resumed else {},
+        record=options.record or DEFAULT_MODE,
+        tools=options.tools,
     )
-    return Job(plan, chosen, targets, exit_zero=options.exit_zero)
+    ending = Ending(targets, options.exit_zero, _baseline(options), options.fail_on_regression)
+    files = {"config": options.config, "initial_session": options.initial_session}
+    header = {name: str(path.resolve()) for name, path in files.items() if path}
+    return Job(plan, chosen, ending, header, resumed)
 
 
-def _choose(options: argparse.Namespace) -> list[ChosenSet]:
-    agent_dir: Path = options.agent_dir
-    explicit = find_config(agent_dir, options.config) if options.config else None
-    workspace = open_workspace(agent_dir)
-    chosen = []
-    for entry, case_ids in select(workspace, options.selectors):
-        eval_set = load_eval_set(entry.path, options.initial_session)
-        config = explicit or find_config(entry.path)
-        cases = tuple(case for case in eval_set.eval_cases if case_ids is None or case.eval_id in case_ids)
-        plan = SetPlan(eval_set.eval_set_id, cases, config.config)
-        chosen.append(ChosenSet(entry.path, plan, config))
-    return _only_failed(agent_dir, chosen) if options.failed else chosen
-
-
-def _only_failed(agent_dir: Path, chosen: Sequence[ChosenSet]) -> list[ChosenSet]:
-    last = find_run(agent_dir, "last")
-    if last is None:
-        raise UsageError(f"--failed: no earlier run of {agent_dir} is known")
-    passed = {
-        (result["eval_set_id"], result["eval_id"])
-        for result in read_run(last).results
-        if result["status"] == Status.PASSED
-    }
-    left = []
-    for one in chosen:
-        cases = tuple(case for case in one.plan.cases if (one.plan.eval_set_id, case.eval_id) not in passed)
-        if cases:
-            left.append(replace(one, plan=replace(one.plan, cases=cases)))
-    if not left:
-        raise UsageError(
-            "--failed: every selected case succeeded in the last run, so there is nothing to run"
-        )
-    return left
+def _baseline(options: argparse.Namespace) -> RunSummary | None:
+    if options.baseline is None:
+        if options.fail_on_regression:
+            raise UsageError("--fail-on-regression needs --baseline RUN to compare with")
+        return None
+    try:
+        return open_run(find_run(options.agent_dir, options.baseline)).summary
+    except SelectionError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--baseline: {error}") from error
 
 
 class Job:
@@ -106,28 +99,27 @@ class Job:
         self,
         plan: RunPlan,
         chosen: Sequence[ChosenSet],
-        targets: Sequence[ReportTarget],
-        *,
-        exit_zero: bool,
+        ending: Ending,
+        header: Mapping[str, Any],
+        resumed: Resumed | None,
     ) -> None:
         self._plan = plan
         self._chosen = chosen
-        self._targets = targets
-        self._exit_zero = exit_zero
+        self._ending = ending
+        self._header = header
+        self._resumed = resumed
         self._results: list[CaseResult] = []
-        self._agent = plan.agent_dir.resolve().stem
+        self._agent: Mapping[str, Any] = {}
         self._broken: ErrorInfo | None = None
         self._notes: list[str] = []
+        self._calls = CallCounts()
         self._progress = Progress(sys.stderr, plan.case_count)
         self._log: LoggedRun | None = None
 
     async def run(self, first: StartedHost) -> int:
         """The exit code; interrupted, what is finished by then is reported."""
         started = datetime.now(UTC)
-        try:
-            self._log = LoggedRun.start(self._plan, started)
-        except OSError as error:
-            self._notes.append(f"this run is not kept: {error}")
+        self._start_log(started)
         interrupted = False
         try:
             result = await run_plan(self._plan, self._take, first=first)
@@ -143,19 +135,41 @@ class Job:
             self._log.close(None if interrupted else result.status)
         seconds = time.monotonic() - first.settings.started
         report = _kept_for_adk(self._report(result, started, seconds), self._plan.agent_dir)
-        write_reports(report, self._targets)
+        write_reports(report, self._ending.targets)
         if interrupted:
             return INTERRUPTED
-        return 0 if self._exit_zero else exit_code(result)
+        return 0 if self._ending.exit_zero else self._exit_code(report)
+
+    def _start_log(self, started: datetime) -> None:
+        resumed = self._resumed
+        try:
+            begun = {"resumed": resumed.begun.id} if resumed else {}
+            self._log = LoggedRun.start(self._plan, started, {**self._header, **begun})
+            if resumed:
+                self._log.carry_over(resumed.begun.path, set(carried(resumed.known)))
+        except OSError as error:
+            self._notes.append(f"this run is not kept: {error}")
+        if resumed:
+            done = len(list(carried(resumed.known)))
+            self._notes.append(f"goes on with run {resumed.begun.id}, of which {done} results were kept")
+
+    def _exit_code(self, report: RunReport) -> int:
+        if report.comparison is not None and self._ending.fail_on_regression:
+            return 1 if report.comparison.regressions else 0
+        return exit_code(report.result)
 
     def _take(self, update: Update) -> None:
         match update:
             case CaseDone(result):
                 self._results.append(result)
             case AgentLoaded(info):
-                self._agent = info["name"]
+                self._agent = info
             case AgentBroken(error):
                 self._broken = error
+            case Happened(event):
+                self._calls.take(event)
+            case Noted(text):
+                self._notes.append(text)
         if self._log is not None:
             self._log.take(update)
         self._progress.take(update)
@@ -163,15 +177,40 @@ class Job:
     def _report(self, result: RunResult, started: datetime, seconds: float) -> RunReport:
         return RunReport(
             result=result,
-            agent=self._agent,
+            agent=self._agent.get("name", self._plan.agent_dir.resolve().stem),
             started=started,
             seconds=seconds,
             sets=tuple(_set_info(one) for one in self._chosen),
             log=str(self._log.path) if self._log is not None else None,
             parallel=self._plan.parallel,
-            runs=self._plan.runs or 1,
             notes=tuple(self._notes),
+            comparison=self._comparison(result),
+            record=self._plan.record,
+            calls=self._calls,
         )
+
+    def _comparison(self, result: RunResult) -> Comparison | None:
+        if self._ending.baseline is None:
+            return None
+        cases = {(case.eval_set_id, case.eval_id): summarize(case) for case in result.cases}
+        selected = {(one.plan.eval_set_id, case.eval_id) for one in self._chosen for case in one.plan.cases}
+        summary = RunSummary(
+            id=self._log.path.stem if self._log is not None else "this run",
+            cases=cases,
+            unfinished=frozenset(selected - cases.keys()),
+            whole=frozenset(one.plan.eval_set_id for one in self._chosen if one.plan.whole),
+            circumstances=Circumstances(
+                files=files_of(self._plan.agent_dir),
+                agent=self._agent.get("name", ""),
+                model=self._agent.get("model", ""),
+                configs={
+                    one.plan.eval_set_id: one.plan.config.model_dump(mode="json", exclude_defaults=True)
+                    for one in self._chosen
+                },
+                adk_verdicts=self._plan.adk_verdicts,
+            ),
+        )
+        return compare(self._ending.baseline, summary)
 
 
 def _kept_for_adk(report: RunReport, agent_dir: Path) -> RunReport:

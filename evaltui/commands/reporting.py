@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from evaltui.commands.output import write_stdout
+from evaltui.commands.output import colored, write_stdout
 from evaltui.commands.usage import UsageError
 
 if TYPE_CHECKING:
@@ -28,12 +27,12 @@ class ReportTarget:
     path: Path | None
 
 
-def parse_targets(asked: Sequence[str]) -> list[ReportTarget]:
+def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(Format)) -> list[ReportTarget]:
     """`["json=-", "junit=out.xml"]` as targets; the console report where none is asked for.
 
-    Raises UsageError for an unknown format and for two reports that both want standard output.
+    Raises UsageError for another format and for two reports that both want standard output.
     """
-    targets = [_parse(text) for text in asked] or [ReportTarget("console", None)]
+    targets = [_parse(text, formats) for text in asked] or [ReportTarget("console", None)]
     to_stdout = [target.format for target in targets if target.path is None]
     if len(to_stdout) > 1:
         raise UsageError(
@@ -46,25 +45,33 @@ def parse_targets(asked: Sequence[str]) -> list[ReportTarget]:
     return targets
 
 
-def _parse(text: str) -> ReportTarget:
+def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     name, _, path = text.partition("=")
-    for known in get_args(Format):
+    for known in formats:
         if name == known:
             return ReportTarget(known, None if path in ("", "-") else Path(path))
-    raise UsageError(f"--report: {name!r} is not one of {', '.join(get_args(Format))}")
+    raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}")
 
 
 def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> None:
     """Write each report; standard output carries nothing but the one that belongs there."""
     for target in targets:
-        text = _render(report, target)
-        if target.path is None:
-            write_stdout(text)
-        else:
-            target.path.write_text(text, encoding="utf-8")
+        write_text(_render(report, target), target)
     if all(target.format != "console" for target in targets):
         for note in report.notes:
             print(f"evaltui run: {note}", file=sys.stderr)
+
+
+def write_text(text: str, target: ReportTarget) -> None:
+    if target.path is None:
+        write_stdout(text)
+    else:
+        target.path.write_text(text, encoding="utf-8")
+
+
+def report_width(target: ReportTarget) -> int:
+    """The cells of a line: those of the terminal; 100 where a report does not go to one."""
+    return shutil.get_terminal_size().columns if target.path is None and sys.stdout.isatty() else 100
 
 
 def _render(report: RunReport, target: ReportTarget) -> str:
@@ -82,6 +89,4 @@ def _render(report: RunReport, target: ReportTarget) -> str:
         return csv_report(report)
     from evaltui.reports.console import render_console
 
-    terminal = target.path is None and sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else 100
-    return render_console(report, color=terminal and not os.environ.get("NO_COLOR"), width=width)
+    return render_console(report, color=target.path is None and colored(), width=report_width(target))

@@ -13,7 +13,7 @@ from evaltui.commands.reporting import ReportTarget, parse_targets
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.problems import EvalSetError
 from evaltui.files.workspace import SelectionError
-from evaltui.runner.pool import HostSettings, start_host
+from evaltui.runner.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.supervisor import IMPORT_TIMEOUT
 
 if TYPE_CHECKING:
@@ -25,15 +25,19 @@ def run(options: argparse.Namespace) -> int:
     try:
         targets = parse_targets(options.report)
         require_one_agent(options.agent_dir)
+        if options.watch:
+            from evaltui.commands.watch import watch
+
+            return asyncio.run(watch(options))
         return asyncio.run(_run(options, targets))
     except (UsageError, SelectionError, EvalSetError) as error:
         return complain("run", error)
 
 
 async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:
-    first = start_host(
-        HostSettings(options.agent_dir, options.agent, options.timeout, IMPORT_TIMEOUT, time.monotonic())
-    )
+    if options.resume:
+        return await _resume(options, targets)
+    first = _start_host(options)
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
     try:
@@ -46,7 +50,24 @@ async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> 
     return await job.run(first)
 
 
+def _start_host(options: argparse.Namespace) -> StartedHost:
+    return start_host(
+        HostSettings(options.agent_dir, options.agent, options.timeout, IMPORT_TIMEOUT, time.monotonic())
+    )
+
+
 def _prepare(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Job:
     from evaltui.commands.job import prepare
 
     return prepare(options, targets)
+
+
+async def _resume(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:
+    """Nothing is started before it is known that agent and sets are what they were."""
+    from evaltui.commands.job import prepare
+    from evaltui.commands.resume import find_begun, options_of
+
+    begun = find_begun(options)
+    options = options_of(begun, options)
+    job = prepare(options, targets, begun)
+    return await job.run(_start_host(options))

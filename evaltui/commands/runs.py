@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import argparse
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -10,19 +11,27 @@ from evaltui.commands.output import width, write_lines
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.outcome import Status
 from evaltui.core.show import visible
-from evaltui.files.runs import StoredRun, read_run, run_logs
+from evaltui.files.adk_results import adk_results, is_own
+from evaltui.files.history import name_run, open_run, run_id, run_names
+from evaltui.files.runs import StoredRun, is_being_written, read_run, run_logs
+from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts
-from evaltui.reports.details import GLYPHS, STYLES
 from evaltui.reports.lines import Line, cut
+from evaltui.reports.marks import GLYPHS, STYLES
 
 _SHOWN = 20
 
 
-def runs(agent_dir: Path) -> int:
-    """Print the newest runs, the newest first; 2 where there is no such agent."""
+def runs(options: argparse.Namespace) -> int:
+    """Print the newest runs, the newest first, or name one; 2 where there is no such agent or run."""
+    agent_dir: Path = options.agent_dir
     try:
         require_one_agent(agent_dir)
-    except UsageError as error:
+        if options.name:
+            run, name = options.name
+            print(f"{name}: {name_run(agent_dir, run, name)}")
+            return 0
+    except (UsageError, SelectionError, OSError) as error:
         return complain("runs", error)
     write_lines(_list(agent_dir, width()))
     return 0
@@ -30,9 +39,12 @@ def runs(agent_dir: Path) -> int:
 
 def _list(agent_dir: Path, cells: int) -> Iterator[Line]:
     logs = run_logs(agent_dir)[::-1]
+    names: dict[str, list[str]] = {}
+    for name, run in run_names(agent_dir).items():
+        names.setdefault(run, []).append(name)
     for log in logs[:_SHOWN]:
         try:
-            yield from [cut(line, cells) for line in _run(read_run(log))]
+            yield from [cut(line, cells) for line in _run(read_run(log), names.get(log.stem, []))]
         except (OSError, ValueError) as error:
             yield [("! ", "red"), (f"{log.stem}  cannot be read", "")]
             yield [(f"    {visible(str(error))}", "dim")]
@@ -40,11 +52,30 @@ def _list(agent_dir: Path, cells: int) -> Iterator[Line]:
         yield [(f"no run of {visible(str(agent_dir))} was kept yet", "")]
     elif len(logs) > _SHOWN:
         yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "dim")]
+    yield from _of_adk(agent_dir, cells)
 
 
-def _run(run: StoredRun) -> Iterator[Line]:
+def _of_adk(agent_dir: Path, cells: int) -> Iterator[Line]:
+    """Results that google-adk itself has left; it does not keep as much of them."""
+    own = [path for path in adk_results(agent_dir)[::-1] if not is_own(path)]
+    for path in own[:_SHOWN]:
+        try:
+            run = open_run(path)
+        except (OSError, ValueError) as error:
+            yield [("! ", "red"), (f"{visible(run_id(path))}  cannot be read", "")]
+            yield [(f"    {visible(str(error))}", "dim")]
+            continue
+        status = run.status or Status.NOT_EVALUATED
+        began = f"{run.started.astimezone():%Y-%m-%d %H:%M}"
+        head: Line = [(GLYPHS[status], STYLES[status]), (f" {visible(run.id)}  {began}  google-adk", "")]
+        yield cut(head, cells)
+        yield cut([("    ", ""), *counts([case.status for case in run.summary.cases.values()])], cells)
+
+
+def _run(run: StoredRun, names: Sequence[str]) -> Iterator[Line]:
     started = datetime.fromisoformat(run.header["started"]).astimezone()
-    yield [*_mark(run), (f" {run.id}  {started:%Y-%m-%d %H:%M}  ", ""), (_ended(run), "")]
+    named = f"  {visible(', '.join(names))}" if names else ""
+    yield [*_mark(run), (f" {run.id}  {started:%Y-%m-%d %H:%M}  ", ""), (_ended(run), ""), (named, "bold")]
     yield [("    ", ""), *_counts(run), (f" · {_selected(run)}", "dim")]
 
 
@@ -57,7 +88,7 @@ def _mark(run: StoredRun) -> Line:
 
 def _ended(run: StoredRun) -> str:
     if run.footer is None:
-        return "interrupted, or still running"
+        return "still running" if is_being_written(run.path) else "interrupted"
     status = Status(run.footer["status"]).lower().replace("_", " ")
     # Logs of earlier versions do not say how long it took.
     seconds = run.footer.get("seconds")

@@ -12,6 +12,7 @@ from typing import Any
 
 from evaltui.core.evalset import Invocation, dump
 from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.files.adk_results import OWN_SESSIONS
 from evaltui.reports.model import SetInfo
 from evaltui.reports.valid_json import valid_json
 
@@ -46,7 +47,8 @@ def eval_set_result(app_name: str, info: SetInfo, cases: Sequence[CaseResult], c
             "eval_set_result_name": result_id,
             "eval_set_id": info.eval_set_id,
             "eval_case_results": [
-                _run(info, eval_id, repeat) | {"session_id": f"evaltui-{created}-{number}"}
+                _run(info, eval_id, repeat)
+                | {"session_id": repeat.session_id or f"{OWN_SESSIONS}{created}-{number}"}
                 for number, (eval_id, repeat) in enumerate(runs, start=1)
             ],
             "creation_timestamp": created,
@@ -64,7 +66,7 @@ def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
             _metric(info, metric, metric.score, metric.status) | _details(metric) for metric in repeat.metrics
         ],
         "eval_metric_result_per_invocation": list(_turns(info, eval_id, repeat)),
-        "user_id": _user(info, eval_id),
+        "user_id": repeat.user_id or _user(info, eval_id),
     }
 
 

@@ -9,9 +9,12 @@ from rich.cells import cell_len
 from evaltui.core.explain import summary
 from evaltui.core.outcome import CaseResult, Status
 from evaltui.core.show import visible
-from evaltui.reports.details import GLYPHS, MAX_WIDTH, STYLES, case_details
+from evaltui.reports.comparison import comparison_lines
+from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.lines import Line, cells, cut, draw, pad, wrap
+from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.model import RunReport, SetInfo, verdict
+from evaltui.reports.repeats import repeat_lines
 
 _MIN_WIDTH = 40
 _COUNTED = (
@@ -31,22 +34,27 @@ def render_console(report: RunReport, *, color: bool, width: int) -> str:
 
 def _report(report: RunReport, width: int) -> Iterator[Line]:
     for info, cases in report.by_set():
-        yield cut(_set_header(info, len(cases), report), width)
+        yield cut(_set_header(info, cases, report), width)
         yield _config_line(info)
-        yield from _case_lines(cases, width)
+        yield from case_lines(cases, width)
         yield []
         yield from _all_details(cases, width)
+    if report.comparison is not None:
+        yield from comparison_lines(report.comparison, width)
+        yield []
     for note in report.notes:
         yield from wrap([("note  ", "yellow"), (visible(note), "")], width)
     yield from _sum(report, width)
 
 
-def _set_header(info: SetInfo, cases: int, report: RunReport) -> Line:
-    counted = "1 case" if cases == 1 else f"{cases} cases"
-    each = "1 run each" if report.runs == 1 else f"{report.runs} runs each"
+def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Line:
+    counted = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
+    runs = max((len(case.repeats) for case in cases), default=1)
+    each = "1 run each" if runs == 1 else f"{runs} runs each"
+    recordings = f"recordings {report.record}, " if report.uses_recordings else ""
     return [
         (visible(info.eval_set_id), "bold"),
-        (f" ({counted}, {each}, {report.parallel} at once)", ""),
+        (f" ({counted}, {each}, {recordings}{report.parallel} at once)", ""),
     ]
 
 
@@ -64,7 +72,8 @@ def _criterion(name: str, value: object) -> str:
     return visible(name if threshold is None else f"{name} {threshold}")
 
 
-def _case_lines(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
+def case_lines(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
+    """A line for each case: how it came out, and in few words why."""
     ids = max((cell_len(visible(case.eval_id)) for case in cases), default=0)
     ids = min(ids, width // 3)
     figures = [_figure(case) for case in cases]
@@ -80,7 +89,7 @@ def _case_lines(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
 
 def _figure(case: CaseResult) -> str:
     if case.status is Status.FLAKY:
-        return f"{case.passed_repeats}/{len(case.repeats)}"
+        return f"{case.passed_repeats}/{len(case.repeats)} {case.status.value}"
     if case.status is Status.ERROR:
         return "error"
     deciding = (metric.score for metric in case.metrics if metric.status is case.status)
@@ -89,11 +98,15 @@ def _figure(case: CaseResult) -> str:
 
 
 def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
-    """Of every case that did not pass; what is the same for several, such as a broken agent, is told once."""
+    """Of every case that did not pass; what is the same for several, such as a broken agent, is told once.
+
+    Of a flaky case that its policy lets pass, how it varies.
+    """
     told: dict[str, tuple[list[Line], list[CaseResult]]] = {}
     for case in cases:
-        if verdict(case) is not Status.PASSED:
-            lines = case_details(case, width)
+        if case.status is not Status.PASSED:
+            passes = verdict(case) is Status.PASSED
+            lines = repeat_lines(case, min(width, MAX_WIDTH)) if passes else case_details(case, width)
             text = "\n".join(draw(line, color=False) for line in lines)
             told.setdefault(text, (lines, []))[1].append(case)
     for lines, (first, *others) in told.values():
@@ -128,6 +141,8 @@ def counts(statuses: Sequence[Status]) -> Line:
 def _sum(report: RunReport, width: int) -> Iterator[Line]:
     line = counts([case.status for case in report.result.cases]) or [("no case was run", "yellow")]
     line.append((f" in {report.seconds:.1f} s", ""))
+    if report.uses_recordings:
+        line.append((f" · {report.calls}", ""))
     log: Line = [(f"log {visible(report.log)}", "dim")] if report.log else []
     if log and cells(line) + 3 + cells(log) <= width:
         yield [*line, (" · ", "dim"), *log]

@@ -23,23 +23,8 @@ from evaltui.core.outcome import (
 from evaltui.core.show import scores, show_change, show_value, type_change, visible, visible_lines
 from evaltui.core.text_diff import WordOp, words
 from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
-
-GLYPHS = {
-    Status.PASSED: "✓",
-    Status.FAILED: "✗",
-    Status.ERROR: "!",
-    Status.NOT_EVALUATED: "–",
-    Status.FLAKY: "≈",
-    Status.INFORMATIONAL: "·",
-}
-STYLES = {
-    Status.PASSED: "green",
-    Status.FAILED: "red",
-    Status.ERROR: "red",
-    Status.NOT_EVALUATED: "yellow",
-    Status.FLAKY: "yellow",
-    Status.INFORMATIONAL: "dim",
-}
+from evaltui.reports.marks import GLYPHS, STYLES
+from evaltui.reports.repeats import repeat_lines
 
 _EXPECTATIONS: dict[Expectation, str] = {
     "these calls": "expects these calls",
@@ -80,7 +65,7 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
     blocks: list[list[Line]] = [
         # An error is told in full below.
         [] if case.error else _wrapped(2, [(sentence(case), "")], width),
-        _repeats(case),
+        repeat_lines(case, width),
         list(_metrics(case.metrics, width)),
         *([cut(line, width) for line in _turn(case, index, width)] for index in _telling_turns(case)),
         [cut(line, width) for line in _state(case, width)],
@@ -99,13 +84,6 @@ def _wrapped(indent: int, spans: Sequence[Span], width: int, first: Sequence[Spa
     margin: Span = (" " * indent, "")
     margins = [list(first) or [margin], *([margin] for _ in lines[1:])]
     return [[*before, *line] for before, line in zip(margins, lines, strict=True)]
-
-
-def _repeats(case: CaseResult) -> list[Line]:
-    if len(case.repeats) < 2:
-        return []
-    glyphs = [(GLYPHS[repeat.status], STYLES[repeat.status]) for repeat in case.repeats]
-    return [[("  runs  ", ""), *glyphs, ("  the gravest one is shown", "dim")]]
 
 
 def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
@@ -191,7 +169,7 @@ def _call(diff: CallDiff, width: int) -> Iterator[Line]:
     if diff.op in ("missing", "extra", "moved") and (args := call_args(diff)):
         row.append((f"  {args}", "dim"))
     yield _noted(row, note, width)
-    if diff.op == "changed":
+    if diff.args:
         paths = min(_MAX_PATH, max(cell_len(visible(arg.path)) for arg in diff.args))
         for arg in diff.args:
             yield _arg(arg, paths, width)
@@ -199,6 +177,10 @@ def _call(diff: CallDiff, width: int) -> Iterator[Line]:
 
 def _arg(arg: ArgDiff, paths: int, width: int) -> Line:
     mark, style, note = _ROWS[arg.op]
+    if arg.rule:
+        before, after = show_change(arg.expected, arg.actual, max(12, (width - paths - 36) // 2))
+        text = f"      {mark} {pad(visible(arg.path) or 'args', max(paths, 4))}  {before}  →  {after}"
+        return _noted([(text, "dim")], f"rule: {arg.rule}", width)
     if arg.op == "same":
         return [(f"        {pad(visible(arg.path), paths)}  {show_value(arg.expected)}", "dim")]
     head: Line = [

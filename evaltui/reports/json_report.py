@@ -18,6 +18,8 @@ from evaltui.core.outcome import (
     Status,
     TurnResult,
 )
+from evaltui.core.repeats import TrajectoryGroup, pass_rates, trajectory_groups
+from evaltui.reports.comparison import comparison_json
 from evaltui.reports.model import RunReport, SetInfo, count
 from evaltui.reports.valid_json import valid_json
 
@@ -44,25 +46,30 @@ def json_report(report: RunReport) -> Json:
                 "not_evaluated": count(cases, Status.NOT_EVALUATED),
                 "flaky": count(cases, Status.FLAKY),
             },
+            "record": report.record,
+            "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
+            "stubbed_tool_calls": report.calls.stubbed_tools,
             "log": report.log,
             "notes": report.notes,
             "sets": [_set(one) for one in report.sets],
         }
     )
-    return document | {"cases": [case_result_json(case) for case in cases]}
+    compared = comparison_json(report.comparison) if report.comparison else None
+    return document | {"comparison": compared, "cases": [case_result_json(case) for case in cases]}
 
 
-def case_result_json(case: CaseResult, *, with_actual: bool = True) -> Json:
-    """One case as it stands in the report; without what the agent did, where its events stand beside it."""
+def case_result_json(case: CaseResult) -> Json:
+    """One case as it stands in the report."""
     document: Json = valid_json(
         {
             "eval_set_id": case.eval_set_id,
             "eval_id": case.eval_id,
             "status": case.status.value,
             "policy": {"pass_if": case.policy, "met": case.policy_met},
+            **_over_repeats(case),
             "error": _error(case.error),
             "metrics": [_metric(metric) for metric in case.metrics],
-            "repeats": [_repeat(repeat, with_actual) for repeat in case.repeats],
+            "repeats": [_repeat(repeat) for repeat in case.repeats],
             "turns": [_turn(turn) for turn in case.turns],
             "state": [_state(diff) for diff in case.state],
         }
@@ -109,14 +116,34 @@ def _metric(metric: MetricResult) -> Json:
     }
 
 
-def _repeat(repeat: RepeatResult, with_actual: bool) -> Json:
-    actual = {"actual": [dump(invocation) for invocation in repeat.actual]} if with_actual else {}
+def _over_repeats(case: CaseResult) -> Json:
+    """What several runs say together; of one there is nothing to say."""
+    several = len(case.repeats) > 1
+    return {
+        "pass_rates": [
+            {"k": rate.k, "pass_at_k": rate.at_least_one, "pass_hat_k": rate.all}
+            for rate in (pass_rates(case) if several else ())
+        ],
+        "trajectories": [_trajectory(group) for group in (trajectory_groups(case) if several else ())],
+    }
+
+
+def _trajectory(group: TrajectoryGroup) -> Json:
+    """Runs that made the same calls, turn by turn; `repeats` are their numbers from 0."""
+    return {
+        "repeats": group.repeats,
+        "status": group.status.value,
+        "calls": [[_call(call) for call in calls] for calls in group.calls],
+    }
+
+
+def _repeat(repeat: RepeatResult) -> Json:
     return {
         "status": repeat.status.value,
         "error": _error(repeat.error),
         "metrics": [_metric(metric) for metric in repeat.metrics],
+        "actual": [dump(invocation) for invocation in repeat.actual],
         "seconds": round(repeat.seconds, 3),
-        **actual,
     }
 
 
@@ -147,7 +174,13 @@ def _call(call: Call | None) -> Json | None:
 
 
 def _arg_diff(arg: ArgDiff) -> Json:
-    return {"path": arg.path, "op": arg.op, "expected": arg.expected, "actual": arg.actual}
+    return {
+        "path": arg.path,
+        "op": arg.op,
+        "expected": arg.expected,
+        "actual": arg.actual,
+        "rule": arg.rule or None,
+    }
 
 
 def _state(diff: StateDiff) -> Json:

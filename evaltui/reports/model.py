@@ -8,8 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.compare import Comparison
 from evaltui.core.evalset import EvalCase, Invocation
 from evaltui.core.outcome import CaseResult, RunResult, Status
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
+from evaltui.core.recordings.counts import CallCounts
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class SetInfo:
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run and its circumstances: `started` is UTC, `seconds` wall time, `runs` how often each case was run.
+    """A run and its circumstances: `started` is UTC, `seconds` wall time.
 
     Each case of the result belongs to one of the sets, by `eval_set_id`.
     """
@@ -47,8 +50,15 @@ class RunReport:
     sets: tuple[SetInfo, ...]
     log: str | None = None
     parallel: int = 1
-    runs: int = 1
     notes: tuple[str, ...] = ()
+    comparison: Comparison | None = None
+    record: RecordMode = DEFAULT_MODE
+    calls: CallCounts = field(default_factory=CallCounts)
+
+    @property
+    def uses_recordings(self) -> bool:
+        """Whether not everything that is in it happened in this run, or some of it was kept for another."""
+        return self.record != "off" or self.calls.stubbed_tools > 0
 
     def by_set(self) -> list[tuple[SetInfo, list[CaseResult]]]:
         """Each set with its cases; of files that share a set id the first one stands for all."""

@@ -49,7 +49,7 @@ def test_an_interrupted_run_says_what_is_left(write_agent, capsys):
     agent = write_agent("")
     run = keep(agent, ["PASSED"], None, {"lights": ["one", "two", "three"], "heat": ["four"]})
     head, below = listed(agent, capsys)
-    assert head == f"… {run}  2026-01-02 12:04  interrupted, or still running"
+    assert head == f"… {run}  2026-01-02 12:04  interrupted"
     assert below == "    1 passed, 3 not finished · lights (3 cases), heat:four"
 
 
@@ -89,3 +89,32 @@ def test_no_run_yet_and_no_agent(write_agent, tmp_path, capsys):
     err = capsys.readouterr().err
     assert "nowhere does not exist" in err
     assert "holds several agents: my_agent" in err
+
+
+def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):
+    agent = write_agent("")
+    run = keep(agent, ["PASSED"], {"status": "PASSED"})
+    assert call("runs", agent, "--name", "last", "before the change") == 0
+    assert capsys.readouterr().out == f"before the change: {run}\n"
+    log = RunLog.create(agent, {"selected": {"lights": ["one"]}, "started": "2026-01-02T03:04:05+00:00"})
+    lines = listed(agent, capsys)
+    assert "still running" in lines[0]
+    assert lines[2].endswith("before the change")
+    log.close()
+    assert call("runs", agent, "--name", "nothing", "x") == 2
+    assert "has no run 'nothing'" in capsys.readouterr().err
+
+
+def test_results_of_google_adk_are_listed_unless_they_were_written_here(write_agent, capsys):
+    agent = write_agent("")
+    folder = agent / ".adk" / "eval_history"
+    folder.mkdir(parents=True)
+    for name, session in (("theirs", "s1"), ("ours", "evaltui-1.0-1")):
+        entry = {"eval_id": "one", "final_eval_status": 1, "session_id": session}
+        result = {"eval_set_id": "lights", "creation_timestamp": 1767323045.0, "eval_case_results": [entry]}
+        (folder / f"{name}.evalset_result.json").write_text(json.dumps(result))
+    (folder / "broken.evalset_result.json").write_text("[]")
+    lines = listed(agent, capsys)
+    assert any(line.startswith("✓ theirs  2026-01-02 12:04  google-adk") for line in lines)
+    assert any(line.startswith("! broken  cannot be read") for line in lines)
+    assert not any("ours" in line for line in lines)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from evaltui.core.diff import align_calls
-from evaltui.core.outcome import Call, ErrorInfo, MetricResult, ResponseDiff, Status, TurnResult
+from evaltui.core.outcome import (
+    Call,
+    ErrorInfo,
+    MetricResult,
+    RepeatResult,
+    ResponseDiff,
+    Status,
+    TurnResult,
+)
 from evaltui.reports.console import render_console
 from evaltui.reports.model import SetInfo
 
@@ -31,19 +39,19 @@ def details_of(run, eval_id, **options):
 
 def test_the_header_says_what_was_run_and_by_which_config():
     assert lines(mixed())[:2] == [
-        "thermostat (6 cases, 1 run each, 1 at once)",
+        "thermostat (6 cases, 5 runs each, 1 at once)",
         "config  defaults: tool_trajectory_avg_score 1.0, response_match_score 0.8",
     ]
 
 
 def test_a_line_per_case():
     assert lines(mixed(), width=98)[2:8] == [
-        "✓ turn_off_bedroom   1.00",
-        '✗ thermostat_night   0.50  turn 2: set_temperature degrees "19" (string) instead of 19; notify_us…',
-        "! away_for_a_week   error  TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boiler)",
-        "– judged                –  safety_v1: needs Vertex AI",
-        "≈ movie_mode          3/5  fails policy all: dim is missing",
-        "≈ movie_night         3/5  meets policy majority: dim is missing",
+        "✓ turn_off_bedroom       1.00",
+        '✗ thermostat_night       0.50  turn 2: set_temperature degrees "19" (string) instead of 19; notif…',
+        "! away_for_a_week       error  TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boile…",
+        "– judged                    –  safety_v1: needs Vertex AI",
+        "≈ movie_mode        3/5 FLAKY  fails policy all: dim is missing",
+        "≈ movie_night       3/5 FLAKY  meets policy majority: dim is missing",
     ]
 
 
@@ -62,14 +70,17 @@ def test_a_log_path_is_never_cut():
     assert lines(report(passed(), log=log), width=60)[-2:] == ["1 passed in 6.2 s", f"log {log}"]
 
 
-def test_only_what_did_not_pass_has_details():
+def test_only_what_did_not_pass_every_time_has_details():
     headings = [line for line in lines(mixed()) if line.startswith("── ")]
     assert [line.split()[2] for line in headings] == [
         "thermostat_night",
         "away_for_a_week",
         "judged",
         "movie_mode",
+        "movie_night",
     ]
+    assert "turn 1" in details_of(mixed(), "movie_mode")
+    assert "turn 1" not in details_of(mixed(), "movie_night")
 
 
 def test_details_of_a_failure():
@@ -143,8 +154,38 @@ def test_the_error_of_a_metric_is_told_beside_a_failure():
 
 
 def test_runs_of_a_flaky_case():
-    assert "  runs  ✓✗✓✗✓  " in details_of(mixed(), "movie_mode")
-    assert "3 of 5 runs passed, policy all: dim was not called" in details_of(mixed(), "movie_mode")
+    details = details_of(mixed(), "movie_mode")
+    assert "3 of 5 runs passed, policy all: dim was not called" in details
+    assert details_of(report(flaky()), "movie_mode").splitlines()[3:9] == [
+        "  runs    ✓✗✓✗✓  3/5 FLAKY, fails policy all",
+        "          the gravest one is shown below",
+        "  k       1     2     3     5",
+        "  pass@k  0.60  0.90  1.00  1.00",
+        "  pass^k  0.60  0.30  0.10  0.00",
+        "  calls   the same in every run",
+    ]
+    assert "3/5 FLAKY, meets policy majority" in details_of(mixed(), "movie_night")
+
+
+def test_the_trajectories_of_a_flaky_case():
+    dims = TurnResult(
+        "these calls", align_calls([], [Call("dim", {"to": 5})]), ResponseDiff("Enjoy.", "Enjoy.")
+    )
+    asks = TurnResult("no calls", align_calls([], [Call("ask", None)] * 2), ResponseDiff("Enjoy.", "Enjoy."))
+    varying = [
+        (Status.PASSED, [dims]),
+        (Status.FAILED, [dims]),
+        (Status.FAILED, []),
+        (Status.PASSED, [dims, asks]),
+    ]
+    repeats = tuple(RepeatResult(status, turns=tuple(turns)) for status, turns in varying)
+    bad = case("c", Status.FLAKY, metrics=failed().metrics, repeats=repeats, policy_met=False)
+    assert (
+        "  calls   3 different trajectories\n"
+        "      2×  ✓✗ dim (to 5)\n"
+        "      1×  ✗  no calls\n"
+        "      1×  ✓  turn 1: dim (to 5); turn 2: ask, ask\n"
+    ) in details_of(report(bad), "c")
 
 
 def test_texts_with_little_in_common_are_shown_one_below_the_other():
@@ -188,11 +229,11 @@ def test_the_config_file_and_what_it_left_to_defaults():
 
 def test_each_set_has_its_own_part():
     infos = tuple(SetInfo(name, Path(f"{name}.json"), None, {}) for name in ("lights", "thermostat"))
-    run = report(replace(passed(), eval_set_id="lights"), unevaluated(), sets=infos, runs=3, parallel=2)
+    run = report(replace(passed(), eval_set_id="lights"), unevaluated(), sets=infos, parallel=2)
     heads = [line for line in lines(run) if "at once" in line]
     assert heads == [
-        "lights (1 case, 3 runs each, 2 at once)",
-        "thermostat (1 case, 3 runs each, 2 at once)",
+        "lights (1 case, 1 run each, 2 at once)",
+        "thermostat (1 case, 1 run each, 2 at once)",
     ]
 
 

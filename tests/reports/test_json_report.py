@@ -83,8 +83,8 @@ def test_a_failed_case():
         "args": [],
     }
     assert changed["args"] == [
-        {"path": "location", "op": "same", "expected": "Kitchen", "actual": "Kitchen"},
-        {"path": "degrees", "op": "changed", "expected": 19, "actual": "19"},
+        {"path": "location", "op": "same", "expected": "Kitchen", "actual": "Kitchen", "rule": None},
+        {"path": "degrees", "op": "changed", "expected": 19, "actual": "19", "rule": None},
     ]
     assert (extra["op"], extra["expected"], extra["actual"]["name"]) == ("extra", None, "notify_user")
     assert document["turns"][1]["response"] == {
@@ -133,8 +133,16 @@ def test_no_number_is_outside_json():
     assert (document["score"], document["threshold"], document["per_turn"][0]["score"]) == (None, None, None)
 
 
-def test_the_log_line_of_a_case_is_the_case_in_the_report():
-    assert json_report(report(failed()))["cases"] == [case_result_json(failed())]
+def test_what_several_runs_say():
+    document = case_result_json(flaky())
+    assert document["pass_rates"][:2] == [
+        {"k": 1, "pass_at_k": 0.6, "pass_hat_k": 0.6},
+        {"k": 2, "pass_at_k": 0.9, "pass_hat_k": 0.3},
+    ]
+    assert [rate["k"] for rate in document["pass_rates"]] == [1, 2, 3, 5]
+    assert document["trajectories"] == [{"repeats": [0, 1, 2, 3, 4], "status": "FLAKY", "calls": []}]
+    single = case_result_json(failed())
+    assert (single["pass_rates"], single["trajectories"]) == ([], [])
 
 
 any_text = st.text(st.characters(codec=None), max_size=12)

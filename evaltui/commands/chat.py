@@ -1,0 +1,152 @@
+"""`evaltui chat`: a conversation with an agent, line by line, in any terminal and through a pipe."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import io
+import sys
+
+from evaltui.commands.chat_lines import ChatLines
+from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say
+from evaltui.commands.usage import UsageError, complain, require_one_agent
+from evaltui.core.events import Event, Json
+from evaltui.core.outcome import ErrorInfo
+from evaltui.core.problems import EvalSetError
+from evaltui.core.replay import past_of_turns
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.pool import HostSettings
+from evaltui.runner.supervisor import AgentBrokenError, HostLostError, RequestFailedError
+
+_HOW = "Ctrl-D ends, Ctrl-C cancels a turn, a line that ends in \\ goes on in the next"
+
+
+def chat(options: argparse.Namespace) -> int:
+    """Talk until the end of the input; 3 where a turn failed."""
+    try:
+        require_one_agent(options.agent_dir)
+        session = read_initial_session(options.initial_session)
+    except (UsageError, EvalSetError) as error:
+        return complain("chat", error)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace", newline=None)
+    with asyncio.Runner() as runner:
+        return _Chat(runner, host_settings(options), session).run()
+
+
+class _Chat:
+    """Reads and talks by turns. The loop runs only while the agent has its turn, so that reading a line is
+    left to the terminal, with what it offers of editing and history."""
+
+    def __init__(self, runner: asyncio.Runner, settings: HostSettings, session: Json) -> None:
+        self._runner = runner
+        self._session = session
+        self._lines = ChatLines("chat")
+        self._conversation = Conversation(settings, self._lines.printed)
+        self._interactive = sys.stdin.isatty()
+        self._kept: list[list[Event]] = []
+        self._begun = 0
+        self._is_open = False
+        self._in_turn = False
+        self._had_errors = False
+
+    def run(self) -> int:
+        try:
+            if not self._open():
+                return HAD_ERRORS
+            self._greet()
+            while (message := self._read()) is not None:
+                if message.strip():
+                    self._turn(message)
+                if self._lines.unread:
+                    raise BrokenPipeError
+        finally:
+            self._runner.run(self._conversation.close())
+        return HAD_ERRORS if self._had_errors else 0
+
+    def _greet(self) -> None:
+        info = self._conversation.info or {}
+        for note in info.get("notes", ()):
+            self._lines.note(note)
+        if self._interactive:
+            self._lines.note(f"this is {info.get('name')}; {_HOW}")
+
+    def _open(self) -> bool:
+        """Begin a session at the end of the turns that count; whether there is one."""
+        try:
+            past = past_of_turns(self._kept)
+            state = self._runner.run(self._conversation.open(self._session, past))
+        except AgentBrokenError as broken:
+            self._failed("the agent cannot be used", broken.error)
+        except (RequestFailedError, HostLostError) as failed:
+            self._failed("no session", failed.error)
+        except ValueError as invalid:
+            self._failed(
+                "the turns before cannot be gone on from", ErrorInfo(type(invalid).__name__, str(invalid))
+            )
+        else:
+            self._lines.begin((self._conversation.info or {}).get("name", ""), state)
+            self._is_open = True
+        return self._is_open
+
+    def _turn(self, message: str) -> None:
+        self._begun += 1
+        if not (self._is_open or self._open()):
+            return
+        # What a turn that did not end leaves in a session is not known: the next one gets a new session.
+        self._is_open = False
+        try:
+            events = self._runner.run(self._say(message))
+        except (RequestFailedError, HostLostError) as failed:
+            self._failed(f"turn {self._begun} failed", failed.error)
+        except KeyboardInterrupt:
+            # Asked twice, it did not even wait for the turn to be cancelled.
+            if not self._interactive or self._in_turn:
+                raise
+            self._lines.echoed()
+            self._lines.note(f"turn {self._begun} is cancelled, and as if it had never been")
+        else:
+            self._kept.append(events)
+            self._is_open = True
+
+    async def _say(self, message: str) -> list[Event]:
+        self._in_turn = True
+        try:
+            return await say(self._conversation, len(self._kept), message, self._lines)
+        finally:
+            self._in_turn = False
+
+    def _failed(self, what: str, error: ErrorInfo) -> None:
+        self._had_errors = True
+        self._lines.failed(what, error)
+
+    def _read(self) -> str | None:
+        """The next message; None at the end."""
+        if not self._interactive:
+            return _read_message("", "")
+        # Line editing and history, where Python has been built with it; a pasted text is one message.
+        with contextlib.suppress(ImportError):
+            import readline
+
+            readline.parse_and_bind("set enable-bracketed-paste on")
+        shown = sys.stdout.isatty()
+        try:
+            message = _read_message("> " if shown else "", ". " if shown else "")
+        except KeyboardInterrupt:
+            message = None
+        if message is None:
+            print(file=sys.stderr)
+        return message
+
+
+def _read_message(prompt: str, further: str) -> str | None:
+    lines: list[str] = []
+    try:
+        lines.append(input(prompt))
+        while lines[-1].endswith("\\"):
+            lines[-1] = lines[-1][:-1]
+            lines.append(input(further))
+    except EOFError:
+        return "\n".join(lines) if lines else None
+    return "\n".join(lines)

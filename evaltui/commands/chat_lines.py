@@ -1,0 +1,198 @@
+"""A conversation line by line, in any terminal and through a pipe: a line once written stays.
+
+What is said and done goes to stdout as it comes, errors and what the agent prints go to stderr.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+from evaltui.commands.output import width, write_lines, write_stdout
+from evaltui.core.events import Event, Json
+from evaltui.core.outcome import ErrorInfo
+from evaltui.core.show import show_change, show_size, show_value, visible, visible_lines
+from evaltui.reports.lines import Line, cut
+
+_MAX_RESULT = 100
+
+
+class ChatLines:
+    """Shows one event after the other. `command` is the one that errors are said to be of.
+
+    `unread` turns true when nobody reads stdout any more; nothing raises for that.
+    """
+
+    def __init__(self, command: str) -> None:
+        self.unread = False
+        self._command = command
+        self._agent = ""
+        self._state: Json = {}
+        self._in_line = False
+        self._streamed = ""
+        self._held_back: list[str] = []
+
+    def begin(self, agent: str, state: Json) -> None:
+        """A session is open: events by another agent than this one are shown with its name."""
+        self._agent = agent
+        self._state = dict(state)
+        self._streamed = ""
+
+    def take(self, event: Event) -> None:
+        self._guarded(self._show, event)
+
+    def said_by_user(self, message: str) -> None:
+        """For a conversation whose messages are not typed."""
+        first, *more = visible_lines(message)
+        self._guarded(
+            write_lines, [[("> ", "dim"), (first, "bold")], *([("  ", ""), (line, "bold")] for line in more)]
+        )
+
+    def printed(self, source: str, line: str) -> None:
+        """A line on the agent's stdout or stderr; a text that streams in is not broken for it."""
+        self._held_back.append(f"| {visible(line)}")
+        if not self._in_line or self.unread:
+            self._show_held_back()
+
+    def note(self, text: str) -> None:
+        self._say_on_stderr([f"evaltui {self._command}: {visible(text)}"])
+
+    def failed(self, what: str, error: ErrorInfo) -> None:
+        """`what` is the beginning of a sentence, such as `turn 2 failed`; the traceback follows."""
+        head, *below = visible_lines(str(error))
+        # Without a frame of the user's own it is the message once more.
+        if error.traceback and not error.traceback.startswith(error.type):
+            below = visible_lines(error.traceback)
+        self._say_on_stderr([f"evaltui {self._command}: {what}: {head}", *(f"  {line}" for line in below)])
+
+    def echoed(self) -> None:
+        """The terminal has shown a key, such as `^C`, where the next line would begin."""
+        self._in_line = True
+
+    def end_turn(self) -> None:
+        self._streamed = ""
+        self._guarded(self._end_line)
+
+    def _guarded(self, write: Callable[..., None], *what: object) -> None:
+        # An exception in what listens to events would end the channel to the agent.
+        if self.unread:
+            return
+        try:
+            write(*what)
+        except OSError:
+            self.unread = True
+
+    def _show(self, event: Event) -> None:
+        match event.kind:
+            case "text":
+                self._show_text(event)
+            case "tool_call" | "tool_result":
+                self._rows(_tool_rows(event), event)
+            case "transfer":
+                self._rows([[("↳ ", "dim"), (f"transfer to {visible(event.data['to'])}", "")]], event)
+            case "state":
+                self._rows(self._state_rows(event), event)
+            case "error":
+                self._say_on_stderr([f"! {line}" for line in visible_lines(event.data.get("message", ""))])
+
+    def _show_text(self, event: Event) -> None:
+        parts = (event.content or {}).get("parts") or []
+        thoughts = [part["text"] for part in parts if part.get("text") and part.get("thought")]
+        said = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
+        nested = event.data.get("nested")
+        if event.data.get("partial"):
+            if not nested:
+                self._stream("".join(said), event)
+            return
+        self._rows(([("thought  ", "dim"), (visible(text), "dim")] for text in thoughts), event)
+        if nested:
+            self._rows(([(visible(text), "")] for text in said), event)
+        else:
+            self._say(said, event)
+        self._rows(([(chip, "")] for part in parts if (chip := _file(part))), event)
+
+    def _stream(self, piece: str, event: Event) -> None:
+        if not piece:
+            return
+        self._streamed += piece
+        self._write(piece, event)
+
+    def _say(self, said: list[str], event: Event) -> None:
+        """A text as a whole, some or all of which has been streamed already."""
+        whole = "".join(said)
+        if self._streamed.startswith(whole):
+            self._streamed = self._streamed[len(whole) :]
+            return
+        if whole.startswith(self._streamed) and self._streamed:
+            said = [whole[len(self._streamed) :]]
+        else:
+            self._end_line()
+        self._streamed = ""
+        self._write("\n".join(said), event)
+        self._end_line()
+
+    def _write(self, text: str, event: Event) -> None:
+        who = "" if self._in_line else self._who(event)
+        shown = who + "\n".join(visible_lines(text))
+        write_stdout(shown)
+        self._in_line = not shown.endswith("\n")
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            self._in_line = False
+            write_stdout("\n")
+        self._show_held_back()
+
+    def _show_held_back(self) -> None:
+        held, self._held_back = self._held_back, []
+        if held:
+            _write_stderr(held)
+
+    def _rows(self, rows: Iterable[Line], event: Event) -> None:
+        indent = "    " if event.data.get("nested") else "  "
+        for row in rows:
+            self._end_line()
+            line = [(f"{indent}{self._who(event)}", "dim"), *row]
+            write_lines([cut(line, width()) if sys.stdout.isatty() else line])
+
+    def _who(self, event: Event) -> str:
+        return "" if event.agent in ("", self._agent) else f"{visible(event.agent)}: "
+
+    def _state_rows(self, event: Event) -> Iterator[Line]:
+        for key, value in event.data["delta"].items():
+            before, after = show_change(self._state.get(key), value)
+            change = f"  {before} → {after}" if key in self._state else f" = {after}"
+            yield [("state  ", "dim"), (f"{visible(key)}{change}", "")]
+            self._state[key] = value
+
+    def _say_on_stderr(self, lines: Iterable[str]) -> None:
+        self._guarded(self._end_line)
+        _write_stderr(lines)
+
+
+def _write_stderr(lines: Iterable[str]) -> None:
+    with contextlib.suppress(OSError):
+        print(*lines, sep="\n", file=sys.stderr, flush=True)
+
+
+def _tool_rows(event: Event) -> Iterator[Line]:
+    for part in (event.content or {}).get("parts") or []:
+        if call := part.get("function_call"):
+            given: Json = call.get("args") or {}
+            args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in given.items())
+            yield [("→ ", "dim"), (visible(str(call.get("name"))), "bold"), (f"  {args}" if args else "", "")]
+        elif result := part.get("function_response"):
+            response = show_value(result.get("response"), _MAX_RESULT)
+            yield [("← ", "dim"), (f"{visible(str(result.get('name')))}  {response}", "dim")]
+
+
+def _file(part: Json) -> str:
+    """`[image/png 34 KB]`; "" for a part that is no file."""
+    if blob := part.get("inline_data"):
+        size = len(base64.urlsafe_b64decode(blob.get("data") or ""))
+        return f"[{visible(blob.get('mime_type') or 'data')} {show_size(size)}]"
+    if file := part.get("file_data"):
+        return f"[{visible(file.get('mime_type') or 'file')} at {visible(file.get('file_uri') or '?')}]"
+    return ""

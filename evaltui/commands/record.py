@@ -1,0 +1,187 @@
+"""`evaltui record`: what a user says, from a file, to an agent, and the conversation as a case."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from evaltui.commands.chat_lines import ChatLines
+from evaltui.commands.output import write_stdout
+from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say
+from evaltui.commands.usage import UsageError, complain, require_one_agent
+from evaltui.core.document.document import JsonDocument
+from evaltui.core.document.edits import Insert
+from evaltui.core.drafting import TurnDraft, draft_case
+from evaltui.core.editing.cases import new_set_text, set_id_problem
+from evaltui.core.events import Json
+from evaltui.core.outcome import ErrorInfo
+from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.show import visible
+from evaltui.core.wording import did_you_mean
+from evaltui.files.adk_results import app_name
+from evaltui.files.eval_sets import SUFFIXES, set_name
+from evaltui.files.folders import agent_folder
+from evaltui.files.json_text import decode
+from evaltui.files.saving import ChangedOutsideError, add_case, save
+from evaltui.files.set_entry import read_entry
+from evaltui.files.workspace import open_workspace
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.supervisor import AgentBrokenError, HostLostError, RequestFailedError
+
+_NEW_SET = SUFFIXES[0]
+# Source: google-adk 2.13, what `adk web` calls its user.
+_USER_ID = "user"
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """What is recorded where."""
+
+    messages: Sequence[str]
+    session: Json
+    eval_id: str
+    path: Path
+
+
+def record(options: argparse.Namespace) -> int:
+    """Record a case and add it to its set; 3 where the agent failed, and then nothing is written."""
+    try:
+        recording = _prepare(options)
+        case = asyncio.run(_record(options, recording))
+        if case is None:
+            return HAD_ERRORS
+        _add(recording.path, case)
+    except (UsageError, EvalSetError) as error:
+        return complain("record", error)
+    turns = len(recording.messages)
+    done = f"{recording.path}: case {recording.eval_id} with {turns} {'turn' if turns == 1 else 'turns'}"
+    write_stdout(f"{visible(done)}\n")
+    return 0
+
+
+def _prepare(options: argparse.Namespace) -> _Recording:
+    """Raises UsageError or EvalSetError for what could not be recorded, before the agent is started."""
+    agent_dir: Path = options.agent_dir
+    require_one_agent(agent_dir)
+    if not options.case:
+        raise UsageError("--case: a case needs an id")
+    messages = _messages(options.turns)
+    path = _find_set(agent_dir, options.set)
+    if path.exists():
+        _require_free(path, options.case)
+    session = read_initial_session(options.initial_session)
+    if session:
+        # ADK makes the session of a case under these names, and cannot do without.
+        session["app_name"] = session["app_name"] or app_name(agent_dir)
+        session["user_id"] = session["user_id"] or _USER_ID
+    return _Recording(messages, session, options.case, path)
+
+
+def _messages(turns: str) -> list[str]:
+    """The blocks of a file that blank lines separate; `-` is standard input."""
+    try:
+        data = sys.stdin.buffer.read() if turns == "-" else Path(turns).read_bytes()
+    except OSError as error:
+        raise UsageError(f"--turns: {turns} cannot be read: {error.strerror}") from error
+    text = decode(data)
+    if isinstance(text, Problem):
+        raise UsageError(f"--turns: {turns} {text}")
+    lines = text.replace("\r\n", "\n").split("\n")
+    blocks = groupby(lines, key=lambda line: bool(line.strip()))
+    messages = ["\n".join(block) for said, block in blocks if said]
+    if not messages:
+        raise UsageError(
+            f"--turns: {turns} is empty; write what the user says, a blank line between messages"
+        )
+    return messages
+
+
+def _find_set(agent_dir: Path, name: str) -> Path:
+    """The file of a set that is there, or of a new one, which goes to the agent's folder if it names none."""
+    folder = agent_folder(agent_dir)
+    for path in (Path(name), folder / name):
+        if path.is_file():
+            return path
+    sets = open_workspace(agent_dir).sets
+    found = [entry.path for entry in sets if entry.eval_set_id == name]
+    if len(found) > 1:
+        raise UsageError(
+            f"{name!r} is the id of several sets, {' and '.join(map(str, found))}; name the file instead"
+        )
+    if found:
+        return found[0]
+    known = [entry.eval_set_id for entry in sets]
+    if not name.endswith(_NEW_SET):
+        hint = did_you_mean(name, known) or f"; for a new set, name its file: NAME{_NEW_SET}"
+        raise UsageError(f"no eval set {name!r} in {folder}{hint}")
+    new = folder / name if Path(name).name == name else Path(name)
+    if not new.parent.is_dir():
+        raise UsageError(f"the folder {new.parent} does not exist")
+    if problem := set_id_problem(set_name(new), known):
+        raise UsageError(f"{new} cannot be a new set: {problem}")
+    return new
+
+
+def _require_free(path: Path, eval_id: str) -> None:
+    """Raises UsageError or EvalSetError where the set cannot get a case of this id."""
+    entry = read_entry(path, "given")
+    if entry.format in ("old test", "old eval set"):
+        raise UsageError(f"{path} is of an old format; `evaltui migrate` makes an eval set of it")
+    # What is wrong with a case of it need not keep the set from getting another.
+    errors = [one for one in entry.problems if one.severity is Severity.ERROR and len(one.path) < 2]
+    if errors:
+        raise EvalSetError(errors)
+    if any(case.eval_id == eval_id for case in entry.cases):
+        raise UsageError(f"{path} already has a case {eval_id!r}; give the new one another id")
+
+
+async def _record(options: argparse.Namespace, recording: _Recording) -> Json | None:
+    """Say everything to the agent; the case, None where that failed, which has been told then."""
+    lines = ChatLines("record")
+    conversation = Conversation(host_settings(options), lines.printed)
+    turns: list[TurnDraft] = []
+    try:
+        state = await conversation.open(recording.session)
+        lines.begin((conversation.info or {}).get("name", ""), state)
+        for message in recording.messages:
+            lines.said_by_user(message)
+            turns.append(TurnDraft(await say(conversation, len(turns), message, lines)))
+        return draft_case(
+            recording.eval_id,
+            turns,
+            app_name=recording.session.get("app_name", ""),
+            user_id=recording.session.get("user_id", ""),
+            state=state,
+        ).case
+    except AgentBrokenError as broken:
+        what, error = "the agent cannot be used", broken.error
+    except (RequestFailedError, HostLostError) as lost:
+        what, error = f"turn {len(turns) + 1} failed", lost.error
+    except ValueError as invalid:
+        what, error = "a case cannot hold this", ErrorInfo(type(invalid).__name__, str(invalid))
+    finally:
+        await conversation.close()
+    lines.failed(f"nothing is recorded: {what}", error)
+    return None
+
+
+def _add(path: Path, case: Json) -> None:
+    """To the set, or to a new one.
+
+    Raises UsageError where it cannot be written, EvalSetError where it has got a case of this id meanwhile.
+    """
+    document = JsonDocument(new_set_text(set_name(path), time.time()))
+    document.apply([Insert(("eval_cases",), 0, case)])
+    try:
+        try:
+            save(path, document.text, None)
+        except ChangedOutsideError:
+            add_case(path, case)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error

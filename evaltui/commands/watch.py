@@ -1,0 +1,176 @@
+"""`evaltui run --watch`: every save is followed by what it changes, line by line, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from evaltui.commands.output import width, write_lines
+from evaltui.commands.usage import UsageError
+from evaltui.core.outcome import Status
+from evaltui.core.recordings.choices import DEFAULT_MODE
+from evaltui.core.show import visible, visible_lines
+from evaltui.files.workspace import open_workspace, select
+from evaltui.reports.console import case_lines, counts
+from evaltui.reports.lines import Line
+from evaltui.workbench.state import CaseKey, Repeated, Run, Selection, Stage
+from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line, in_short
+from evaltui.workbench.workbench import Workbench
+
+# What a run that never ends cannot do, and what it would be without the option.
+_NOT_WHILE_WATCHING: dict[str, object] = {
+    "config": None,
+    "initial_session": None,
+    "agent": None,
+    "workers": None,
+    "parallel": 4,
+    "timeout": 300.0,
+    "failed": False,
+    "resume": None,
+    "baseline": None,
+    "fail_on_regression": False,
+    "report": [],
+    "adk_verdicts": False,
+    "exit_zero": False,
+}
+
+
+async def watch(options: argparse.Namespace) -> int:
+    """Run what is selected, then whatever a save concerns; ends only when it is interrupted.
+
+    Raises UsageError and SelectionError. The exit code is for where the system cannot watch the files.
+    """
+    for name, default in _NOT_WHILE_WATCHING.items():
+        if getattr(options, name) != default:
+            raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
+    chosen = select(open_workspace(options.agent_dir), options.selectors)
+    given = [str(entry.path) for entry, _ in chosen if entry.origin == "given"]
+    workbench = Workbench(options.agent_dir, given, options.record or DEFAULT_MODE)
+    workbench.tool_mode = options.tools
+    if options.runs is not None:
+        workbench.watching.repeated = Repeated(options.runs, options.pass_if or "all")
+    try:
+        return await _Lines(workbench, {entry.path.resolve(): ids for entry, ids in chosen}).follow()
+    finally:
+        await workbench.close()
+
+
+class _Lines:
+    """Tells what happens in a workbench. `chosen` are the cases that count, by their files, None for all."""
+
+    def __init__(self, workbench: Workbench, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+        self._workbench = workbench
+        self._chosen = chosen
+        self._reaction: Reaction | None = None
+        self._told: dict[CaseKey, tuple[int, Status]] = {}
+        self._run: Run | None = None
+        self._notice: object = None
+        self._ended = asyncio.Event()
+
+    async def follow(self) -> int:
+        workbench = self._workbench
+        await workbench.open()
+        # A single case is selected while nobody has chosen: here it is the cases that were named.
+        workbench.select(Selection(workbench.sets[0].path if workbench.sets else None))
+        keys = [key for key in workbench.every_case() if self._counts(key)]
+        named = [key for key in keys if self._chosen.get(key.path.resolve()) is not None]
+        if named:
+            workbench.editing.marking.toggle(named)
+        await workbench.warm_up()
+        workbench.subscribe(self._changed)
+        workbench.watching.concerns = self._counts
+        workbench.watching.start()
+        await workbench.watching.ready()
+        many = "1 case" if len(keys) == 1 else f"{len(keys)} cases"
+        write_lines(
+            [[(f"watching {visible(workbench.agent_dir.resolve().name)}: {many}; Ctrl-C ends", "dim")]]
+        )
+        if sys.stdin.isatty():
+            asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._entered)
+        workbench.watching.run("what is selected", keys)
+        await self._ended.wait()
+        return 3
+
+    def _counts(self, key: CaseKey) -> bool:
+        path = key.path.resolve()
+        ids = self._chosen.get(path)
+        return path in self._chosen and (ids is None or key.eval_id in ids)
+
+    def _entered(self) -> None:
+        """The enter key."""
+        sys.stdin.readline()
+        if self._workbench.watching.waiting().keys:
+            self._workbench.watching.run_waiting()
+
+    def _changed(self) -> None:
+        write_lines(self._news())
+        if not self._workbench.watching.on:
+            self._ended.set()
+
+    def _news(self) -> Iterator[Line]:
+        workbench = self._workbench
+        if workbench.notice is not None and workbench.notice is not self._notice:
+            self._notice = workbench.notice
+            yield [("note  ", "yellow"), (visible(workbench.notice.text), "")]
+        reaction, before = workbench.watching.last, self._reaction
+        self._reaction = reaction
+        if reaction is not None and reaction is not before:
+            yield from self._of_save(reaction)
+        scoring = reaction is not None and reaction.step is Step.SCORING
+        if workbench.run is not None and not scoring:
+            yield from self._of_run(workbench.run)
+
+    def _of_save(self, reaction: Reaction) -> Iterator[Line]:
+        what = f"{visible(in_short(reaction.changed))} changed"
+        after = f"{reaction.seconds:.1f} s after the save" if reaction.seconds is not None else ""
+        error = self._workbench.agent_error
+        match reaction.step:
+            case Step.RUNNING:
+                many = "1 case" if reaction.cases == 1 else f"{reaction.cases} cases"
+                yield [(f"{what}: runs {many}, {calls_in_words(reaction.calls)}", "bold")]
+            case Step.BROKEN if error is not None:
+                yield [(what, "bold")]
+                yield [("! ", "red"), (visible(in_a_line(error)), "red")]
+                yield from ([(f"    {line}", "dim")] for line in visible_lines(error.traceback))
+                yield [("the results before that stay; the next save is tried again", "dim")]
+            case Step.DONE if reaction.run is None:
+                done = f"{reaction.rescored} scored again, without the agent" if reaction.rescored else ""
+                yield [(f"{what}: {done or 'nothing to run'}", "bold"), (f"  {after}", "dim")]
+                yield from self._verdicts()
+            case Step.DONE:
+                yield from self._sum(after)
+
+    def _of_run(self, run: Run) -> Iterator[Line]:
+        yield from self._verdicts()
+        if run is not self._run and run.over:
+            self._run = run
+            yield from ([("note  ", "yellow"), (visible(remark), "")] for remark in run.remarks)
+            reaction = self._workbench.watching.last
+            if reaction is None or reaction.run != run.number:
+                yield from self._sum(f"in {run.seconds:.1f} s" if run.stage is Stage.FINISHED else "")
+
+    def _verdicts(self) -> Iterator[Line]:
+        """What was run, or comes out otherwise, since this was asked last."""
+        new = []
+        for path in self._workbench.results.paths():
+            for key, scored in self._workbench.results.of(path):
+                said = scored.run, scored.result.status
+                if self._told.get(key) != said:
+                    self._told[key] = said
+                    new.append(scored.result)
+        yield from case_lines(new, width())
+
+    def _sum(self, when: str) -> Iterator[Line]:
+        workbench = self._workbench
+        results = (workbench.results.get(key) for key in workbench.every_case())
+        statuses = [Status(scored.result.status) for scored in results if scored is not None]
+        line = counts(statuses) or [("no case was run", "yellow")]
+        yield [*line, (f"  {when}", "dim")]
+        waiting = workbench.watching.waiting()
+        if waiting.keys:
+            many = f"{len(waiting.keys)} old, from before the change"
+            then = f": enter runs {'it' if len(waiting.keys) == 1 else 'them'}" if sys.stdin.isatty() else ""
+            yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "dim")]

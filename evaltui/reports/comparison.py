@@ -1,0 +1,212 @@
+"""A run held against another one, as lines and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+
+from evaltui.core.compare import (
+    KINDS,
+    CaseChange,
+    CaseSummary,
+    Comparison,
+    Kind,
+    RunSummary,
+    ScoreChange,
+    Total,
+    what_changed,
+)
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, cut, pad, wrap
+from evaltui.reports.marks import GLYPHS, STYLES
+from evaltui.reports.valid_json import valid_json
+
+Json = dict[str, Any]
+
+_LISTED: dict[Kind, tuple[str, str]] = {
+    "broken": ("broken", "red"),
+    "fixed": ("fixed", "green"),
+    "flaky": ("flaky", "yellow"),
+    "expectation changed": ("changed", "yellow"),
+    "new": ("new", ""),
+    "gone": ("gone", ""),
+    "unchanged": ("score", "dim"),
+}
+_KIND_WIDTH = max(len(word) for word, _ in _LISTED.values())
+# Of each kind.
+_MOST_CASES = 30
+# Scores that look the same are.
+_SAME_SCORE = 0.005
+# What time and tokens vary by from run to run is not worth a word.
+_MUCH = 0.25
+_SECONDS = 0.1
+
+
+def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
+    """What changed, case by case, and the sum; a line per case."""
+    base, candidate = comparison.base, comparison.candidate
+    passing = sum(case.passes for case in base.cases.values())
+    head = f" ({_counted(len(base.cases))}, {passing} pass)"
+    yield cut([("compared with ", "bold"), (visible(base.id), "bold"), (head, "")], width)
+    changed = "; ".join(visible(text) for text in what_changed(base, candidate))
+    if changed:
+        yield from _indented("  between them  ", changed, width)
+    listed = [change for kind in KINDS for change in _shown(comparison, kind)]
+    ids = min(width // 3, max((cell_len(_name(change, comparison)) for change in listed), default=0))
+    for kind in KINDS:
+        shown = _shown(comparison, kind)
+        for change in shown[:_MOST_CASES]:
+            yield cut(_case(change, pad(_name(change, comparison), ids)), width)
+        if len(shown) > _MOST_CASES:
+            yield [(f"  {'':{_KIND_WIDTH}}  and {len(shown) - _MOST_CASES} more", "dim")]
+    yield from _indented("  ", ", ".join(_sums(comparison)), width)
+    if spent := ", ".join(_spent(comparison)):
+        yield from _indented("  ", f"{spent}, of the cases in both", width)
+
+
+def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
+    if kind not in _LISTED:
+        return ()
+    cases = comparison.of(kind)
+    return tuple(filter(_moved, cases)) if kind == "unchanged" else cases
+
+
+def _moved(change: CaseChange) -> bool:
+    return any(map(_differs, change.scores))
+
+
+def _differs(score: ScoreChange) -> bool:
+    if score.base is None or score.candidate is None:
+        return score.base is not score.candidate
+    return abs(score.base - score.candidate) >= _SAME_SCORE
+
+
+def _name(change: CaseChange, comparison: Comparison) -> str:
+    eval_set_id, eval_id = change.key
+    sets = {key[0] for key in (*comparison.base.cases, *comparison.candidate.cases)}
+    return visible(f"{eval_set_id}:{eval_id}" if len(sets) > 1 else eval_id)
+
+
+def _case(change: CaseChange, name: str) -> Line:
+    word, style = _LISTED[change.kind]
+    sides = [_side(side) for side in (change.base, change.candidate) if side is not None]
+    arrow: Line = [(" → ", "dim")]
+    verdicts = [*sides[0], *(arrow + sides[1] if len(sides) > 1 else [])]
+    details = "; ".join(_details(change))
+    line: Line = [(f"  {word:{_KIND_WIDTH}}  ", style), (f"{name}  ", ""), *verdicts]
+    return [*line, (f"  {details}", "dim")] if details else line
+
+
+def _side(summary: CaseSummary) -> Line:
+    glyph = GLYPHS[summary.status]
+    figure = f" {summary.passed}/{summary.runs}" if summary.runs > 1 else ""
+    return [(f"{glyph}{figure}", STYLES[summary.status])]
+
+
+def _details(change: CaseChange) -> Iterator[str]:
+    yield from map(visible, change.reasons)
+    for score in change.scores:
+        if change.base and change.candidate and _differs(score):
+            yield f"{visible(score.metric)} {_figure(score.base)} → {_figure(score.candidate)}"
+    if change.base and change.candidate:
+        before, after = change.base, change.candidate
+        if _much_more(before.seconds, after.seconds, _SECONDS):
+            yield f"{before.seconds:.1f} s → {after.seconds:.1f} s"
+        if _much_more(before.tokens, after.tokens, 1.0):
+            yield f"{before.tokens:.0f} → {after.tokens:.0f} tokens"
+
+
+def _figure(score: float | None) -> str:
+    return "–" if score is None else f"{score:.2f}"
+
+
+def _much_more(before: float | None, after: float | None, least: float) -> bool:
+    if before is None or after is None:
+        return False
+    return abs(after - before) >= max(least, _MUCH * before)
+
+
+def _sums(comparison: Comparison) -> Iterator[str]:
+    for kind in KINDS:
+        cases = comparison.of(kind)
+        failing = sum(change.candidate is not None and not change.candidate.passes for change in cases)
+        if kind == "unchanged" and failing:
+            yield f"{len(cases)} unchanged ({failing} of them {'does' if failing == 1 else 'do'} not pass)"
+        elif cases:
+            yield f"{len(cases)} {kind}"
+    if not comparison.cases:
+        yield "no case in either run"
+
+
+def _spent(comparison: Comparison) -> Iterator[str]:
+    if seconds := comparison.seconds:
+        yield f"time {seconds.base:.1f} s → {seconds.candidate:.1f} s{_percent(seconds)}"
+    if tokens := comparison.tokens:
+        yield f"{tokens.base:.0f} → {tokens.candidate:.0f} tokens{_percent(tokens)}"
+
+
+def _percent(total: Total) -> str:
+    return f" ({(total.candidate - total.base) / total.base:+.0%})" if total.base else ""
+
+
+def _counted(cases: int) -> str:
+    return "1 case" if cases == 1 else f"{cases} cases"
+
+
+def _indented(margin: str, text: str, width: int) -> Iterator[Line]:
+    for number, line in enumerate(wrap([(text, "")], max(20, width - len(margin)))):
+        yield [(margin if number == 0 else " " * len(margin), "dim"), *line]
+
+
+def comparison_json(comparison: Comparison) -> Json:
+    """Every case, unchanged ones too. The keys are a promise, like those of the report."""
+    document: Json = valid_json(
+        {
+            "base": _run(comparison.base),
+            "candidate": _run(comparison.candidate),
+            "changed": what_changed(comparison.base, comparison.candidate),
+            "totals": {kind.replace(" ", "_"): len(comparison.of(kind)) for kind in KINDS},
+            "regressions": len(comparison.regressions),
+            "seconds": _total(comparison.seconds),
+            "tokens": _total(comparison.tokens),
+            "cases": [_change(change) for change in comparison.cases],
+        }
+    )
+    return document
+
+
+def _run(run: RunSummary) -> Json:
+    passing = sum(case.passes for case in run.cases.values())
+    return {"id": run.id, "cases": len(run.cases), "passing": passing, "unfinished": len(run.unfinished)}
+
+
+def _total(total: Total | None) -> Json | None:
+    return None if total is None else {"base": total.base, "candidate": total.candidate}
+
+
+def _change(change: CaseChange) -> Json:
+    return {
+        "eval_set_id": change.key[0],
+        "eval_id": change.key[1],
+        "change": change.kind.replace(" ", "_"),
+        "regression": change.is_regression,
+        "reasons": change.reasons,
+        "base": _summary(change.base),
+        "candidate": _summary(change.candidate),
+        "scores": [score._asdict() for score in change.scores],
+    }
+
+
+def _summary(summary: CaseSummary | None) -> Json | None:
+    if summary is None:
+        return None
+    return {
+        "status": summary.status.value,
+        "passes": summary.passes,
+        "runs": summary.runs,
+        "passed": summary.passed,
+        "seconds": summary.seconds,
+        "tokens": summary.tokens,
+    }

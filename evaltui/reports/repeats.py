@@ -1,0 +1,69 @@
+"""What several runs of a case say together, as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evaltui.core.outcome import Call, CaseResult, Status
+from evaltui.core.repeats import Trajectory, TrajectoryGroup, pass_rates, trajectory_groups
+from evaltui.core.show import show_value, visible
+from evaltui.reports.lines import Line, cut
+from evaltui.reports.marks import GLYPHS, STYLES
+
+# More kinds of trajectories than this are noise.
+_MOST_GROUPS = 8
+
+
+def repeat_lines(case: CaseResult, width: int) -> list[Line]:
+    """How each run came out, what that says of the next ones, and which calls they made; nothing for one."""
+    if len(case.repeats) < 2:
+        return []
+    return [cut(line, width) for line in (*_runs(case), *_rates(case), *_trajectories(case))]
+
+
+def _runs(case: CaseResult) -> Iterator[Line]:
+    glyphs = [(GLYPHS[repeat.status], STYLES[repeat.status]) for repeat in case.repeats]
+    flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
+    meets = "meets" if case.policy_met else "fails"
+    figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}, {meets} policy {case.policy}"
+    yield [("  runs    ", ""), *glyphs, (figure, STYLES[case.status])]
+    yield [("          the gravest one is shown below", "dim")]
+
+
+def _rates(case: CaseResult) -> Iterator[Line]:
+    rates = pass_rates(case)
+    yield [("  k       ", "dim"), ("".join(f"{rate.k:<6}" for rate in rates), "dim")]
+    yield [("  pass@k  ", ""), ("".join(f"{rate.at_least_one:<6.2f}" for rate in rates), "")]
+    yield [("  pass^k  ", ""), ("".join(f"{rate.all:<6.2f}" for rate in rates), "")]
+
+
+def _trajectories(case: CaseResult) -> Iterator[Line]:
+    groups = trajectory_groups(case)
+    if len(groups) == 1:
+        yield [("  calls   the same in every run", "")]
+        return
+    yield [(f"  calls   {len(groups)} different trajectories", "")]
+    for group in groups[:_MOST_GROUPS]:
+        yield [*_group_head(group), (_calls(group.calls), "")]
+    if len(groups) > _MOST_GROUPS:
+        yield [(f"          and {len(groups) - _MOST_GROUPS} more", "dim")]
+
+
+def _group_head(group: TrajectoryGroup) -> Line:
+    glyphs = [(GLYPHS[status], STYLES[status]) for status in dict.fromkeys(group.statuses)]
+    return [(f"    {len(group.repeats):>3}×  ", ""), *glyphs, (" " * (3 - len(glyphs)), "")]
+
+
+def _calls(trajectory: Trajectory) -> str:
+    """`turn 1: get_mode; turn 2: set_temperature (degrees 19), notify_user`"""
+    turns = [
+        (number, ", ".join(map(_call, calls))) for number, calls in enumerate(trajectory, start=1) if calls
+    ]
+    if len(trajectory) > 1:
+        return "; ".join(f"turn {number}: {calls}" for number, calls in turns)
+    return turns[0][1] if turns else "no calls"
+
+
+def _call(call: Call) -> str:
+    args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (call.args or {}).items())
+    return f"{visible(call.name)} ({args})" if args else visible(call.name)

@@ -1,0 +1,224 @@
+"""`evaltui chat` through a pipe and in a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import call
+
+AGENT = """
+    import asyncio, os
+
+    async def root_agent(message, session):
+        session.state["turns"] = session.state.get("turns", 0) + 1
+        print("heard", message)
+        if message == "raise":
+            yield "I try"
+            raise RuntimeError("judge 500")
+        if message == "die":
+            os._exit(7)
+        if message == "wait":
+            yield "I wait"
+            await asyncio.sleep(1000)
+        for word in ("turn", str(session.state["turns"])):
+            yield word + " "
+        yield f"after {len(session.history)}: {message!r}"
+"""
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def agent(write_agent) -> Path:
+    return write_agent(AGENT)
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "evaltui", "chat", *map(str, words)]
+
+
+def talk(agent: Path, said: str | bytes, *options: object) -> subprocess.CompletedProcess[str]:
+    given = said.encode() if isinstance(said, str) else said
+    done = subprocess.run(command(agent, *options), input=given, capture_output=True, timeout=60)
+    return subprocess.CompletedProcess((), done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_each_line_is_a_message(agent):
+    done = talk(agent, "hello\r\n\n  \none\\\ntwo\nlast")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "turn 1 after 0: 'hello'",
+        "  state  turns = 1",
+        "turn 2 after 2: 'one\\ntwo'",
+        "  state  turns  1 → 2",
+        "turn 3 after 4: 'last'",
+        "  state  turns  2 → 3",
+    ]
+    assert done.stderr.splitlines() == ["| heard hello", "| heard one", "| two", "| heard last"]
+
+
+def test_it_goes_on_after_a_failed_turn_as_if_that_had_never_been(agent):
+    done = talk(agent, "hello\nraise\ndie\n\\\nlast")
+    assert done.returncode == 3
+    said = [line for line in done.stdout.splitlines() if line.startswith(("turn", "I"))]
+    assert said == ["turn 1 after 0: 'hello'", "I try", "turn 2 after 2: '\\nlast'"]
+    assert "turn 2 failed: RuntimeError: judge 500" in done.stderr
+    assert 'agent.py", line 9, in root_agent' in done.stderr
+    assert "turn 3 failed: AgentProcessError" in done.stderr
+
+
+def test_it_begins_with_the_session_that_is_given(agent, tmp_path):
+    session = tmp_path / "session.json"
+    session.write_text('{"app_name": "home", "user_id": "ada", "state": {"turns": 6}}')
+    # What is no text is replaced.
+    done = talk(agent, b"caf\xe9\n", "--initial-session", session)
+    assert done.stdout.splitlines() == ["turn 7 after 0: 'caf\ufffd'", "  state  turns  6 → 7"]
+
+
+def test_a_turn_may_take_too_long(agent):
+    done = talk(agent, "wait\nlast", "--timeout", 2)
+    assert done.returncode == 3
+    assert "turn 1 failed: TimeoutError: no answer within 2 s" in done.stderr
+    assert "turn 1 after 0: 'last'" in done.stdout
+
+
+def test_an_agent_that_cannot_be_imported_is_an_error_with_its_traceback(write_agent):
+    done = talk(write_agent("import nowhere\n"), "hello")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "the agent cannot be used: ModuleNotFoundError" in done.stderr
+    assert "agent.py" in done.stderr
+
+
+def test_a_reader_that_goes_away_ends_it(agent):
+    talking = subprocess.Popen(
+        command(agent), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert talking.stdin is not None
+    assert talking.stdout is not None
+    assert talking.stderr is not None
+    talking.stdin.write(b"hello\n")
+    talking.stdin.flush()
+    talking.stdout.readline()
+    talking.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        talking.stdin.write(b"more\n" * 5)
+        talking.stdin.close()
+    assert talking.wait(PATIENCE) == 1
+    assert b"Traceback" not in talking.stderr.read()
+    talking.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nowhere"], "nowhere does not exist"),
+        (["."], "several agents: my_agent"),
+        (["my_agent", "--timeout", "0"], "--timeout"),
+        (["my_agent", "--initial-session", "nowhere.json"], "nowhere.json cannot be read"),
+        (["my_agent", "--initial-session", "bad.json"], "bad.json: state: must be an object"),
+        (["my_agent", "--initial-session", "broken.json"], "broken.json: not valid JSON"),
+    ],
+)
+def test_wrong_use_is_two_with_one_line_that_says_what(agent, tmp_path, monkeypatch, words, says, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.json").write_text('{"state": 1}')
+    Path("broken.json").write_text("{")
+    assert call("chat", *words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("word", ["chat", "record"])
+def test_help_says_what_it_takes(word, capsys):
+    assert call(word, "--help") == 0
+    assert "AGENT_DIR" in capsys.readouterr().out
+
+
+class Terminal:
+    """A chat in a pseudo terminal."""
+
+    def __init__(self, agent: Path) -> None:
+        self._ours, theirs = pty.openpty()
+        self._program = subprocess.Popen(
+            command(agent),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),
+            env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"},
+        )
+        os.close(theirs)
+        self.shown = ""
+        self._seen = 0
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def until(self, text: str) -> None:
+        """Wait until this is shown, after what was waited for before."""
+        end = time.monotonic() + PATIENCE
+        while (found := self.shown.find(text, self._seen)) < 0:
+            assert time.monotonic() < end, f"{text!r} is not shown:\n{self.shown}"
+            if select.select([self._ours], [], [], 0.1)[0]:
+                self.shown += os.read(self._ours, 4096).decode(errors="replace")
+        self._seen = found + len(text)
+
+    def ended(self) -> int:
+        """The exit code."""
+        with contextlib.suppress(OSError):
+            while select.select([self._ours], [], [], PATIENCE)[0] and (data := os.read(self._ours, 4096)):
+                self.shown += data.decode(errors="replace")
+        return self._program.wait(PATIENCE)
+
+    def close(self) -> None:
+        self._program.kill()
+        self._program.wait()
+        os.close(self._ours)
+
+
+@pytest.fixture
+def terminal(agent):
+    opened = Terminal(agent)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.e2e
+def test_in_a_terminal_it_prompts_and_ctrl_c_cancels_a_turn(terminal):
+    terminal.until("this is root_agent")
+    terminal.until("> ")
+    terminal.type("hello\n")
+    terminal.until("turn 1 after 0: 'hello'")
+    terminal.until("> ")
+    terminal.type("wait\n")
+    terminal.until("I wait")
+    terminal.type("\x03")
+    terminal.until("turn 2 is cancelled")
+    terminal.until("> ")
+    # Pasted, it is one message.
+    terminal.type("\x1b[200~one\ntwo\x1b[201~\r")
+    terminal.until("turn 2 after 2: 'one\\ntwo'")
+    terminal.until("> ")
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    assert "Traceback" not in terminal.shown
+
+
+@pytest.mark.e2e
+def test_ctrl_c_at_the_prompt_leaves(terminal):
+    terminal.until("> ")
+    terminal.type("half a message")
+    terminal.until("half a message")
+    terminal.type("\x03")
+    assert terminal.ended() == 0
+    assert "Traceback" not in terminal.shown

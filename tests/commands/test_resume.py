@@ -1,0 +1,342 @@
+"""A killed run goes on with `evaltui run --resume`, and is compared with the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import call
+
+from evaltui.files.history import open_run
+from evaltui.files.runs import RunLog, latest_run, read_run
+
+# Answers as prompt.txt says, notes every message beside its folder, and waits there for a file named "go".
+AGENT = """
+    import asyncio
+    from pathlib import Path
+
+    HERE = Path(__file__).parent
+
+    async def root_agent(message, session):
+        number = int(message.split()[1])
+        with (HERE.parent / "calls.txt").open("a") as calls:
+            calls.write(f"{number}\\n")
+        (HERE / "memory.txt").write_text(message)
+        while number >= 8 and not (HERE.parent / "go").exists():
+            await asyncio.sleep(0.01)
+        words = (HERE / "prompt.txt").read_text().split()
+        if f"raise:{number}" in words:
+            raise RuntimeError("judge 500")
+        return "wrong" if str(number) in words else "right"
+"""
+
+
+def one_case(number: int, expected: str = "right") -> dict[str, Any]:
+    return {
+        "eval_id": f"case_{number}",
+        "conversation": [
+            {
+                "user_content": {"role": "user", "parts": [{"text": f"case {number}"}]},
+                "final_response": {"role": "model", "parts": [{"text": expected}]},
+            }
+        ],
+    }
+
+
+def write_set(agent: Path, *cases: dict[str, Any]) -> None:
+    text = json.dumps({"eval_set_id": "basics", "eval_cases": list(cases)})
+    (agent / "basics.evalset.json").write_text(text)
+
+
+@pytest.fixture
+def agent(write_agent) -> Path:
+    folder = write_agent(AGENT)
+    (folder / "prompt.txt").write_text("3")
+    write_set(folder, *map(one_case, range(20)))
+    return folder
+
+
+def calls(agent: Path) -> list[int]:
+    """The numbers of the cases that were run since the last look."""
+    file = agent.parent / "calls.txt"
+    numbers = [int(line) for line in file.read_text().split()] if file.exists() else []
+    file.unlink(missing_ok=True)
+    return numbers
+
+
+def go(agent: Path) -> None:
+    (agent.parent / "go").touch()
+
+
+def killed(agent: Path, *words: str, until: tuple[str, int] = ("case_result", 8)) -> str:
+    """A run that is killed when so many lines of this kind are in its log; returns its id."""
+    command = [sys.executable, "-m", "evaltui", "run", str(agent), "--parallel", "1", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    kind, count = until
+    deadline = time.monotonic() + 60
+    while not (log := latest_run(agent)) or log.read_text().count(f'{{"kind":"{kind}"') < count:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    return log.stem
+
+
+def report_of(capsys) -> dict[str, Any]:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_interrupt_resume_compare(agent, capsys):
+    first = killed(agent)
+    assert calls(agent)[:8] == list(range(8))
+    go(agent)
+    assert call("run", agent, "--resume", "last", "--report", "json") == 1
+    assert sorted(calls(agent)) == list(range(8, 20))
+    report = report_of(capsys)
+    assert [case["eval_id"] for case in report["cases"]] == [f"case_{number}" for number in range(20)]
+    assert [case["status"] for case in report["cases"]].count("PASSED") == 19
+    assert report["notes"] == [f"goes on with run {first}, of which 8 results were kept"]
+    # What was taken over is as whole as what was run.
+    assert report["cases"][0]["repeats"][0]["actual"][0]["final_response"]["parts"] == [{"text": "right"}]
+    resumed = open_run(latest_run(agent))
+    assert (resumed.id != first, resumed.status) == (True, "FAILED")
+    kinds = [event.kind for event in resumed.events(("basics", "case_0"))[0]]
+    assert kinds == ["user", "text"]
+    (said,) = resumed.case(("basics", "case_3")).repeats[0].actual
+    assert said.final_response.parts[0].text == "wrong"
+
+    (agent / "prompt.txt").write_text("5")
+    edited = one_case(7, "Right!")
+    kept = [one_case(number) for number in range(20) if number not in (7, 11)]
+    write_set(agent, *kept, edited, one_case(99))
+    assert call("run", agent, "--report", "json") == 1
+    report = report_of(capsys)
+    assert [case["status"] for case in report["cases"]].count("PASSED") == 19
+
+    assert call("compare", agent, resumed.id, "last", "--report", "json") == 0
+    compared = report_of(capsys)
+    changes = {case["eval_id"]: case["change"] for case in compared["cases"] if case["change"] != "unchanged"}
+    assert changes == {
+        "case_5": "broken",
+        "case_3": "fixed",
+        "case_99": "new",
+        "case_11": "gone",
+        "case_7": "expectation_changed",
+    }
+    assert compared["changed"] == ["agent: memory.txt, prompt.txt"]
+    assert (compared["base"]["passing"], compared["candidate"]["passing"]) == (19, 19)
+    assert call("compare", agent, resumed.id, "last", "--fail-on-regression") == 1
+    out = capsys.readouterr().out
+    assert "broken   case_5   ✓ → ✗  " in out
+    assert "1 broken, 1 fixed, 1 expectation changed, 1 new, 1 gone, 16 unchanged" in out
+    assert call("run", agent, "--baseline", resumed.id, "--fail-on-regression") == 1
+    assert "1 broken, 1 fixed" in capsys.readouterr().out
+
+
+def test_known_failures_of_the_baseline_are_excused(agent, capsys):
+    go(agent)
+    assert call("run", agent) == 1
+    assert call("run", agent, "--baseline", "last") == 1
+    assert call("run", agent, "--baseline", "last", "--fail-on-regression") == 0
+    assert "20 unchanged (1 of them does not pass)" in capsys.readouterr().out
+    write_set(agent, *map(one_case, range(20)), one_case(99, "something else"))
+    assert call("run", agent, "--baseline", "last", "--fail-on-regression", "--report", "json") == 1
+    report = report_of(capsys)["comparison"]
+    assert [case["eval_id"] for case in report["cases"] if case["regression"]] == ["case_99"]
+    assert report["totals"]["new"] == 1
+
+
+def test_a_part_of_the_cases_is_compared_with_these_only(agent, capsys):
+    go(agent)
+    call("run", agent)
+    capsys.readouterr()
+    (agent / "prompt.txt").write_text("3 5")
+    command = ("run", agent, "basics:case_5,case_6", "--baseline", "last", "--report", "json")
+    assert call(*command, "--fail-on-regression") == 1
+    totals = report_of(capsys)["comparison"]["totals"]
+    assert {kind: count for kind, count in totals.items() if count} == {
+        "broken": 1,
+        "unchanged": 1,
+        "not_run": 18,
+    }
+
+
+def test_single_runs_of_a_case_are_kept(agent, capsys):
+    write_set(agent, one_case(3), one_case(1))
+    (agent / "prompt.txt").write_text("raise:3")
+    # The third run of the second case waits for good.
+    (agent / "agent.py").write_text((agent / "agent.py").read_text().replace("number >= 8", "_waits(number)"))
+    with (agent / "agent.py").open("a") as file:
+        file.write(
+            "\n_seen = []\n\ndef _waits(number):\n    _seen.append(number)\n    return _seen.count(1) > 2\n"
+        )
+    killed(agent, "--runs", "4", "--pass-if", "0.5", until=("repeat_result", 6))
+    assert calls(agent) == [3, 3, 3, 3, 1, 1, 1]
+    go(agent)
+    assert call("run", agent, "--resume", "last", "--report", "json") == 3
+    # The four that had an error, and the two that were missing.
+    assert sorted(calls(agent)) == [1, 1, 3, 3, 3, 3]
+    report = report_of(capsys)
+    assert [(case["status"], case["policy"]["pass_if"]) for case in report["cases"]] == [
+        ("ERROR", "0.5"),
+        ("PASSED", "0.5"),
+    ]
+    assert [len(case["repeats"]) for case in report["cases"]] == [4, 4]
+
+
+def test_a_complete_run_goes_on_with_what_had_an_error(agent, capsys):
+    write_set(agent, *map(one_case, range(6)))
+    (agent / "prompt.txt").write_text("3 raise:4")
+    (agent / "memory.txt").write_text("what the agent writes itself")
+    assert call("run", agent) == 1
+    calls(agent)
+    capsys.readouterr()
+    assert call("run", agent, "--resume", "last", "--report", "json") == 1
+    assert calls(agent) == [4]
+    statuses = {case["eval_id"]: case["status"] for case in report_of(capsys)["cases"]}
+    assert (statuses["case_3"], statuses["case_4"]) == ("FAILED", "ERROR")
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory) -> Path:
+    """An agent with a run of three cases, one of which had an error."""
+    folder = tmp_path_factory.mktemp("agents") / "my_agent"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    source = AGENT.replace("\n    ", "\n").strip()
+    (folder / "agent.py").write_text(source)
+    (folder / "prompt.txt").write_text("raise:2")
+    write_set(folder, *map(one_case, range(3)))
+    assert call("run", folder) == 3
+    return folder
+
+
+@pytest.fixture
+def finished(finished_run, tmp_path) -> Path:
+    """A copy of it that may be changed."""
+    folder = tmp_path / "my_agent"
+    command = ["cp", "-Rp", str(finished_run), str(folder)]
+    subprocess.run(command, check=True)
+    return folder
+
+
+REFUSED = {
+    "the agent": ("agent.py", "the agent was changed since: agent.py"),
+    "a prompt": ("prompt.txt", "the agent was changed since: prompt.txt"),
+    "new code": ("more.py", "the agent was changed since: more.py"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_another_agent_is_refused(finished, kind, capsys):
+    name, says = REFUSED[kind]
+    path = finished / name
+    later = time.time() + 60
+    path.write_text((path.read_text() if path.exists() else "") + "\n# changed\n")
+    os.utime(path, (later, later))
+    assert call("run", finished, "--resume", "last") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+    assert "--baseline" in err
+
+
+def test_what_the_agent_wrote_itself_is_no_reason(finished, capsys):
+    (finished / "memory.txt").write_text("another")
+    log = latest_run(finished)
+    os.utime(finished / "memory.txt", (log.stat().st_mtime, log.stat().st_mtime))
+    assert call("run", finished, "--resume", "last") == 3
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("cases", "says"),
+    [
+        ([one_case(0), one_case(2)], "basics has no case_1 any more"),
+        ([one_case(0), one_case(1, "Right!"), one_case(2)], "were changed since: case_1"),
+        (None, "basics.evalset.json is not there any more"),
+    ],
+    ids=["deleted", "edited", "no file"],
+)
+def test_other_cases_are_refused(finished, cases, says, capsys):
+    if cases is None:
+        (finished / "basics.evalset.json").unlink()
+    else:
+        write_set(finished, *cases)
+    assert call("run", finished, "--resume", "last") == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_case_that_is_to_be_run_anyway_may_change(finished, capsys):
+    write_set(finished, one_case(0), one_case(1), one_case(2, "Right!"), one_case(7))
+    assert call("run", finished, "--resume", "last", "--report", "json") == 3
+    assert [case["eval_id"] for case in report_of(capsys)["cases"]] == ["case_0", "case_1", "case_2"]
+
+
+def test_another_config_is_refused(finished, capsys):
+    (finished / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+    assert call("run", finished, "--resume", "last") == 2
+    err = capsys.readouterr().err
+    assert "basics is scored otherwise: config: criteria.tool_trajectory_avg_score is gone" in err
+    assert "config: criteria.response_match_score 0.8 → 0.5" in err
+
+
+def test_the_config_that_was_named_is_used_again(finished, tmp_path, capsys):
+    config = tmp_path / "strict.json"
+    config.write_text('{"criteria": {"response_match_score": 0.5}}')
+    assert call("run", finished, "--config", config) == 3
+    capsys.readouterr()
+    assert call("run", finished, "--resume", "last", "--report", "json") == 3
+    assert report_of(capsys)["sets"][0]["config"]["path"] == str(config)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["basics"], "leave out SET"),
+        (["--runs", "3", "--failed"], "leave out --runs, --failed"),
+    ],
+)
+def test_the_options_are_those_of_the_run(finished, words, says, capsys):
+    assert call("run", finished, *words, "--resume", "last") == 2
+    assert says in capsys.readouterr().err
+
+
+def test_what_cannot_be_resumed(finished, capsys):
+    def refused(run: object) -> str:
+        assert call("run", finished, "--resume", run) == 2
+        return capsys.readouterr().err
+
+    assert "has no run 'nothing'" in refused("nothing")
+    (result,) = (finished / ".adk" / "eval_history").iterdir()
+    assert "is a result file of google-adk" in refused(result)
+    log = latest_run(finished)
+    (finished / "prompt.txt").write_text("")
+    damaged = log.with_name("damaged.jsonl")
+    damaged.write_text("not a log\n")
+    assert "is not a run log" in refused("damaged")
+    open_log = RunLog.create(finished, {})
+    assert "is still going on" in refused(open_log.path.stem)
+    open_log.close()
+
+
+def test_nothing_is_left_of_a_run_without_errors(finished, capsys):
+    assert call("run", finished, "basics:case_0") == 0
+    capsys.readouterr()
+    assert call("run", finished, "--resume", "last") == 2
+    assert "is complete and had no errors" in capsys.readouterr().err
+    assert read_run(latest_run(finished)).complete
+
+
+def test_without_a_baseline_there_is_no_regression(agent, capsys):
+    assert call("run", agent, "--fail-on-regression") == 2
+    assert "--fail-on-regression needs --baseline" in capsys.readouterr().err
+    assert call("run", agent, "--baseline", "last") == 2
+    assert "no run of" in capsys.readouterr().err

@@ -1,0 +1,127 @@
+"""`evaltui run --record` and `--tools`: flags, summary, JSON report, what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from command_line import call
+from gemini_server import GeminiServer, says
+
+AGENT = """
+    from evaltui import Agent
+    root_agent = Agent(name="greeter", model="gemini-test", instruction="Greet.")
+"""
+
+
+@pytest.fixture
+def gemini(monkeypatch):
+    with GeminiServer() as server:
+        server.respond = lambda request: says(f"Hello, {request.said}.")
+        server.use(monkeypatch)
+        yield server
+
+
+@pytest.fixture
+def agent(write_agent):
+    folder = write_agent(AGENT)
+    case = {
+        "eval_id": "one",
+        "conversation": [
+            {
+                "user_content": {"role": "user", "parts": [{"text": "Ann"}]},
+                "final_response": {"role": "model", "parts": [{"text": "Hello, Ann."}]},
+                "intermediate_data": {},
+            }
+        ],
+    }
+    (folder / "greetings.evalset.json").write_text(
+        json.dumps({"eval_set_id": "greetings", "eval_cases": [case]})
+    )
+    return folder
+
+
+def git(folder, *words):
+    done = subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_a_plain_run_writes_nothing_beside_the_sets(agent, gemini, capsys):
+    assert call("run", agent) == 0
+    assert not (agent / "recordings").exists()
+    assert "live model call" not in capsys.readouterr().out
+
+
+def test_the_summary_tells_live_from_replayed_and_git_sees_no_change(agent, gemini, capsys):
+    assert call("run", agent, "--record", "auto") == 0
+    out = capsys.readouterr().out
+    assert "greetings (1 case, 1 run each, recordings auto, 4 at once)" in out
+    assert "1 live model call, 0 replayed" in out
+    git(agent, "init", "-q")
+    git(agent, "add", "recordings")
+    git(agent, "commit", "-qm", "recordings")
+
+    assert call("run", agent, "--record", "record") == 0
+    assert call("run", agent, "--record", "replay") == 0
+    assert "0 live model calls, 1 replayed" in capsys.readouterr().out
+    assert git(agent, "status", "--porcelain", "recordings") == ""
+    assert len(gemini.requests) == 2
+
+
+def test_the_json_report_counts_calls(agent, gemini, tmp_path):
+    path = tmp_path / "report.json"
+    call("run", agent, "--record", "auto", "--report", f"json={path}")
+    call("run", agent, "--record", "replay", "--report", f"json={path}")
+    report = json.loads(path.read_text())
+    assert report["record"] == "replay"
+    assert report["model_calls"] == {"live": 0, "replayed": 1}
+    assert report["stubbed_tool_calls"] == 0
+
+
+def test_a_replay_without_recordings_is_an_error_of_each_case(agent, gemini, capsys):
+    assert call("run", agent, "--record", "replay") == 3
+    out = capsys.readouterr().out
+    assert "NotRecordedError: the model call of greeter in turn 1 is not in recordings/greetings.jsonl" in out
+    assert gemini.requests == []
+
+
+def test_damaged_lines_are_told_and_do_not_keep_the_rest_from_being_used(agent, gemini, capsys):
+    call("run", agent, "--record", "auto")
+    path = agent / "recordings" / "greetings.jsonl"
+    path.write_text("<<<<<<< HEAD\n" + path.read_text())
+    assert call("run", agent, "--record", "replay") == 0
+    assert "line 1 cannot be read as recordings" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_that_is_no_text_is_wrong_use(agent, gemini, capsys):
+    (agent / "recordings").mkdir()
+    (agent / "recordings" / "greetings.jsonl").write_bytes(b"\xff\xfe")
+    assert call("run", agent, "--record", "auto") == 2
+    assert "greetings.jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--record", "always"), ("--tools", "fake")])
+def test_other_modes_are_wrong_use(agent, capsys, words):
+    assert call("run", agent, *words) == 2
+    assert words[1] in capsys.readouterr().err
+
+
+def test_an_unknown_mode_in_the_config_is_named(agent, capsys):
+    (agent / "test_config.json").write_text('{"criteria": {}, "evaltui": {"tools": {"send": "fake"}}}')
+    assert call("run", agent) == 2
+    err = capsys.readouterr().err
+    assert "evaltui.tools.send" in err
+    assert "live" in err
+
+
+def test_a_resumed_run_goes_on_as_it_was_begun(agent, gemini, capsys):
+    call("run", agent, "--record", "auto")
+    (log,) = (agent / ".evaltui" / "runs").glob("*.jsonl")
+    header = json.loads(log.read_text().split("\n")[0])
+    assert header["record"] == "auto"
+    assert call("run", agent, "--resume", "last", "--record", "off") == 2
+    assert "leave out --record" in capsys.readouterr().err

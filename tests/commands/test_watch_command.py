@@ -1,0 +1,117 @@
+"""`evaltui run --watch`, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+AGENT = "def root_agent(message, session):\n    return {!r}\n"
+PATIENCE = 30
+
+
+class Watch:
+    """A process that watches; its lines come one by one."""
+
+    def __init__(self, *arguments, folder):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "evaltui", "run", *arguments, "--watch"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+        )
+        self._lines = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def until(self, text):
+        """Everything up to the first line that has the text."""
+        seen = ""
+        while text not in seen.rpartition("\n")[2]:
+            seen += ("\n" if seen else "") + self._lines.get(timeout=PATIENCE).rstrip("\n")
+        return seen
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(PATIENCE)
+
+
+@pytest.fixture
+def start():
+    started = []
+
+    def begin(*arguments, folder):
+        started.append(Watch(*arguments, folder=folder))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.process.kill()
+        one.process.wait()
+
+
+@pytest.fixture
+def agent(tmp_path):
+    folder = tmp_path / "my_agent"
+    folder.mkdir()
+    (folder / "agent.py").write_text(AGENT.format("no"))
+    cases = [
+        {
+            "eval_id": eval_id,
+            "conversation": [
+                {
+                    "user_content": {"parts": [{"text": "well?"}]},
+                    "final_response": {"parts": [{"text": answer}]},
+                    "intermediate_data": {"tool_uses": []},
+                }
+            ],
+        }
+        for eval_id, answer in (("agrees", "yes"), ("refuses", "no"))
+    ]
+    text = json.dumps({"eval_set_id": "talk", "eval_cases": cases})
+    (folder / "talk.evalset.json").write_text(text)
+    return folder
+
+
+def test_a_save_is_followed_by_its_verdict_until_it_is_interrupted(agent, start):
+    watch = start("my_agent", folder=agent.parent)
+    assert "✗ agrees" in watch.until("1 passed, 1 failed")
+    (agent / "agent.py").write_text("def root_agent(:\n")
+    broken = watch.until("the next save is tried again")
+    assert "agent.py:1: SyntaxError" in broken
+    (agent / "agent.py").write_text(AGENT.format("yes"))
+    said = watch.until("1 old, from before the change")
+    assert "agent.py changed: runs 1 case, live model calls not known" in said
+    assert "✓ agrees" in said
+    assert " s after the save" in said
+    text = (agent / "talk.evalset.json").read_text()
+    (agent / "talk.evalset.json").write_text(text.replace('"text": "yes"', '"text": "yes, yes"'))
+    assert "talk.evalset.json changed: 1 scored again, without the agent" in watch.until("agrees")
+    assert watch.interrupt() == 130
+
+
+def test_the_cases_that_are_named_are_run_after_every_save(agent, start):
+    watch = start("my_agent", "talk:refuses", folder=agent.parent)
+    assert "agrees" not in watch.until("1 passed")
+    (agent / "agent.py").write_text(AGENT.format("yes"))
+    said = watch.until("1 failed")
+    assert "✗ refuses" in said
+    assert "agrees" not in said
+    assert watch.interrupt() == 130
+
+
+def test_what_cannot_go_together_is_wrong_use(agent, start):
+    watch = start("my_agent", "--resume", "last", folder=agent.parent)
+    watch.until("--resume cannot be used together with --watch")
+    assert watch.process.wait(PATIENCE) == 2
