@@ -23,12 +23,13 @@ from evaltui.core.editing.criteria import (
     set_threshold,
 )
 from evaltui.core.editing.places import dicts, get, list_at, place, value_at
-from evaltui.core.editing.references import dangling, remove_from_block
+from evaltui.core.editing.references import dangling, idle_rules, remove_from_block
 from evaltui.core.metrics.options import Option, options_of
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.problems import EvalSetError, JsonPath, Problem
 from evaltui.core.repeats import case_over_repeats
+from evaltui.core.rules import match_in_words
 from evaltui.core.wording import did_you_mean
 from evaltui.files.set_entry import SetEntry
 from evaltui.workbench.editing import config_beside
@@ -105,7 +106,7 @@ class SettingRow:
 
 @dataclass(frozen=True)
 class ReferenceRow:
-    """A mark on a turn or a rule; `dangling` says what it names that is not there."""
+    """A mark on a turn or a rule; `dangling` says what it names that is not there, or why it says nothing."""
 
     block: str
     index: int
@@ -183,7 +184,8 @@ class Criteria:
             Section("Not in use", tuple(others)),
             Section("Runs and verdicts", tuple(_settings(config))),
         ]
-        wrong = {problem.path[:3]: problem.message for problem in dangling(config, self._turns_of_sets())}
+        problems = (*idle_rules(config, self._tools_of_sets()), *dangling(config, self._turns_of_sets()))
+        wrong = {problem.path[:3]: problem.message for problem in problems}
         for block, title in (("turns", "Marks on turns"), ("rules", "Rules")):
             rows = tuple(
                 ReferenceRow(block, index, _reference(entry), wrong.get(("evaltui", block, index)))
@@ -206,6 +208,9 @@ class Criteria:
 
     def _turns_of_sets(self) -> dict[str, dict[str, int | None]]:
         return {entry.eval_set_id: {case.eval_id: case.turns for case in entry.cases} for entry in self.sets}
+
+    def _tools_of_sets(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        return {entry.eval_set_id: {case.eval_id: case.tools for case in entry.cases} for entry in self.sets}
 
     def _metric(self, config: Any, name: str, scores: _Scores, *, asked: bool) -> MetricRow:
         info = METRICS.get(name)
@@ -497,9 +502,8 @@ def _without_setting(config: Any, name: str) -> list[Edit]:
 
 
 def _reference(entry: Mapping[str, Any]) -> str:
-    """A mark or a rule in words: `context  orders › late › turn 1`."""
-    kind = entry.get("mode", entry.get("match"))
-    what = kind if isinstance(kind, str) else json.dumps(kind, ensure_ascii=False)
+    """A mark or a rule in words: `context  orders › late › turn 1`, `find query  regex a+  orders › late`."""
+    what = str(entry["mode"]) if "mode" in entry else match_in_words(entry.get("match"))
     names = [str(entry[key]) for key in ("tool", "arg") if key in entry]
     places = [str(entry[key]) for key in ("set", "case") if key in entry]
     turn = entry.get("turn")

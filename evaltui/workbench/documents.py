@@ -88,6 +88,10 @@ class Documents:
         """From now on the set is what it is in the editor, whatever is on disk."""
         self._edited[path] = opened
 
+    def forget(self, path: Path) -> None:
+        """From now on the set is again what is on disk."""
+        self._edited.pop(path, None)
+
     def open(self, path: Path) -> OpenSet:
         """Never raises for what is in the files: problems are part of what it returns."""
         # One at a time: two threads that build models only slow each other down.

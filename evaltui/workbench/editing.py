@@ -222,7 +222,9 @@ class Editing:
                 continue
             if clash is not None:
                 self.clashing.append(clash)
-        self._workbench.files_changed([draft.path for draft in self._drafts])
+        # One that was deleted outside is gone, unless there is something to save.
+        there = [draft.path for draft in self._drafts if draft.dirty or draft.path.exists()]
+        self._workbench.files_changed(there)
 
     def discard(self) -> None:
         """Throw away every unsaved edit."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evaltui.core.stored_cases import StoredCase
 
 Events = Mapping[int, Sequence["Event"]]
+Actual = Mapping[int, tuple["Invocation", ...]]
 
 
 class Rescoring:
@@ -33,7 +34,7 @@ class Rescoring:
         self._done = done
         self._waiting: dict[CaseKey, tuple[Scored, str, StoredCase, EvalConfig]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._actual: tuple[CaseKey, int, dict[int, tuple[Invocation, ...]]] | None = None
+        self._actual: tuple[CaseKey, int, Actual] | None = None
 
     def add(
         self, key: CaseKey, scored: Scored, eval_set_id: str, stored: StoredCase, config: EvalConfig
@@ -42,6 +43,11 @@ class Rescoring:
         self._waiting[key] = scored, eval_set_id, stored, config
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
+
+    async def finish(self) -> None:
+        """Wait until everything that was wished for has been scored."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     async def _work(self) -> None:
         while self._waiting:
@@ -55,41 +61,53 @@ class Rescoring:
     async def _scored(
         self, key: CaseKey, scored: Scored, eval_set_id: str, stored: StoredCase, config: EvalConfig
     ) -> Scored | None:
-        from evaltui.core.repeats import case_over_repeats
-        from evaltui.core.scoring import Expected, failed_repeat, score_repeat
-
         actual = self._actual_of(key, scored)
         if actual is None:
             return None
-        expected = Expected(eval_set_id, stored.model(), config)
-        repeats: list[RepeatResult] = []
-        for number, repeat in enumerate(scored.result.repeats):
-            done = actual.get(number, ())
-            if repeat.error is not None:
-                new = failed_repeat(expected, repeat.error, done, repeat.seconds)
-            else:
-                new = await score_repeat(
-                    expected,
-                    done,
-                    final_state=repeat.final_state,
-                    custom=_as_before(repeat),
-                    seconds=repeat.seconds,
-                )
-            repeats.append(replace(new, actual=()))
-        result = case_over_repeats(eval_set_id, key.eval_id, repeats, config.evaltui.repeats.pass_if)
-        return Scored(result, scored.run, stored, config)
+        return await score_again(scored, actual, eval_set_id, stored, config)
 
-    def _actual_of(self, key: CaseKey, scored: Scored) -> dict[int, tuple[Invocation, ...]] | None:
+    def _actual_of(self, key: CaseKey, scored: Scored) -> Actual | None:
         """What the agent did, as invocations; of the case that was asked for last it is kept."""
-        from evaltui.core.record import invocations_from_events
-
         if self._actual is None or self._actual[:2] != (key, scored.run):
             events = self._events_of(key)
             if events is None:
                 return None
-            actual = {number: tuple(invocations_from_events(some)) for number, some in events.items()}
-            self._actual = key, scored.run, actual
+            self._actual = key, scored.run, actual_of(events)
         return self._actual[2]
+
+
+def actual_of(events: Events) -> Actual:
+    """What the agent did in each repeat, as invocations."""
+    from evaltui.core.record import invocations_from_events
+
+    return {number: tuple(invocations_from_events(some)) for number, some in events.items()}
+
+
+async def score_again(
+    scored: Scored, actual: Actual, eval_set_id: str, stored: StoredCase, config: EvalConfig
+) -> Scored:
+    """What was done in a run, as it comes out by another case or config; errors stay what they were."""
+    from evaltui.core.repeats import case_over_repeats
+    from evaltui.core.scoring import Expected, failed_repeat, score_repeat
+
+    expected = Expected(eval_set_id, stored.model(), config)
+    repeats: list[RepeatResult] = []
+    for number, repeat in enumerate(scored.result.repeats):
+        done = actual.get(number, ())
+        if repeat.error is not None:
+            new = failed_repeat(expected, repeat.error, done, repeat.seconds)
+        else:
+            new = await score_repeat(
+                expected,
+                done,
+                final_state=repeat.final_state,
+                custom=_as_before(repeat),
+                seconds=repeat.seconds,
+            )
+        repeats.append(replace(new, actual=()))
+    pass_if = config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
+    result = case_over_repeats(eval_set_id, stored.head.eval_id, repeats, pass_if)
+    return replace(scored, result=result, stored=stored, config=config)
 
 
 def _as_before(repeat: RepeatResult) -> CustomScorer:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evaltui.core.config import EvalConfig
 from evaltui.core.outcome import Status
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.stored_cases import StoredCase, StoredCases
 from evaltui.reports.run_log import LoggedRun
 from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan
+from evaltui.runner.pool import StartedHost
 from evaltui.workbench.documents import Documents
+from evaltui.workbench.resuming import Resumption
 from evaltui.workbench.state import CaseKey, Run
 
 
@@ -33,7 +36,14 @@ class Prepared:
     cases: dict[CaseKey, tuple[StoredCase, EvalConfig]]
 
 
-def prepare(agent_dir: Path, chosen: Sequence[Chosen], documents: Documents, run: Run) -> list[Prepared]:
+def prepare(
+    agent_dir: Path,
+    chosen: Sequence[Chosen],
+    documents: Documents,
+    run: Run,
+    record: RecordMode = DEFAULT_MODE,
+    tools: ToolMode | None = None,
+) -> list[Prepared]:
     """Read the chosen sets; a set that cannot be run is left out with a remark.
 
     A run tells its results by set id, so files that share an id go into plans of their own.
@@ -52,10 +62,34 @@ def prepare(agent_dir: Path, chosen: Sequence[Chosen], documents: Documents, run
         if batch is None:
             batches.append(batch := {})
         batch[eval_set_id] = one.path, cases, opened.config.config
-    return [_prepared(agent_dir, batch) for batch in batches]
+    whole = {one.path for one in chosen if one.eval_ids is None}
+    prepared = (_prepared(agent_dir, batch, whole) for batch in batches)
+    runs, pass_if = run.repeated or (None, None)
+    asked = [
+        replace(one, plan=replace(one.plan, record=record, tools=tools, runs=runs, pass_if=pass_if))
+        for one in prepared
+    ]
+    return [replace(one, plan=_resumed(one.plan, run.resumes)) for one in asked] if run.resumes else asked
 
 
-def _prepared(agent_dir: Path, batch: dict[str, tuple[Path, StoredCases, EvalConfig]]) -> Prepared:
+def _resumed(plan: RunPlan, resumption: Resumption) -> RunPlan:
+    """As the run was begun."""
+    header = resumption.header
+    whole = {eval_set_id: one.get("whole", False) for eval_set_id, one in header["sets"].items()}
+    return replace(
+        plan,
+        sets=tuple(replace(one, whole=whole[one.eval_set_id]) for one in plan.sets),
+        runs=header.get("runs"),
+        pass_if=header.get("pass_if"),
+        agent_name=header.get("agent_name"),
+        adk_verdicts=bool(header.get("adk_verdicts")),
+        known=resumption.known,
+    )
+
+
+def _prepared(
+    agent_dir: Path, batch: dict[str, tuple[Path, StoredCases, EvalConfig]], whole: set[Path]
+) -> Prepared:
     cases = {
         CaseKey(path, one.head.eval_id): (one, config)
         for path, stored, config in batch.values()
@@ -63,17 +97,28 @@ def _prepared(agent_dir: Path, batch: dict[str, tuple[Path, StoredCases, EvalCon
     }
     set_ids = {path: eval_set_id for eval_set_id, (path, _, _) in batch.items()}
     keys = {(set_ids[key.path], key.eval_id): key for key in cases}
-    plans = (SetPlan(eval_set_id, stored, config) for eval_set_id, (_, stored, config) in batch.items())
+    plans = (
+        SetPlan(eval_set_id, stored, config, path, whole=path in whole)
+        for eval_set_id, (path, stored, config) in batch.items()
+    )
     return Prepared(RunPlan(agent_dir, tuple(plans)), keys, cases)
 
 
-async def perform(prepared: Prepared, run: Run, on_update: OnUpdate) -> None:
-    """Run a plan and keep its log. A log that cannot be written is a remark, and the run goes on."""
+async def perform(
+    prepared: Prepared, run: Run, on_update: OnUpdate, first: StartedHost | None = None
+) -> None:
+    """Run a plan and keep its log. A log that cannot be written is a remark, and the run goes on.
+
+    `first` is a host that was started for it already.
+    """
     log: LoggedRun | None = None
     run.log_size = None
     try:
-        log = LoggedRun.start(prepared.plan, datetime.now(UTC))
+        begun = {"resumed": run.resumes.id} if run.resumes else {}
+        log = LoggedRun.start(prepared.plan, datetime.now(UTC), begun)
         run.log = log.path
+        if run.resumes:
+            log.carry_over(run.resumes.path, set(run.resumes.carried()))
     except OSError as error:
         run.remarks.append(f"this run is not kept: {error}")
 
@@ -91,7 +136,7 @@ async def perform(prepared: Prepared, run: Run, on_update: OnUpdate) -> None:
 
     status: Status | None = None
     try:
-        status = await follow_plan(prepared.plan, take)
+        status = await follow_plan(prepared.plan, take, first=first)
     finally:
         if log is not None:
             _close(log, status, run)

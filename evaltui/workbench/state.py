@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from evaltui.core.model_calls import NO_CALLS, ModelCalls
+from evaltui.core.recordings.counts import CallCounts
+from evaltui.workbench.verdicts import deciding_repeat
 
 if TYPE_CHECKING:
     # Importing these loads google.genai, which must not happen before the first frame.
-    from evaltui.core.config import EvalConfig
+    from evaltui.core.config import EvalConfig, PassIf
     from evaltui.core.evalset import EvalCase
     from evaltui.core.outcome import CaseResult
     from evaltui.core.stored_cases import StoredCase
+    from evaltui.workbench.resuming import Resumption
 
 
 class CaseKey(NamedTuple):
@@ -38,17 +43,57 @@ class Selection(NamedTuple):
         return CaseKey(self.path, self.eval_id)
 
 
+class DifferenceAt(NamedTuple):
+    """Where, in its last result, a case did otherwise than expected.
+
+    `turn` counts from 0, `row` is the index of a call in `TurnResult.calls`. A call differs as a whole, or in
+    an argument at a path as in `ArgDiff`. A key of the final state has a path as in `StateDiff`, and no turn.
+    """
+
+    kind: Literal["argument", "call", "answer", "state"]
+    turn: int | None = None
+    row: int | None = None
+    path: str | None = None
+
+
 @dataclass(frozen=True)
 class Scored:
     """What came of a case, the run it comes from, and the case and the config that it was scored by.
 
-    The result is without the invocations of its repeats: `Workbench.trace` has what they are made of.
+    `calls` are the model calls of that run, `code` is which version of the agent it ran. The result is
+    without the invocations of its repeats: `Workbench.trace` has what they are made of. `chosen` is the
+    repeat that the user wants to see, `pass_if` the policy that was asked for with the run, `past` what a run
+    of an earlier sitting is called.
     """
 
     result: CaseResult
     run: int
     stored: StoredCase
     config: EvalConfig
+    calls: ModelCalls = NO_CALLS
+    code: int = 0
+    chosen: int | None = None
+    pass_if: PassIf | None = None
+    past: str = ""
+
+    @property
+    def repeat(self) -> int:
+        """Which repeat is shown, and meant by everything that is done to its differences: the deciding one,
+        until the user chooses."""
+        return deciding_repeat(self.result) if self.chosen is None else self.chosen
+
+    @property
+    def shown(self) -> CaseResult:
+        """The result, with metrics, error, turns and state of the repeat that is shown."""
+        if self.chosen is None:
+            return self.result
+        one = self.result.repeats[self.chosen]
+        return replace(self.result, metrics=one.metrics, error=one.error, turns=one.turns, state=one.state)
+
+    @property
+    def run_name(self) -> str:
+        """`run 3`"""
+        return self.past or f"run {self.run}"
 
     @property
     def case(self) -> EvalCase:
@@ -73,15 +118,30 @@ OVER = frozenset({Stage.FINISHED, Stage.CANCELLED, Stage.FAILED})
 _ENOUGH = 3
 
 
+class Repeated(NamedTuple):
+    """How often each case is run, and what of that must pass."""
+
+    runs: int
+    pass_if: PassIf
+
+
 @dataclass
 class Run:
     """One run and how far it is. `began` and `ended` are `time.monotonic()`; `counts` is by status.
 
-    `log_size` is how many bytes of the log have been written, None where none can be.
+    `code` is the version of the agent that is run, `at` when it was begun in seconds since the epoch.
+    `repeated` is None where the configs say how often cases are run, `resumes` the run that this one goes on
+    with.
+    `told` is when the last verdict came, as `at`. `log_size` is how many bytes of the log have been written,
+    None where none can be. `calls` are those of models, and of tools that were stubbed, so far.
     """
 
     number: int
     title: str
+    code: int = 0
+    at: float = field(default_factory=time.time)
+    repeated: Repeated | None = None
+    resumes: Resumption | None = None
     stage: Stage = Stage.READING
     selected: frozenset[CaseKey] = frozenset()
     running: set[CaseKey] = field(default_factory=set)
@@ -90,9 +150,11 @@ class Run:
     began: float = field(default_factory=time.monotonic)
     working_since: float | None = None
     ended: float | None = None
+    told: float | None = None
     log: Path | None = None
     log_size: int | None = None
     remarks: list[str] = field(default_factory=list)
+    calls: CallCounts = field(default_factory=CallCounts)
 
     @property
     def over(self) -> bool:

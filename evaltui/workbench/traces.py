@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from evaltui.core.events import Event
 
 # A case that loops may print without end.
-MOST_EVENTS = 20_000
+MOST_EVENTS = 100_000
 # Without a log, the events of this many cases are kept: they may be large.
 _KEPT_WITHOUT_LOG = 50
 
@@ -102,6 +103,14 @@ class Traces:
             if len(self._kept) > _KEPT_WITHOUT_LOG:
                 del self._kept[next(iter(self._kept))]
 
+    def keep(self, key: CaseKey, run: int, events: Mapping[int, Sequence[Event]]) -> None:
+        """What is known to have happened in a case, by repeat."""
+        self._kept[key] = run, {repeat: list(some) for repeat, some in events.items()}
+
+    def keep_stretch(self, key: CaseKey, run: int, log: Path, stretch: tuple[int, int], set_id: str) -> None:
+        """Where in a log, in bytes, the events of a case are."""
+        self._stretches[key] = _Stretch(run, log, *stretch, set_id, key.eval_id)
+
     def run_over(self) -> None:
         """What still ran was cancelled: what is known of its last whole run stays."""
         self._live.clear()
@@ -121,6 +130,11 @@ class Traces:
     def _forget(self, key: CaseKey) -> None:
         self._stretches.pop(key, None)
         self._kept.pop(key, None)
+
+    def all_live_events(self, key: CaseKey) -> Iterator[Event]:
+        """What every repeat of a case has done so far; nothing where the case does not run."""
+        live = self._live.get(key)
+        return chain.from_iterable(live.events.values()) if live else iter(())
 
     # For those who look
 

@@ -5,60 +5,93 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.model_calls import ModelCalls, count_model_calls
 from evaltui.core.problems import Problem, Severity
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
+from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT, AgentBrokenError
+from evaltui.workbench.chat.chat import Chat
 from evaltui.workbench.console import Console
+from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.documents import Documents, OpenSet
 from evaltui.workbench.drafts import Step
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
+from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.live_sets import LiveSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
-from evaltui.workbench.state import CaseKey, Notice, Run, Scored, Selection, Stage
+from evaltui.workbench.state import CaseKey, DifferenceAt, Notice, Repeated, Run, Scored, Selection, Stage
 from evaltui.workbench.traces import Trace, Traces
-from evaltui.workbench.verdicts import NOT_RUN, RUNNING, deciding_repeat
+from evaltui.workbench.verdicts import NOT_RUN, RUNNING
+from evaltui.workbench.watching import Watching
 
 if TYPE_CHECKING:
+    from evaltui.core.config import EvalConfig
     from evaltui.core.events import Event
     from evaltui.core.outcome import CaseResult, ErrorInfo
+    from evaltui.core.stored_cases import StoredCase
     from evaltui.runner.plan import Update
+    from evaltui.runner.pool import StartedHost
+    from evaltui.runner.spare import Spare
+    from evaltui.workbench.past_runs import PastRun
+    from evaltui.workbench.resuming import Resumption
     from evaltui.workbench.running import Prepared
 
 Observer = Callable[[], None]
+# Of each file the cases that are meant, None for all of them.
+Chosen = Mapping[Path, tuple[str, ...] | None]
 
 
 class Workbench:
     """`given` are eval sets from elsewhere: files and folders, beside those that the agent has.
 
-    `keys` are the keys that the user has chosen, by action. Everything is called from the event loop's
+    `record_mode` and `tool_mode` are for the runs to come; see `core.recordings.choices`. `keys` are the keys that
+    the user has chosen, by action. Everything is called from the event loop's
     thread. Observers are called after every change.
     """
 
-    def __init__(self, agent_dir: Path, given: Sequence[str | Path] = ()) -> None:
+    def __init__(
+        self,
+        agent_dir: Path,
+        given: Sequence[str | Path] = (),
+        record_mode: RecordMode = DEFAULT_MODE,
+    ) -> None:
         self.agent_dir = agent_dir
         self._given = tuple(given)
+        self.record_mode = record_mode
+        self.tool_mode: ToolMode | None = None
         self.workspace: Workspace | None = None
         self.documents = Documents()
         self.results = Results()
         self._filtered = Filtered()
         self._filter_is_stale = False
         self.selection = Selection()
+        self._difference: tuple[CaseKey | None, DifferenceAt | None] = (None, None)
         self.run: Run | None = None
         self.agent: dict[str, Any] | None = None
         self.agent_error: ErrorInfo | None = None
         self.traces = Traces(self._changed)
+        self.trace_search = ""
+        self.shows_equal_calls = False
         self.console = Console()
         self.editing = Editing(self)
+        self.chat = Chat(self, self._changed)
+        self.watching = Watching(self, self._given, self._changed)
+        self.code = 0
         self._live_sets = LiveSets(self.editing, self.documents)
-        self._rescoring = Rescoring(self.traces.events_of, self._rescored)
+        self._rescoring = Rescoring(lambda key: self.traces.events_of(key), self._rescored)
+        self.past: PastRun | None = None
+        # What was seen before an earlier run was opened.
+        self._latest: tuple[Results, Traces] | None = None
+        self._histories = Histories(agent_dir, self._changed)
         self.notice: Notice | None = None
         self.keys: Mapping[str, tuple[str, ...]] = {}
         self._observers: list[Observer] = []
@@ -66,7 +99,8 @@ class Workbench:
         self._reading: dict[Path, asyncio.Task[OpenSet]] = {}
         self._learning: asyncio.Task[None] | None = None
         self._runs = 0
-        self._last: tuple[str, dict[Path, tuple[str, ...] | None]] | None = None
+        self._pasts = 0
+        self._last: tuple[str, Chosen, Repeated | None] | None = None
 
     # Observers
 
@@ -89,9 +123,13 @@ class Workbench:
         found = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
         self.workspace = found
         self.editing.look_outside()
-        keys = {CaseKey(entry.path, case.eval_id) for entry in self.sets for case in entry.cases}
-        self.results.keep_only(keys)
-        self.traces.keep_only(keys)
+        keys = set(self.every_case())
+        # What came of its cases is still true while a file cannot be read.
+        unreadable = [entry.path for entry in self.sets if entry.format is None]
+        keys |= {key for path in unreadable for key, _ in self.results.of(path)}
+        for results, traces in self._every_outcome():
+            results.keep_only(keys)
+            traces.keep_only(keys)
         if self.selection.path is None or self.entry(self.selection.path) is None:
             self.selection = self._first()
         elif self.selection.case is not None and self.selection.case not in keys:
@@ -103,8 +141,9 @@ class Workbench:
 
     def edited(self, step: Step) -> None:
         """Show what an edit has made, and score again what it concerns."""
-        self.results.move(step.moved)
-        self.traces.move(step.moved)
+        for results, traces in self._every_outcome():
+            results.move(step.moved)
+            traces.move(step.moved)
         self._follow_files(step.splices)
         self.selection = self._nearest(step.after)
         self._changed()
@@ -137,6 +176,7 @@ class Workbench:
 
     def _rescore(self, paths: Iterable[Path]) -> None:
         """Score what was run before against what is expected now; the agent is not asked."""
+        paths = set(paths)
         folders = {path.parent for path in paths if path.name == CONFIG_NAME}
         for path in self.results.paths():
             opened = self.documents.last(path)
@@ -144,13 +184,18 @@ class Workbench:
                 continue
             for key, scored in self.results.of(path):
                 stored, config = opened.stored_case(key.eval_id), opened.config.config
-                if stored is not None and (stored is not scored.stored or config is not scored.config):
+                if stored is not None and not _scored_by(scored, stored, config):
                     self._rescoring.add(key, scored, scored.result.eval_set_id, stored, config)
+
+    async def rescore(self, paths: Iterable[Path]) -> None:
+        """Score what was run before of these sets, which may have been read anew, and wait for that."""
+        self._rescore(paths)
+        await self._rescoring.finish()
 
     def _rescored(self, key: CaseKey, scored: Scored) -> None:
         known = self.results.get(key)
         if known is not None and known.run == scored.run:
-            self.results.put(key, scored)
+            self.results.put(key, replace(scored, chosen=known.chosen))
             self._changed()
 
     def case_data(self, key: CaseKey) -> tuple[Any, int] | None:
@@ -206,6 +251,24 @@ class Workbench:
             self.selection = selection
             self._changed()
 
+    @property
+    def difference(self) -> DifferenceAt | None:
+        """The difference that is selected in the result of the selected case, as long as it has it."""
+        case, at = self._difference
+        if at is None or case is None or case != self.selection.case:
+            return None
+        scored = self.results.get(case)
+        return at if scored and at in differences_of(scored.shown) else None
+
+    def made_call(self, at: DifferenceAt) -> int | None:
+        """Which call of its turn, as they were made, a difference of the selected case is of."""
+        scored = self.results.get(self.selection.case) if self.selection.case else None
+        return made_call(scored.shown, at) if scored else None
+
+    def select_difference(self, at: DifferenceAt | None) -> None:
+        self._difference = self.selection.case, at
+        self._changed()
+
     def _first(self) -> Selection:
         for entry in self.sets:
             for case in entry.cases:
@@ -214,7 +277,7 @@ class Workbench:
 
     def select_failing(self, step: int) -> None:
         """Select the next (1) or the previous (-1) case that did not pass, around the end."""
-        order = {key: number for number, key in enumerate(self._keys())}
+        order = {key: number for number, key in enumerate(self.every_case())}
         within = self._kept().keys() if self.filtered.filter else order.keys()
         failing = sorted(self.results.attention & within, key=order.__getitem__)
         if not failing:
@@ -235,7 +298,8 @@ class Workbench:
         numbers = [number for key, number in order.items() if key.path == self.selection.path]
         return min(numbers) - 0.5 if numbers else -0.5
 
-    def _keys(self) -> Iterator[CaseKey]:
+    def every_case(self) -> Iterator[CaseKey]:
+        """The cases of all sets, in their order."""
         for entry in self.sets:
             for case in entry.cases:
                 yield CaseKey(entry.path, case.eval_id)
@@ -264,6 +328,16 @@ class Workbench:
     def clear_filter(self) -> None:
         self.set_filter("")
 
+    def toggle_equal_calls(self) -> None:
+        """Show calls that are as expected one by one in results, or many as one line."""
+        self.shows_equal_calls = not self.shows_equal_calls
+        self._changed()
+
+    def search_trace(self, text: str) -> None:
+        """Show only what of traces has this in it; "" shows all."""
+        self.trace_search = text
+        self._changed()
+
     def _kept(self) -> dict[CaseKey, None]:
         """The cases that the filter keeps, in their order."""
         return {
@@ -287,6 +361,75 @@ class Workbench:
         if self.run is not None and not self.run.over and key in self.run.running:
             return RUNNING
         return self._last_status(key)
+
+    def is_stale(self, key: CaseKey) -> bool:
+        """Whether the case's last result is from an agent that has been changed since then."""
+        scored = self.results.get(key)
+        return scored is not None and scored.code != self.code
+
+    def _every_outcome(self) -> Iterator[tuple[Results, Traces]]:
+        """What is shown, and what is kept for when an earlier run is no longer shown."""
+        yield self.results, self.traces
+        if self._latest is not None:
+            yield self._latest
+
+    def history(self, key: CaseKey) -> CasePast | None:
+        """What earlier runs say of a case; None while they are being read, and observers are told then."""
+        entry = self.entry(key.path)
+        return self._histories.get((entry.eval_set_id, key.eval_id)) if entry else None
+
+    def runs_changed(self) -> None:
+        """There are other runs than before, or they are called otherwise."""
+        self._histories.outdate()
+        self._changed()
+
+    # Earlier runs
+
+    async def open_run(self, path: Path, title: str) -> bool:
+        """Show what came of an earlier run, instead of the last results; False where it cannot be read."""
+        from evaltui.workbench.past_runs import Opening, open_past_run
+
+        self._pasts += 1
+        # Numbers below zero are those of no run of this sitting.
+        opening = Opening(path, title, -self._pasts, self.sets, self.documents, self._changed, self.code)
+        try:
+            past = await asyncio.to_thread(open_past_run, opening)
+        except (OSError, ValueError) as error:
+            self.say(str(error))
+            return False
+        if reason := self.refuses_to_open():
+            self.say(reason)
+            return False
+        self._latest = self._latest or (self.results, self.traces)
+        self.past, self.results, self.traces = past, past.results, past.traces
+        self._filter_is_stale = True
+        self.notice = None
+        if past.gone:
+            self.say(f"{past.gone} of its cases are not in the eval sets any more")
+        self._changed()
+        return True
+
+    def case_of(self, ids: tuple[str, str]) -> Selection | None:
+        """Where a case is now, by the ids of its set and its own; None where it is not any more."""
+        for entry in self.sets:
+            if entry.eval_set_id == ids[0] and any(case.eval_id == ids[1] for case in entry.cases):
+                return Selection(entry.path, ids[1])
+        return None
+
+    def refuses_to_open(self) -> str | None:
+        """Why no earlier run can be shown now, as a sentence."""
+        return "a run is going on: its results are shown as they come, esc cancels it" if self.busy else None
+
+    def leave_past(self) -> None:
+        """Show the last results again."""
+        if self._latest is None:
+            return
+        self.results, self.traces = self._latest
+        self.past = self._latest = None
+        self._filter_is_stale = True
+        # What is expected may have been changed meanwhile.
+        self._rescore(self.results.paths())
+        self._changed()
 
     def is_waiting(self, key: CaseKey) -> bool:
         return self.run is not None and self.run.is_waiting(key)
@@ -315,6 +458,14 @@ class Workbench:
         else:
             self._start(key.eval_id, {key.path: (key.eval_id,)})
 
+    def run_repeatedly(self, repeated: Repeated) -> None:
+        """Run the selected case so often; with a set selected, all of its cases."""
+        path, key = self.selection.path, self.selection.case
+        if key is not None:
+            self._start(key.eval_id, {key.path: (key.eval_id,)}, repeated)
+        elif path is not None and (entry := self.entry(path)):
+            self._start(entry.eval_set_id, {path: None}, repeated)
+
     def run_set(self) -> None:
         """Run every case of the selected set."""
         if self.selection.path is not None and (entry := self.entry(self.selection.path)):
@@ -326,37 +477,98 @@ class Workbench:
 
     def run_failed(self) -> None:
         """Run every case whose last result is one to stop at."""
-        chosen: dict[Path, list[str]] = {}
-        for key in self._keys():
-            if key in self.results.attention:
-                chosen.setdefault(key.path, []).append(key.eval_id)
-        self._start("what did not pass", {path: tuple(eval_ids) for path, eval_ids in chosen.items()})
+        self.run_cases("what did not pass", self.results.attention)
+
+    def run_cases(self, title: str, keys: Collection[CaseKey], repeated: Repeated | None = None) -> None:
+        """Run these cases, as far as there are such."""
+        self._start(title, self.chosen(keys), repeated)
 
     def run_again(self) -> None:
         """Run what was run last, as far as it still exists."""
         if self._last is not None:
-            title, chosen = self._last
+            title, chosen, repeated = self._last
             paths = {entry.path for entry in self.sets}
-            self._start(title, {path: eval_ids for path, eval_ids in chosen.items() if path in paths})
+            there = {path: eval_ids for path, eval_ids in chosen.items() if path in paths}
+            self._start(title, there, repeated)
 
     @property
     def has_run(self) -> bool:
         return self._last is not None
 
-    def _start(self, title: str, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+    def chosen(self, keys: Collection[CaseKey]) -> Chosen:
+        """Those of the cases that there are, by their files and in their order."""
+        found: dict[Path, list[str]] = {}
+        for key in self.every_case():
+            if key in keys:
+                found.setdefault(key.path, []).append(key.eval_id)
+        return {path: tuple(eval_ids) for path, eval_ids in found.items()}
+
+    def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
         if reason := self.refuses_to_run():
             self.say(reason)
             return
-        self._last = title, chosen
-        self._runs += 1
-        self.run = Run(self._runs, title)
+        self._last = title, chosen, repeated
         self.notice = None
-        self._task = asyncio.create_task(self._work(self.run, chosen))
-        self._changed()
+        self.start_run(f"{title}, {repeated.runs} times" if repeated else title, chosen, repeated=repeated)
 
-    async def _work(self, run: Run, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+    async def resume(self, path: Path) -> bool:
+        """Run what an interrupted run left to do, in a run that has all of it; False where that cannot be."""
+        from evaltui.workbench.resuming import read_resumption
+
+        if reason := self.refuses_to_run():
+            self.say(reason)
+            return False
         try:
-            await self._run_chosen(run, chosen)
+            resumption = await asyncio.to_thread(
+                read_resumption, self.agent_dir, path, self.sets, self.documents
+            )
+        except (OSError, ValueError) as error:
+            self.say(str(error))
+            return False
+        if reason := self.refuses_to_run():
+            self.say(reason)
+            return False
+        self.notice = None
+        self.start_run(f"what {resumption.id} left", resumption.chosen, resumes=resumption)
+        return True
+
+    def start_run(
+        self,
+        title: str,
+        chosen: Chosen,
+        first: StartedHost | None = None,
+        repeated: Repeated | None = None,
+        resumes: Resumption | None = None,
+    ) -> Run:
+        """Run cases while nothing else runs; `first` is a host that has the agent already."""
+        self.leave_past()
+        self._runs += 1
+        self.run = Run(
+            self._runs,
+            title,
+            self.code,
+            repeated=repeated,
+            resumes=resumes,
+            selected=self._keys_of(chosen),
+        )
+        self._task = asyncio.create_task(self._work(self.run, chosen, first or self.start_host()))
+        self._changed()
+        return self.run
+
+    def _keys_of(self, chosen: Chosen) -> frozenset[CaseKey]:
+        """The chosen cases that the list shows."""
+        of_file = {path: None if some is None else frozenset(some) for path, some in chosen.items()}
+        listed = (key for key in self.every_case() if key.path in of_file)
+        return frozenset(key for key in listed if (some := of_file[key.path]) is None or key.eval_id in some)
+
+    async def run_over(self) -> None:
+        """Wait until nothing runs."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _work(self, run: Run, chosen: Chosen, first: StartedHost) -> None:
+        try:
+            await self._run_chosen(run, chosen, first)
             run.stage = Stage.FINISHED if run.selected else Stage.FAILED
         except asyncio.CancelledError:
             # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
@@ -368,32 +580,62 @@ class Workbench:
             run.ended = time.monotonic()
             run.running.clear()
             self.traces.run_over()
+            await first.end()
+            self.keep_host_ready()
+            self._histories.outdate()
+            # What was expected may have been changed while it ran.
+            self._rescore({key.path for key in run.done})
             self._changed()
 
-    async def _run_chosen(self, run: Run, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+    async def _run_chosen(self, run: Run, chosen: Chosen, first: StartedHost) -> None:
         plans = await asyncio.to_thread(self._prepare, run, chosen)
         run.selected = frozenset(key for prepared in plans for key in prepared.cases)
         if not run.selected and not run.remarks:
             run.remarks.append("the selected cases are no longer in their files")
-        if self._is_stale(run.selected, chosen):
+        if self._list_is_stale(run.selected, chosen):
             await self.open()
+        from evaltui.workbench.past_runs import stretches_of
         from evaltui.workbench.running import perform
 
-        for prepared in plans:
+        for number, prepared in enumerate(plans):
             run.stage = Stage.STARTING
             self._changed()
-            await perform(prepared, run, partial(self._take, run, prepared))
+            host = first if number == 0 else self.start_host()
+            await perform(prepared, run, partial(self._take, run, prepared), host)
+            if run.resumes and run.log:
+                # What was carried over was never heard of while it ran.
+                for ids, stretch in (await asyncio.to_thread(stretches_of, run.log)).items():
+                    self.traces.keep_stretch(prepared.keys[ids], run.number, run.log, stretch, ids[0])
 
-    def _prepare(self, run: Run, chosen: dict[Path, tuple[str, ...] | None]) -> list[Prepared]:
+    @cached_property
+    def spare(self) -> Spare:
+        """Where hosts for the agent come from; the first frame does not wait for it to be imported."""
+        from evaltui.runner.spare import Spare
+
+        return Spare(self.agent_dir)
+
+    def start_host(self) -> StartedHost:
+        """A host that imports the agent as it is now: the one that is kept ready, or a new one."""
+        from evaltui.runner.pool import HostSettings
+
+        settings = HostSettings(self.agent_dir, None, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
+        return self.spare.take(settings)
+
+    def keep_host_ready(self) -> None:
+        """Have one for the next run, with the libraries that the last one needed; not while anything runs."""
+        if not self.busy:
+            self.spare.prepare()
+
+    def _prepare(self, run: Run, chosen: Chosen) -> list[Prepared]:
         """In a thread: imports the models and reads the sets."""
         from evaltui.workbench.running import Chosen, prepare
 
         given = [Chosen(path, eval_ids) for path, eval_ids in chosen.items()]
-        return prepare(self.agent_dir, given, self.documents, run)
+        return prepare(self.agent_dir, given, self.documents, run, self.record_mode, self.tool_mode)
 
-    def _is_stale(self, keys: frozenset[CaseKey], chosen: dict[Path, tuple[str, ...] | None]) -> bool:
+    def _list_is_stale(self, keys: frozenset[CaseKey], chosen: Chosen) -> bool:
         """Whether the files have other cases than the list shows."""
-        known = set(self._keys())
+        known = set(self.every_case())
         whole = {path for path, eval_ids in chosen.items() if eval_ids is None}
         listed = {key for key in known if key.path in whole}
         return not keys <= known or not listed <= keys
@@ -414,18 +656,31 @@ class Workbench:
                 run.working_since = run.working_since or time.monotonic()
                 if run.stage is Stage.STARTING:
                     run.stage = Stage.RUNNING
+            case plan.Noted(text):
+                run.remarks.append(text)
             case plan.Happened(event):
+                run.calls.take(event)
                 self._follow(run, prepared, event)
             case plan.CaseDone(result):
                 key = prepared.keys[result.eval_set_id, result.eval_id]
                 run.running.discard(key)
+                calls = self._model_calls(key)
                 self.traces.done(key, result.eval_set_id, run.log, run.log_size)
                 run.done.add(key)
+                run.told = time.time()
                 run.counts[result.status] += 1
                 stored, config = prepared.cases[key]
-                self.results.put(key, Scored(_light(result), run.number, stored, config))
+                policy = prepared.plan.pass_if
+                scored = Scored(_light(result), run.number, stored, config, calls, run.code, pass_if=policy)
+                self.results.put(key, scored)
                 self._filter_is_stale = True
         self._changed()
+
+    def _model_calls(self, key: CaseKey) -> ModelCalls:
+        """Those of a case that has just been run."""
+        # A function may ask any model in its own way, and nobody knows.
+        reported = self.agent is not None and self.agent["framework"] != "function"
+        return count_model_calls(self.traces.all_live_events(key), reported=reported)
 
     def _follow(self, run: Run, prepared: Prepared, event: Event) -> None:
         key = prepared.keys.get((event.set, event.case))
@@ -440,29 +695,52 @@ class Workbench:
             self._learning = asyncio.create_task(self._learn_agent())
 
     async def _learn_agent(self) -> None:
-        from evaltui.runner.pool import HostSettings, start_host
-        from evaltui.runner.supervisor import IMPORT_TIMEOUT, AgentBrokenError
-
-        settings = HostSettings(self.agent_dir, None, 0.0, IMPORT_TIMEOUT, time.monotonic())
-        started = start_host(settings)
+        started = self.start_host()
         try:
             self.agent = await started.loading
             self.agent_error = None
         except AgentBrokenError as broken:
             self.agent_error = broken.error
         finally:
-            await started.host.close()
+            await started.end()
         self._changed()
 
     def trace(self, key: CaseKey) -> Trace | None:
-        """What happened in a case in its last run, of its repeats the deciding one; live while it runs.
+        """What happened in a case in its last run, in the repeat that is shown; live while it runs.
 
         None where the case has not been run, or while its log is being read: observers are told then.
         """
         if self.status(key) == RUNNING:
             return self.traces.get(key, 0)
         scored = self.results.get(key)
-        return self.traces.get(key, deciding_repeat(scored.result)) if scored else None
+        return self.traces.get(key, scored.repeat) if scored else None
+
+    def step_repeat(self, step: int) -> None:
+        """Show the next (1) or the previous (-1) run of a case that was run several times."""
+        key = self.selection.case
+        scored = self.results.get(key) if key else None
+        if key is not None and scored is not None and len(scored.result.repeats) > 1:
+            self.show_repeat((scored.repeat + step) % len(scored.result.repeats))
+
+    def show_repeat(self, repeat: int) -> None:
+        """Show one of the runs of the selected case, counted from 0."""
+        key = self.selection.case
+        scored = self.results.get(key) if key else None
+        if key is not None and scored is not None:
+            self.results.put(key, replace(scored, chosen=repeat))
+            self._changed()
+
+    def call_op(self, key: CaseKey, run: int, repeat: int, turn: int, call: int) -> str:
+        """How a call that the agent made differs from what is expected, "" where nothing tells.
+
+        `turn` and `call` count from 0.
+        """
+        scored = self.results.get(key)
+        if scored is None or scored.run != run or not repeat < len(scored.result.repeats):
+            return ""
+        turns = scored.result.repeats[repeat].turns
+        made = [row.op for row in turns[turn].calls if row.actual] if turn < len(turns) else []
+        return made[call] if call < len(made) else ""
 
     def cancel(self) -> None:
         """End the run: its cases in flight stay as they were before, what is finished stays."""
@@ -475,18 +753,31 @@ class Workbench:
         self._task.cancel()
         self._changed()
 
+    @property
+    def can_step_back(self) -> bool:
+        views = self.trace_search, self.filtered.filter, self.past
+        return self.busy or bool(self.editing.marking) or any(views)
+
     def step_back(self) -> None:
-        """Cancel what runs; where nothing does, forget what is marked, then show every case again."""
+        """Cancel what runs; else forget what is marked, the search of the trace, the filter, then leave the
+        earlier run that is shown."""
         if self.busy:
             self.cancel()
         elif self.editing.marking:
             self.editing.marking.clear()
             self._changed()
-        else:
+        elif self.trace_search:
+            self.search_trace("")
+        elif self.filtered.filter:
             self.clear_filter()
+        else:
+            self.leave_past()
 
     async def close(self) -> None:
         """End what runs, the agent's processes included."""
+        await self.watching.stop()
+        await self.chat.close()
+        await self._histories.close()
         if self._learning is not None:
             self._learning.cancel()
             await asyncio.wait([self._learning])
@@ -494,6 +785,13 @@ class Workbench:
             if self.busy and self.run is not None and self.run.stage is not Stage.CANCELLING:
                 self.cancel()
             await asyncio.wait([self._task])
+        await self.spare.close()
+
+
+def _scored_by(scored: Scored, stored: StoredCase, config: EvalConfig) -> bool:
+    """Whether this is what a result was scored by, although it may have been read again since then."""
+    same_case = stored is scored.stored or stored.says_the_same(scored.stored)
+    return same_case and (config is scored.config or config == scored.config)
 
 
 def _light(result: CaseResult) -> CaseResult:

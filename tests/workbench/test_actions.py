@@ -17,7 +17,7 @@ def test_a_key_means_one_thing_in_a_focus_chain(chain):
 
 
 def test_the_keys_of_later_screens_are_free():
-    later = set("acwxp")
+    later = set("p")
     assert not later & {key for action in ACTIONS for key in action.keys}
 
 
@@ -31,7 +31,10 @@ def test_nothing_can_be_run_before_the_sets_are_read():
     reasons = {action.id: action.refusal(workbench) for action in ACTIONS}
     for name in ("run", "run_set", "run_all", "run_failed"):
         assert reasons[name] == "the eval sets are still being read"
-    assert reasons["cancel"] == "nothing is running, no case is marked, and no filter is set"
+    assert (
+        reasons["cancel"]
+        == "nothing is running, no case is marked, no filter is set, and no earlier run is shown"
+    )
     assert reasons["next_failing"] == "no case has been run yet"
 
 
@@ -39,4 +42,4 @@ def test_the_footer_has_at_most_eight_hints_that_can_be_done():
     workbench = Workbench(Path("nowhere"))
     shown = hints(workbench, Scope.CASES)
     assert len(shown) <= 8
-    assert [action.id for action in shown] == ["next_pane", "help", "quit"]
+    assert [action.id for action in shown] == ["chat_from_here", "next_pane", "help", "quit"]

@@ -234,7 +234,7 @@ async def test_marks_that_name_nothing_are_told_and_removed(greetings):
     assert fine.dangling is None
     assert gone.dangling == "no case 'ones' in greetings; did you mean 'one'?"
     assert late.dangling == "no turn 4: two has 1 turn, counted from 0"
-    assert rule.text == 'find query  {"regex": "a+"}  nobody'
+    assert rule.text == "find query  regex a+  nobody"
     assert rule.dangling == "no case 'nobody' in the eval sets beside this config"
     criteria.remove(gone)
     assert greetings.workbench.editing.data(greetings.config)["evaltui"]["turns"] == [marks[0], marks[2]]

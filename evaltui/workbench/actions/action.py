@@ -18,6 +18,8 @@ class Scope(StrEnum):
     RESULT = "in the result"
     TRACE = "in the trace"
     CONSOLE = "in the console"
+    CHAT = "in the chat"
+    MESSAGE = "in the message"
     FILTER = "in the filter"
     HELP = "in this help"
     DETAILS = "in the details"
@@ -25,8 +27,12 @@ class Scope(StrEnum):
     CHOOSER = "in the list of agents"
     FIELD = "in a field"
     PROMPT = "in a question"
+    FORM = "in a form"
     CRITERIA = "in the criteria"
     VERSIONS = "between two versions"
+    ACCEPT = "while accepting"
+    RUNS = "in the list of runs"
+    COMPARISON = "in a comparison"
 
 
 # A text field takes every letter, and what lies over the screen takes every key.
@@ -38,9 +44,14 @@ _ALONE = frozenset(
         Scope.JUMP,
         Scope.CHOOSER,
         Scope.FIELD,
+        Scope.MESSAGE,
         Scope.PROMPT,
+        Scope.FORM,
         Scope.CRITERIA,
         Scope.VERSIONS,
+        Scope.ACCEPT,
+        Scope.RUNS,
+        Scope.COMPARISON,
     }
 )
 
@@ -89,7 +100,10 @@ LISTS = (
     Scope.RESULT,
     Scope.TRACE,
     Scope.CONSOLE,
+    Scope.CHAT,
     Scope.HELP,
     Scope.DETAILS,
     Scope.CHOOSER,
+    Scope.RUNS,
+    Scope.COMPARISON,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.workbench.actions.action import Action
+from evaltui.workbench.actions.action import Action, Scope
 from evaltui.workbench.workbench import Workbench
 
 
@@ -19,22 +19,43 @@ def _no_case_selected(workbench: Workbench) -> str | None:
     return None
 
 
+# In the chat these keys are for the turn.
+_NOT_IN_CHAT = (Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE)
+
+
 def _nothing_to_leave(workbench: Workbench) -> str | None:
-    if workbench.busy or workbench.editing.marking or workbench.filtered.filter:
+    if workbench.can_step_back:
         return None
-    return "nothing is running, no case is marked, and no filter is set"
+    return "nothing is running, no case is marked, no filter is set, and no earlier run is shown"
 
 
 def _what_is_left(workbench: Workbench) -> str:
     if workbench.busy:
         return "cancel"
-    return "unmark" if workbench.editing.marking else "show all"
+    if workbench.editing.marking:
+        return "unmark"
+    searched = workbench.trace_search or workbench.filtered.filter
+    return "show all" if searched or workbench.past is None else "latest results"
 
 
 def _never_ran(workbench: Workbench) -> str | None:
     if workbench.has_run:
         return workbench.refuses_to_run()
     return "nothing has been run yet: r runs the selected case"
+
+
+def _no_repeats(workbench: Workbench) -> str | None:
+    key = workbench.selection.case
+    scored = workbench.results.get(key) if key else None
+    if scored is not None and len(scored.result.repeats) > 1:
+        return None
+    return "the case was not run several times: * does that"
+
+
+def _which_repeat(workbench: Workbench) -> str:
+    key = workbench.selection.case
+    scored = workbench.results.get(key) if key else None
+    return f"{scored.repeat + 1} of {len(scored.result.repeats)} runs" if scored else "next repeat"
 
 
 def _none_to_repeat(workbench: Workbench) -> str | None:
@@ -55,8 +76,9 @@ RUNNING = (
     Action(
         "cancel",
         "back",
-        "Cancel the run, what is finished stays; without a run, forget the marks, then the filter",
+        "Cancel the run, what is finished stays; else forget marks, the filter, then leave an earlier run",
         ("escape",),
+        _NOT_IN_CHAT,
         do=Workbench.step_back,
         refusal=_nothing_to_leave,
         rank=0,
@@ -90,6 +112,31 @@ RUNNING = (
         rank=3,
     ),
     Action(
+        "run_repeatedly",
+        "repeat",
+        "Run the selected case several times, on a set all of it: asks how often, and what must pass",
+        ("asterisk",),
+        refusal=_no_case_selected,
+    ),
+    Action(
+        "next_repeat",
+        "next repeat",
+        "Show the next of the times that the case was run",
+        ("right_square_bracket",),
+        do=lambda workbench: workbench.step_repeat(1),
+        refusal=_no_repeats,
+        rank=2,
+        word=_which_repeat,
+    ),
+    Action(
+        "previous_repeat",
+        "previous repeat",
+        "Show the one before of the times that the case was run",
+        ("left_square_bracket",),
+        do=lambda workbench: workbench.step_repeat(-1),
+        refusal=_no_repeats,
+    ),
+    Action(
         "run_failed",
         "failed again",
         "Run every case that did not pass",
@@ -102,6 +149,7 @@ RUNNING = (
         "again",
         "Run again what was run last",
         ("ctrl+r",),
+        _NOT_IN_CHAT,
         do=Workbench.run_again,
         refusal=_never_ran,
     ),

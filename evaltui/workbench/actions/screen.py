@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.workbench.actions.action import Action
+from evaltui.workbench.actions.action import Action, Scope
 from evaltui.workbench.workbench import Workbench
 
 
@@ -30,8 +30,16 @@ SCREEN = (
     Action("show_cases", "cases", "Go to the list of cases", ("1",)),
     Action("show_case", "case", "Go to the case", ("2",)),
     Action("show_result", "result", "Go to the result", ("3",)),
-    Action("show_trace", "trace", "Go to the trace: everything that happened in the case", ("4", "t")),
-    Action("show_console", "console", "Go to the console: what the agent printed", ("5",)),
+    Action("show_chat", "chat", "Go to the conversation with the agent", ("4",)),
+    Action("show_trace", "trace", "Go to the trace: everything that happened in the case", ("5",)),
+    Action(
+        "go_to_trace",
+        "trace",
+        "Go to the trace",
+        ("t",),
+        (Scope.CASES, Scope.CASE, Scope.CONSOLE, Scope.CHAT),
+    ),
+    Action("show_console", "console", "Go to the console: what the agent printed", ("6",)),
     Action(
         "next_difference",
         "next difference",
@@ -49,6 +57,25 @@ SCREEN = (
     Action("jump", "jump", "Show the key of every pane, and go where one is pressed", ("ctrl+o",)),
     Action("zoom", "maximise", "Give the whole screen to this pane, and back", ("z",)),
     Action("toggle_cases", "hide cases", "Hide the list of cases, and show it again", ("ctrl+b",)),
+    Action(
+        "show_event",
+        "event",
+        "Go to what happened at this difference, in the trace",
+        ("t",),
+        (Scope.RESULT,),
+        refusal=_no_result,
+    ),
+    Action(
+        "show_expected",
+        "edit",
+        "Go to what is expected at this difference, to edit it",
+        ("e",),
+        (Scope.RESULT,),
+        refusal=_no_result,
+        rank=1,
+    ),
+    Action("back", "back", "Back to where you came from", ("backspace",)),
+    Action("copy_json", "copy JSON", "Copy the result of the case as JSON", ("Y",), refusal=_no_result),
     Action("copy", "copy", "Copy what is seen here: the id of the case, or the page as text", ("y",)),
     Action(
         "help",

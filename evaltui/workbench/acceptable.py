@@ -1,0 +1,143 @@
+"""How much of what the agent did can be accepted as expected: one argument, or every case that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from evaltui.core.explain import call_name
+from evaltui.workbench.differences import answer_differs, calls_in, differences_of
+from evaltui.workbench.state import CaseKey, DifferenceAt
+from evaltui.workbench.verdicts import RUNNING
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.outcome import CaseResult
+
+What = Literal["argument", "call", "calls", "answer", "state", "turn", "case"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Cases as a whole, or a part of one case, which is where `turn`, `row` and `path` say, as in
+    `DifferenceAt`. `label` is what undo calls it."""
+
+    what: What
+    title: str
+    label: str
+    cases: tuple[CaseKey, ...]
+    turn: int = 0
+    row: int = 0
+    path: str = ""
+
+
+def choices_in_result(workbench: Workbench) -> list[Choice]:
+    """From the selected difference, or the selected turn, to every case that failed: the least first."""
+    key = workbench.selection.case
+    scored = workbench.results.get(key) if key else None
+    if key is None or scored is None:
+        return []
+    at, turn = workbench.difference, workbench.selection.turn
+    return [
+        *(_of_difference(key, scored.shown, at) if at else ()),
+        *_of_turn(key, scored.shown, at.turn if at else turn, at),
+        _whole(key),
+        *_several(workbench),
+    ]
+
+
+def choices_in_list(workbench: Workbench) -> list[Choice]:
+    """Cases as a whole: those that are marked, else the selected one, and every case that failed."""
+    key = workbench.selection.case
+    if key is None or workbench.editing.marking or refuses_case(workbench, key):
+        return list(_several(workbench))
+    return [_whole(key), *_several(workbench)]
+
+
+def _of_difference(key: CaseKey, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
+    path = at.path or ""
+    if at.kind == "state":
+        label = f"accept {path} of the final state"
+        yield Choice("state", "This value", label, (key,), path=path)
+    elif at.kind == "answer" and at.turn is not None:
+        yield _answer(key, at.turn, "This answer")
+    elif at.turn is not None and at.row is not None:
+        name = call_name(result.turns[at.turn].calls[at.row])
+        if at.kind == "argument":
+            label = f"accept {path or 'args'} of {name}"
+            yield Choice("argument", "This argument", label, (key,), at.turn, at.row, path)
+        yield Choice("call", "This call", f"accept {name}", (key,), at.turn, at.row)
+
+
+def _of_turn(key: CaseKey, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
+    """What else of a turn there is, besides the selected difference."""
+    if turn is None or turn >= len(result.turns):
+        return
+    rows = {one.row for one in calls_in(result.turns[turn], turn)}
+    answer = answer_differs(result.turns[turn])
+    if rows - {at.row if at else None}:
+        label = f"accept the calls of turn {turn + 1}"
+        yield Choice("calls", "This turn's calls", label, (key,), turn)
+    if answer and (at is None or at.kind != "answer"):
+        yield _answer(key, turn, "This turn's answer")
+    if answer and rows:
+        yield Choice("turn", "The turn", f"accept turn {turn + 1}", (key,), turn)
+
+
+def _answer(key: CaseKey, turn: int, title: str) -> Choice:
+    return Choice("answer", title, f"accept the answer of turn {turn + 1}", (key,), turn)
+
+
+def _whole(key: CaseKey) -> Choice:
+    return Choice("case", "The whole case", f"accept {key.eval_id}", (key,))
+
+
+def _several(workbench: Workbench) -> Iterator[Choice]:
+    marked = tuple(workbench.editing.marking.marked)
+    if len(marked) == 1:
+        yield Choice("case", "The marked case", f"accept {marked[0].eval_id}", marked)
+        return
+    keys = marked or tuple(_failing_in_view(workbench))
+    if len(keys) > 1:
+        which = "marked" if marked else "failing in view"
+        yield Choice("case", f"All {len(keys)} {which}", f"accept {len(keys)} cases", keys)
+
+
+def _failing_in_view(workbench: Workbench) -> Iterator[CaseKey]:
+    filtered = workbench.filtered
+    for entry in workbench.sets:
+        numbers = filtered.kept.get(entry.path, ()) if filtered.filter else range(len(entry.cases))
+        keys = (CaseKey(entry.path, entry.cases[number].eval_id) for number in numbers)
+        yield from (key for key in keys if key in workbench.results.attention)
+
+
+# Why not
+
+
+def refuses_in_result(workbench: Workbench) -> str | None:
+    """Why nothing of the selected case can be accepted, as a sentence."""
+    key = workbench.selection.case
+    return "select a case: what it did is accepted there" if key is None else refuses_case(workbench, key)
+
+
+def refuses_in_list(workbench: Workbench) -> str | None:
+    """Why none of the cases in the list can be, as far as that is told at a glance."""
+    if workbench.editing.marking or len(workbench.results.attention) > 1:
+        return None
+    return refuses_in_result(workbench)
+
+
+def refuses_case(workbench: Workbench, key: CaseKey) -> str | None:
+    if reason := workbench.editing.refuses_to_edit(key.path):
+        return reason
+    if workbench.status(key) == RUNNING or workbench.is_waiting(key):
+        return "it is running: what it does can be accepted when it is done"
+    scored = workbench.results.get(key)
+    if scored is None:
+        return "nothing run yet: r runs the case"
+    if scored.shown.error is not None:
+        return "the run ended with an error, so what was done is not all of it: r runs the case again"
+    if next(differences_of(scored.shown), None) is None:
+        return "no calls, answers or state differ from what is expected"
+    return None

@@ -1,0 +1,206 @@
+"""What the agent did becomes what is expected: what that changes in the files, and doing it.
+
+Nothing is accepted that was not shown as the change to the files, and all of it is one step for undo.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.document.edits import Edit, EditError
+from evaltui.core.document.preview import LineChange
+from evaltui.core.editing.places import eval_ids, turn_count
+from evaltui.core.editing.turns import user_texts
+from evaltui.core.problems import EvalSetError
+from evaltui.files.agent_files import write_times
+from evaltui.workbench.acceptable import Choice, refuses_case
+from evaltui.workbench.state import CaseKey, Scored
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.document.document import JsonDocument
+    from evaltui.core.evalset import Invocation
+
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """What becomes of the lines of a file, and how many of its cases that concerns."""
+
+    path: Path
+    cases: int
+    lines: tuple[LineChange, ...]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What accepting would do. `problem` says why it cannot be done, `remarks` what to know before.
+
+    `seen` is the data of the files that the edits are made for.
+    """
+
+    choice: Choice
+    changes: tuple[FileChange, ...] = ()
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+    edits: Mapping[Path, Sequence[Edit]] = field(default_factory=dict)
+    seen: Mapping[Path, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A case with its result, and which one it is in the data of its set."""
+
+    key: CaseKey
+    number: int
+    data: Any
+    scored: Scored
+
+
+async def propose(workbench: Workbench, choice: Choice) -> Proposal:
+    """Read what the agent did, and see what accepting it would change; nothing is changed yet."""
+    cases: list[_Case] = []
+    left_out: list[str] = []
+    documents: dict[Path, JsonDocument] = {}
+    numbers: dict[Path, dict[str, int]] = {}
+    for key in choice.cases:
+        scored = workbench.results.get(key)
+        if (reason := refuses_case(workbench, key)) or scored is None:
+            left_out.append(reason or "it has not been run")
+            continue
+        try:
+            data = workbench.editing.data(key.path)
+        except (EvalSetError, OSError) as error:
+            left_out.append(str(error))
+            continue
+        if key.path not in documents and (draft := workbench.editing.draft(key.path)):
+            documents[key.path] = draft.document
+            numbers[key.path] = {eval_id: number for number, eval_id in enumerate(eval_ids(data))}
+        if (number := numbers[key.path].get(key.eval_id)) is not None:
+            cases.append(_Case(key, number, data, scored))
+        else:
+            left_out.append(f"{key.path.name} has no case {key.eval_id} any more")
+    return await asyncio.to_thread(_propose, workbench, choice, cases, left_out, documents)
+
+
+def accept(workbench: Workbench, proposal: Proposal) -> bool:
+    """Do what was proposed; False where it cannot be done any more, which is said."""
+    editing = workbench.editing
+    if any(editing.data(path) is not data for path, data in proposal.seen.items()):
+        workbench.say("the file has been changed meanwhile: look at what would change now")
+        return False
+    if not editing.do_edits(proposal.choice.label, proposal.edits):
+        return False
+    if len(proposal.choice.cases) > 1:
+        editing.marking.clear()
+    workbench.say(f"{proposal.choice.label.replace('accept', 'accepted', 1)}: u takes it back")
+    return True
+
+
+def _propose(
+    workbench: Workbench,
+    choice: Choice,
+    cases: Sequence[_Case],
+    left_out: list[str],
+    documents: Mapping[Path, JsonDocument],
+) -> Proposal:
+    """In a thread: reads logs, and changes nothing."""
+    edits: dict[Path, list[Edit]] = {}
+    counts: Counter[Path] = Counter()
+    remarks: list[str] = []
+    written = write_times(workbench.agent_dir)
+    try:
+        for case in cases:
+            try:
+                actual = _actual(workbench, case)
+                of_case = _edits(choice, case, actual)
+            except ValueError as error:
+                left_out.append(str(error))
+                continue
+            if of_case:
+                edits.setdefault(case.key.path, []).extend(of_case)
+                counts[case.key.path] += 1
+                remarks += _remarks(choice, case, actual, written)
+        changes = [
+            FileChange(path, counts[path], tuple(documents[path].preview(some)))
+            for path, some in edits.items()
+        ]
+    except EditError as error:
+        return Proposal(choice, problem=str(error))
+    if not edits:
+        return Proposal(choice, problem=left_out[0] if left_out else "nothing would change")
+    if left_out:
+        remarks.append(f"{len(left_out)} of {len(choice.cases)} cases are left out: {left_out[0]}")
+    seen = {case.key.path: case.data for case in cases if case.key.path in edits}
+    return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)), "", edits, seen)
+
+
+def _actual(workbench: Workbench, case: _Case) -> list[Invocation]:
+    """What was done in the run of a case that is shown, turn by turn."""
+    from evaltui.core.record import invocations_from_events
+
+    events = workbench.traces.events_of(case.key)
+    if events is None:
+        raise EditError("the log of its run cannot be read: r runs the case again")
+    return invocations_from_events(events.get(case.scored.repeat, ()))
+
+
+def _edits(choice: Choice, case: _Case, actual: Sequence[Invocation]) -> list[Edit]:
+    # It builds on the models.
+    from evaltui.core.editing import accepting
+
+    data, number, result = case.data, case.number, case.scored.shown
+    final_state = result.repeats[case.scored.repeat].final_state
+    if choice.what == "case":
+        return accepting.accept_case(data, number, result.turns, actual, final_state)
+    if choice.what == "state":
+        return accepting.accept_state(data, number, choice.path, final_state or {})
+    turn = choice.turn
+    if turn >= min(len(actual), len(result.turns)):
+        raise EditError(f"turn {turn + 1} was not reached in {case.scored.run_name}: r runs the case again")
+    rows, did = result.turns[turn].calls, actual[turn]
+    match choice.what:
+        case "argument":
+            return accepting.accept_argument(data, number, turn, rows, choice.row, choice.path)
+        case "call":
+            return accepting.accept_call(data, number, turn, rows, choice.row, did)
+        case "calls":
+            return accepting.accept_calls(data, number, turn, rows, did)
+        case "answer":
+            return accepting.accept_answer(data, number, turn, did)
+        case "turn":
+            return accepting.accept_turn(data, number, turn, result.turns[turn], did)
+
+
+def _remarks(
+    choice: Choice, case: _Case, actual: Sequence[Invocation], written: Mapping[str, float]
+) -> Iterator[str]:
+    """What speaks against taking this run for what is expected."""
+    from evaltui.core.evalset import answer_text
+
+    run, result = case.scored.run_name, case.scored.shown
+    which = f"{case.key.eval_id}: " if len(choice.cases) > 1 else ""
+    began = actual[0].creation_timestamp if actual else 0.0
+    if changed := [name for name, when in sorted(written.items()) if began and when > began]:
+        more = f" and {len(changed) - _MOST_NAMES} more" if len(changed) > _MOST_NAMES else ""
+        yield f"{', '.join(changed[:_MOST_NAMES])}{more} changed after {run}: r runs what there is now"
+    if len(result.repeats) > 1:
+        number = case.scored.repeat + 1
+        passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"
+        yield f"{which}{passed}, this is what run {number} of them did"
+    turns = range(turn_count(case.data, case.number)) if choice.what == "case" else [choice.turn]
+    for turn in turns if choice.what != "state" else ():
+        if turn >= len(actual):
+            yield f"{which}turn {turn + 1} was not reached in {run} and stays as it is"
+            continue
+        said = "\n".join(one.text for one in user_texts(case.data, case.number, turn) if one.text)
+        if said != answer_text(actual[turn].user_content.parts):
+            yield f"{which}in turn {turn + 1} the user said something else in {run}: r runs it again"
+    if case.scored.config.evaltui.thoughts == "score" and choice.what in ("answer", "turn", "case"):
+        yield "thoughts are scored here, and never become expected text"

@@ -1,0 +1,169 @@
+"""Talking with the agent: from anywhere, in the list of what was said, and while a message is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evaltui.workbench.actions.action import Action, Refusal, Scope
+from evaltui.workbench.workbench import Workbench
+
+
+def _never(_: Workbench) -> str | None:
+    return None
+
+
+def _nothing_said(workbench: Workbench) -> str | None:
+    transcript = workbench.chat.transcript
+    return None if transcript and transcript.turns else "nothing has been said yet"
+
+
+def _cancel(workbench: Workbench) -> None:
+    """The turn; where none is sent, whatever the key ends elsewhere."""
+    if workbench.chat.busy:
+        workbench.chat.cancel()
+    else:
+        workbench.step_back()
+
+
+def _nothing_to_cancel(workbench: Workbench) -> str | None:
+    if workbench.chat.busy or workbench.can_step_back:
+        return None
+    return "no turn is running"
+
+
+def _what_is_cancelled(workbench: Workbench) -> str:
+    return "cancel turn" if workbench.chat.busy else "back"
+
+
+def _where_to(workbench: Workbench) -> str:
+    return "cancel turn" if workbench.chat.busy else "to the list"
+
+
+_BOTH = (Scope.CHAT, Scope.MESSAGE)
+
+
+def _here(
+    id: str,
+    title: str,
+    help: str,
+    *keys: str,
+    where: tuple[Scope, ...] = (Scope.CHAT,),
+    do: Callable[[Workbench], None] | None = None,
+    refusal: Refusal = _never,
+    rank: int | None = None,
+    word: Callable[[Workbench], str] | None = None,
+) -> Action:
+    return Action(id, title, help, keys, where, do=do, refusal=refusal, rank=rank, word=word)
+
+
+def _writing(
+    id: str,
+    title: str,
+    help: str,
+    *keys: str,
+    rank: int | None = None,
+    word: Callable[[Workbench], str] | None = None,
+) -> Action:
+    return Action(id, title, help, keys, (Scope.MESSAGE,), rank=rank, word=word)
+
+
+CHAT: tuple[Action, ...] = (
+    Action(
+        "chat_from_here",
+        "chat",
+        "Continue the selected case, from the selected turn, in a conversation; without a case begin one",
+        ("c",),
+        (Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE),
+        rank=5,
+    ),
+    _here("write_message", "write", "Go to the message and write", "i", rank=0),
+    _here("toggle_result", "result", "Show the result below its call, and fold it again", "space"),
+    _here(
+        "edit_message",
+        "edit",
+        "Change this message and send it again: the conversation goes back to there",
+        "e",
+        refusal=lambda workbench: workbench.chat.refuses_to_rewind(),
+        rank=0,
+    ),
+    _here(
+        "rewind",
+        "rewind",
+        "Go back to before this message: it and what followed are taken away",
+        "delete",
+        "D",
+        refusal=lambda workbench: workbench.chat.refuses_to_rewind(),
+    ),
+    _here(
+        "restore_chat",
+        "bring back",
+        "Bring back what the last rewind, resend, replay or new conversation took away",
+        "B",
+        do=lambda workbench: workbench.chat.restore(),
+        refusal=lambda workbench: workbench.chat.refuses_to_restore(),
+    ),
+    _here("session_state", "state", "Show the session state in full", "S", refusal=_nothing_said),
+    _here(
+        "cancel_turn",
+        "back",
+        "Cancel the turn; where none is sent, as in the other lists",
+        "escape",
+        do=_cancel,
+        refusal=_nothing_to_cancel,
+        rank=0,
+        word=_what_is_cancelled,
+    ),
+    _here(
+        "retry",
+        "again",
+        "Send the last message again, in place of what came of it",
+        "ctrl+r",
+        where=_BOTH,
+        do=lambda workbench: workbench.chat.retry(),
+        refusal=lambda workbench: workbench.chat.refuses_to_retry(),
+        rank=0,
+    ),
+    _here(
+        "save_as_case",
+        "to a case",
+        "Make a case of the conversation: choose turns and what is expected of them",
+        "ctrl+t",
+        where=_BOTH,
+        refusal=lambda workbench: workbench.chat.refuses_to_save(),
+        rank=0,
+    ),
+    _here(
+        "new_chat",
+        "new",
+        "Begin a new conversation: with a state, a user, a sub-agent",
+        "ctrl+n",
+        where=_BOTH,
+        rank=0,
+    ),
+    _here(
+        "replay",
+        "replay",
+        "Send the whole conversation again, on the code as it is now, and show what is different",
+        "ctrl+l",
+        where=_BOTH,
+        do=lambda workbench: workbench.chat.replay(),
+        refusal=lambda workbench: workbench.chat.refuses_to_replay(),
+        rank=6,
+    ),
+    _writing("send", "send", "Send the message", "enter", rank=-2),
+    _writing("new_line", "new line", "Begin a new line", "alt+enter", "ctrl+j", "shift+enter", rank=3),
+    _writing(
+        "leave_message",
+        "to the list",
+        "Cancel the turn that runs; where none does, go to the list of what was said",
+        "escape",
+        rank=-1,
+        word=_where_to,
+    ),
+    _writing("attach_file", "attach", "Send a file along", "f6", rank=7),
+    _writing("message_in_editor", "$EDITOR", "Go on in $VISUAL or $EDITOR", "ctrl+e"),
+    _writing("earlier_message", "earlier", "On the first line: the message sent before", "up"),
+    _writing("later_message", "later", "On the last line: the message sent after it", "down"),
+    _writing("earlier_rows", "scroll up", "Scroll the conversation up", "pageup"),
+    _writing("later_rows", "scroll down", "Scroll the conversation down", "pagedown"),
+)

@@ -1,0 +1,135 @@
+"""What a conversation is, as plain data."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from evaltui.core.events import Event, Json
+from evaltui.core.outcome import ErrorInfo, StateDiff, TurnResult
+
+
+class TurnStage(StrEnum):
+    """`WAITING` is not sent yet: it follows others that are sent first, or that failed or were cancelled."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class SessionStart:
+    """Where a conversation begins. Empty names mean the agent's defaults; `state` is the initial state."""
+
+    app_name: str = ""
+    user_id: str = ""
+    session_id: str = ""
+    state: Json = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {
+            "app_name": self.app_name,
+            "user_id": self.user_id,
+            "session_id": self.session_id,
+            "state": self.state,
+        }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a turn did otherwise than the turn that it repeats, which is the expected side.
+
+    `sentence` is "" where it did the same.
+    """
+
+    sentence: str
+    turn: TurnResult
+    state: tuple[StateDiff, ...] = ()
+
+
+@dataclass(eq=False)
+class ChatTurn:
+    """One message of the user (a genai Content as JSON) and what came of it.
+
+    A turn counts when it is done: what follows begins at its end. A turn that failed or was cancelled stays
+    to be seen, and the next one begins as if it had not been. A `recorded` turn was not sent in this
+    conversation: its events are those of a run or of a case, and no model or tool was asked.
+
+    `events` begin with the user's message. `state_before` and `state_after` are the session state, as far as
+    it is known. `began` is `time.monotonic()`. `new_code` are the files that changed since the turn before:
+    this turn was the first to run with them. `repeats` is the turn that this one says again after a change of
+    the code, and `difference` what is different, once it is done.
+    """
+
+    content: Json
+    source: Literal["said", "recorded"] = "said"
+    stage: TurnStage = TurnStage.WAITING
+    events: list[Event] = field(default_factory=list)
+    state_before: Json | None = None
+    state_after: Json | None = None
+    error: ErrorInfo | None = None
+    began: float | None = None
+    spent: float | None = None
+    new_code: tuple[str, ...] = ()
+    repeats: ChatTurn | None = None
+    difference: Difference | None = None
+
+    @property
+    def counts(self) -> bool:
+        return self.stage is TurnStage.DONE
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, or takes so far; None where that is not known."""
+        if self.spent is not None or self.began is None:
+            return self.spent
+        return time.monotonic() - self.began
+
+    @property
+    def text(self) -> str:
+        """What the user says, without files."""
+        return text_of(self.content)
+
+
+@dataclass(eq=False)
+class Transcript:
+    """A conversation: where it began, and its turns in order.
+
+    `title` says what it is: `new conversation`, or the case that it continues. `agent_name` is the sub-agent
+    that is talked to, None for the agent itself. `opened_state` is the state of the session before the first
+    turn, once there is one. `proposal` is a message that the user may want to send next, for the input.
+    `broken` says why the agent cannot be talked to, as of the last attempt.
+    """
+
+    title: str
+    session: SessionStart = field(default_factory=SessionStart)
+    agent_name: str | None = None
+    turns: list[ChatTurn] = field(default_factory=list)
+    opened_state: Json | None = None
+    proposal: Json | None = None
+    broken: ErrorInfo | None = None
+
+    def counted(self, before: int | None = None) -> list[ChatTurn]:
+        """The turns that count, of all or of those before the one at an index."""
+        return [turn for turn in self.turns[:before] if turn.counts]
+
+    @property
+    def state(self) -> Json:
+        """The session state now, as far as it is known."""
+        return self.state_before(len(self.turns))
+
+    def state_before(self, index: int) -> Json:
+        """The session state that a turn at this index begins with."""
+        known = [turn.state_after for turn in self.counted(index) if turn.state_after is not None]
+        if known:
+            return known[-1]
+        return self.session.state if self.opened_state is None else self.opened_state
+
+
+def text_of(content: Json) -> str:
+    """The texts of a genai Content as JSON, one per line; without files."""
+    return "\n".join(part["text"] for part in content.get("parts") or [] if part.get("text"))

@@ -1,0 +1,117 @@
+"""The agent's side of a conversation. Importing this loads the models: do it in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evaltui.core.events import Event, Json
+from evaltui.core.replay import past_of_turns
+from evaltui.files.agent_files import AgentFiles, Contents, changed_files
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.pool import HostSettings, StartedHost
+from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT, AgentBrokenError, HostLostError
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript
+
+
+class LiveSession:
+    """A session in a host. Wherever it does not hold what a transcript says, another one is opened.
+
+    `start` is where hosts come from. `code` is what the agent's files held when its host was started, None
+    before that.
+    """
+
+    def __init__(
+        self,
+        agent_dir: Path,
+        agent_name: str | None,
+        files: AgentFiles,
+        on_console: Callable[[str, str], None],
+        start: Callable[[HostSettings], StartedHost],
+    ) -> None:
+        self._start = start
+        self.agent_name = agent_name
+        self.code: Contents | None = None
+        self._agent_dir = agent_dir
+        self._files = files
+        self._on_console = on_console
+        self._conversation: Conversation | None = None
+        self._held: tuple[Transcript, list[ChatTurn]] | None = None
+
+    @property
+    def info(self) -> Json | None:
+        return self._conversation.info if self._conversation else None
+
+    async def renew(self) -> tuple[str, ...]:
+        """The files that have changed since the agent was imported; with them, it is imported again."""
+        now = await asyncio.to_thread(self._files.look)
+        changed = () if self.code is None else changed_files(self.code, now)
+        self.code = now
+        if changed:
+            await self.close()
+        return changed
+
+    def holds(self, transcript: Transcript, past: Sequence[ChatTurn]) -> bool:
+        """Whether the session is at the end of `past`."""
+        return self._held == (transcript, [*past])
+
+    async def open(self, transcript: Transcript, past: Sequence[ChatTurn]) -> Json:
+        """Have another session, at the end of `past`; returns the state there.
+
+        Raises AgentBrokenError, RequestFailedError, HostLostError, and ValueError for a past that cannot be.
+        """
+        self._held = None
+        if self._conversation is None:
+            settings = HostSettings(
+                self._agent_dir, self.agent_name, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic()
+            )
+            self._conversation = Conversation(settings, self._on_console, self._start)
+        steps = await asyncio.to_thread(past_of_turns, [turn.events for turn in past])
+        try:
+            state = await self._conversation.open(transcript.session.to_json(), steps)
+        except AgentBrokenError:
+            await self.close()
+            raise
+        self._held = transcript, [*past]
+        return state
+
+    async def say(
+        self,
+        transcript: Transcript,
+        past: Sequence[ChatTurn],
+        turn: ChatTurn,
+        on_event: Callable[[Event], None],
+    ) -> Json:
+        """One turn in a session that is open at the end of `past`; the state after it.
+
+        Raises RequestFailedError, HostLostError.
+        """
+        assert self._conversation is not None
+        self._held = None
+        try:
+            state = await self._conversation.say(len(past), turn.content, on_event)
+        except HostLostError:
+            if turn.events:
+                raise
+            # It died between turns: this one has not begun, and is not to blame.
+            await self.open(transcript, past)
+            self._held = None
+            state = await self._conversation.say(len(past), turn.content, on_event)
+        self._held = transcript, [*past, turn]
+        return state
+
+    async def close(self) -> None:
+        """End the host."""
+        self._held = None
+        if self._conversation is None:
+            return
+        ended, self._conversation = self._conversation, None
+        closing = asyncio.create_task(ended.close())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            # Nobody knows of the process any more: it must not be left behind.
+            await closing
+            raise

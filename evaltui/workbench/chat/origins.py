@@ -1,0 +1,137 @@
+"""Where in a case a conversation can begin. Importing this loads the models: do it in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from evaltui.core.evalset import EvalCase, Invocation
+from evaltui.core.events import Event, Json
+from evaltui.core.replay import steps_of_invocation
+from evaltui.core.steps import split
+from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.state import CaseKey, Scored
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The turns of a case, as it expects them and as its last result has them.
+
+    `messages` is what the user says in each turn, as genai Contents. `happened` are the events of the turns
+    that the last run went through to their end; with none there is no result to continue from.
+    `result_session` is where that run began: the case may have been edited since.
+    """
+
+    key: CaseKey
+    session: SessionStart
+    messages: tuple[Json, ...]
+    expected: tuple[tuple[Event, ...], ...]
+    happened: tuple[tuple[Event, ...], ...] = ()
+    result_session: SessionStart | None = None
+
+    def refuses(self, turn: int, source: str) -> str | None:
+        """Why a conversation cannot begin where the turn would, as a sentence."""
+        if turn > len(self.messages):
+            return f"{self.key.eval_id} has {_turns(len(self.messages))}: there is no turn {turn + 1}"
+        if source == "case" or turn <= len(self.happened):
+            return None
+        if self.result_session is None:
+            return f"there is no result of {self.key.eval_id} to continue from: take what it expects"
+        return (
+            f"only {len(self.happened)} of {_turns(len(self.messages))} went through to the end in the last "
+            f"run of {self.key.eval_id}"
+        )
+
+    def transcript(self, turn: int, source: str) -> Transcript:
+        """A conversation that begins where the turn would; the ones before are as they were (`result`), or as
+        they should be (`case`)."""
+        events = self.happened if source == "result" else self.expected
+        start = self.result_session if source == "result" and self.result_session else self.session
+        made = Transcript(self._title(turn), start, proposal=self._message(turn))
+        state = start.state
+        for own in events[:turn]:
+            content = next((event.content for event in own if event.kind == "user"), None)
+            after = state_after(state, own)
+            made.turns.append(
+                ChatTurn(
+                    content or {"role": "user", "parts": []},
+                    "recorded",
+                    TurnStage.DONE,
+                    list(own),
+                    state_before=state,
+                    state_after=after,
+                    spent=own[-1].t - own[0].t if source == "result" else None,
+                )
+            )
+            state = after
+        return made
+
+    def to_be_sent(self, turn: int) -> Transcript:
+        """A conversation in which what the user says before the turn is to be sent."""
+        turns = [ChatTurn(content) for content in self.messages[:turn]]
+        return Transcript(self._title(turn), self.session, turns=turns, proposal=self._message(turn))
+
+    def _title(self, turn: int) -> str:
+        at_end = turn >= len(self.messages)
+        return self.key.eval_id if at_end else f"{self.key.eval_id} › turn {turn + 1}"
+
+    def _message(self, turn: int) -> Json | None:
+        return self.messages[turn] if turn < len(self.messages) else None
+
+
+def origin(
+    key: CaseKey, case: EvalCase, scored: Scored | None = None, events: Sequence[Event] = ()
+) -> Origin:
+    """`events` are of the repeat that is shown. Raises ValueError for a case whose user is simulated."""
+    if case.conversation_scenario is not None:
+        raise ValueError(f"the user of {key.eval_id} is simulated: there are no turns to begin from")
+    turns = case.conversation or []
+    made = Origin(
+        key,
+        _session(case),
+        tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns),
+        tuple(tuple(_expected(turn, number)) for number, turn in enumerate(turns)),
+    )
+    if scored is None:
+        return made
+    happened = _whole_turns(events, failed=scored.shown.error is not None)
+    return replace(made, happened=happened, result_session=_session(scored.case))
+
+
+def _session(case: EvalCase) -> SessionStart:
+    given = case.session_input
+    if given is None:
+        return SessionStart()
+    return SessionStart(given.app_name, given.user_id, given.session_id or "", given.state)
+
+
+def _expected(invocation: Invocation, turn: int) -> Iterator[Event]:
+    user, *others = steps_of_invocation(invocation, turn)
+    yield Event("user", user.content, turn=turn)
+    for step in others:
+        yield from split(step)
+
+
+def _whole_turns(events: Sequence[Event], *, failed: bool) -> tuple[tuple[Event, ...], ...]:
+    """The events of each turn; of a run that ended in an error the last turn is not whole."""
+    turns: dict[int, list[Event]] = {}
+    for event in events:
+        if event.turn is not None:
+            turns.setdefault(event.turn, []).append(event)
+    whole = [tuple(turns[number]) for number in sorted(turns)]
+    return tuple(whole[:-1] if failed else whole)
+
+
+def state_after(state: Json, events: Sequence[Event]) -> Json:
+    """The session state once what happened has changed it; what ran inside tools reports to its call."""
+    now = dict(state)
+    for event in events:
+        if event.kind == "state" and not event.data.get("nested"):
+            now.update(event.data.get("delta") or {})
+            for key in event.data.get("removed") or ():
+                now.pop(key, None)
+    return now
+
+
+def _turns(count: int) -> str:
+    return f"{count} turn{'' if count == 1 else 's'}"

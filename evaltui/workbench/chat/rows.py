@@ -1,0 +1,352 @@
+"""What is shown of a conversation: plain rows, kept up while events come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, islice
+from typing import Any, Literal
+
+from evaltui.core.events import Event, Json, Kind
+from evaltui.core.outcome import ErrorInfo, StateDiff
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, text_of
+
+RowKind = Literal[
+    "user",  # text and files; `who` is "you"
+    "text",  # what an agent says; `partial` while it streams
+    "thought",
+    "file",  # an agent sends a file
+    "call",  # text is the tool; result and duration once there is one, `partial` while there may be
+    "result",  # of a call that is not shown
+    "transfer",  # text is the agent that takes over
+    "state",  # changes, before and after
+    "error",  # error
+    "code",  # text are the files that changed: from here on the agent runs with them
+    "difference",  # text is what is different from the turn that is repeated, "" for nothing
+    "note",  # text: the turn waits, or was cancelled
+    "thinking",  # the turn runs, and nothing is said just now
+    "footer",  # the turn is over: duration, tokens
+]
+
+YOU = "you"
+
+
+@dataclass(frozen=True, slots=True)
+class FileShown:
+    """A file by type and size in bytes; None where it is only linked."""
+
+    mime_type: str
+    size: int | None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`turn` is the index of its turn in the transcript. `text` is foreign: of any length, in many lines.
+
+    `depth` counts the calls that it happened inside of. Durations are in seconds. `events` are what it opens:
+    of a call, the call and its results.
+    """
+
+    kind: RowKind
+    turn: int
+    who: str = ""
+    text: str = ""
+    depth: int = 0
+    partial: bool = False
+    files: tuple[FileShown, ...] = ()
+    args: Json | None = None
+    result: Json | None = None
+    changes: tuple[StateDiff, ...] = ()
+    error: ErrorInfo | None = None
+    duration: float | None = None
+    tokens: int | None = None
+    events: tuple[Event, ...] = ()
+
+
+class ChatRows:
+    """`rows` are those of the transcript that was followed last; a row that changes becomes another one."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._turns: list[_TurnRows] = []
+
+    def follow(self, transcript: Transcript | None) -> int:
+        """Take over what is new; the index of the first row that is not as it was, `len(rows)` where all are.
+
+        Costs as much as there is new, not as much as there is.
+        """
+        turns = transcript.turns if transcript else []
+        first = len(self.rows)
+        start = 0
+        for index, turn in enumerate(turns):
+            if index < len(self._turns) and self._turns[index].turn is not turn:
+                first = min(first, self._cut(index, start))
+            if index == len(self._turns):
+                self._turns.append(_TurnRows(turn, index))
+                before = 0
+            else:
+                before = len(self._turns[index])
+            shown = self._turns[index]
+            changed = shown.follow()
+            if changed < max(before, len(shown)):
+                self.rows[start + changed : start + before] = shown.rows_from(changed)
+                first = min(first, start + changed)
+            start += len(shown)
+        if len(turns) < len(self._turns):
+            first = min(first, self._cut(len(turns), start))
+        return min(first, len(self.rows))
+
+    def _cut(self, turn: int, start: int) -> int:
+        """Forget the turns from this one on, whose rows begin at `start`."""
+        del self._turns[turn:]
+        del self.rows[start:]
+        return start
+
+    def first_of(self, turn: int) -> int | None:
+        """The row that a turn begins in; None where there is no such turn."""
+        if turn >= len(self._turns):
+            return None
+        return sum(len(shown) for shown in self._turns[:turn])
+
+
+class _TurnRows:
+    """The rows of one turn: those of what happened, and the last ones, which say how far it is."""
+
+    def __init__(self, turn: ChatTurn, index: int) -> None:
+        self.turn = turn
+        self._index = index
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows: list[Row] = []
+        self._last: tuple[Row, ...] = ()
+        self._taken = 0
+        self._state: Json | None = None
+        self._calls: dict[str, int] = {}
+        self._depths: dict[str, tuple[Kind, int]] = {}
+        self._streams: dict[tuple[str, str], dict[RowKind, int]] = {}
+        self._tokens = _Tokens()
+        self._new_code = self.turn.new_code
+        if self._new_code:
+            self._add(Row("code", self._index, text=", ".join(self._new_code)))
+        said = self.turn.content
+        files = tuple(map(_file, filter(_is_file, said.get("parts") or [])))
+        self._user = self._add(Row("user", self._index, YOU, text_of(said), files=files))
+        self._first = 0
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._last)
+
+    def rows_from(self, index: int) -> Iterator[Row]:
+        return islice(chain(self._rows, self._last), index, None)
+
+    def follow(self) -> int:
+        """The index of the first row that is not as it was, the number of rows where all are."""
+        if self.turn.new_code != self._new_code:
+            self._begin()
+        for event in islice(self.turn.events, self._taken, None):
+            self._take(event)
+        self._taken = len(self.turn.events)
+        if self.turn.stage is not TurnStage.RUNNING:
+            self._end_what_is_open()
+        last = tuple(self._last_rows())
+        as_before = self._first == len(self._rows) and last == self._last
+        first, self._first, self._last = self._first, len(self._rows), last
+        return len(self) if as_before else first
+
+    def _add(self, row: Row) -> int:
+        self._rows.append(row)
+        return len(self._rows) - 1
+
+    def _replace(self, index: int, **changes: Any) -> None:
+        self._rows[index] = replace(self._rows[index], **changes)
+        self._first = min(self._first, index)
+
+    # What happened
+
+    def _take(self, event: Event) -> None:
+        depth = self._depth(event)
+        if event.id:
+            self._depths[event.id] = event.kind, depth
+        self._tokens.count(event)
+        row = Row("text", self._index, event.agent, depth=depth, events=(event,))
+        data = event.data
+        match event.kind:
+            case "user":
+                self._replace(self._user, events=(event,))
+            case "text":
+                self._take_text(row, event)
+            case "model_request":
+                # Another answer begins.
+                self._end_stream((event.agent, event.parent))
+            case "tool_call":
+                call = _first(event, "function_call")
+                named = replace(row, kind="call", text=str(call.get("name", "")), args=call.get("args"))
+                self._calls[event.id] = self._add(replace(named, partial=True))
+            case "tool_result":
+                self._take_result(row, event)
+            case "transfer":
+                self._add(replace(row, kind="transfer", text=str(data.get("to", ""))))
+            case "state":
+                if changes := self._changes(data.get("delta") or {}):
+                    self._add(replace(row, kind="state", changes=changes))
+            case "error":
+                self._add(replace(row, kind="error", error=_error(data)))
+            case _:
+                # What a model answers comes as text and calls, what is printed is in the console.
+                pass
+
+    def _depth(self, event: Event) -> int:
+        """A result is as deep as its call; what happens in a call is deeper."""
+        if event.parent not in self._depths:
+            return 1 if event.data.get("nested") else 0
+        kind, depth = self._depths[event.parent]
+        return depth + 1 if kind == "tool_call" and event.kind != "tool_result" else depth
+
+    def _take_text(self, row: Row, event: Event) -> None:
+        """Pieces of a streamed text are one row, which the whole text replaces."""
+        source = event.agent, event.parent
+        stream = self._streams.setdefault(source, {})
+        partial = bool(event.data.get("partial"))
+        for kind, text, files in _said(event):
+            at = stream.get(kind)
+            if at is None:
+                at = self._add(replace(row, kind=kind, text=text, files=files, partial=partial))
+                if partial and kind != "file":
+                    stream[kind] = at
+            elif partial:
+                self._replace(at, text=self._rows[at].text + text, events=(event,))
+            else:
+                self._replace(stream.pop(kind), text=text, partial=False, events=(event,))
+        if not partial:
+            self._end_stream(source)
+
+    def _end_stream(self, source: tuple[str, str]) -> None:
+        for index in self._streams.pop(source, {}).values():
+            self._replace(index, partial=False)
+
+    def _take_result(self, row: Row, event: Event) -> None:
+        response = _first(event, "function_response").get("response")
+        at = self._calls.get(event.parent)
+        if at is None:
+            self._add(replace(row, kind="result", result=response, duration=event.duration))
+            return
+        # A tool that takes its time may answer more than once.
+        self._replace(
+            at,
+            result=response,
+            partial=False,
+            duration=event.duration,
+            events=(*self._rows[at].events, event),
+        )
+
+    def _changes(self, delta: Json) -> tuple[StateDiff, ...]:
+        # It builds on the models, which the first frame does not wait for.
+        from evaltui.core.diff import diff_state
+
+        if self._state is None:
+            self._state = dict(self.turn.state_before or {})
+        before = {key: self._state.get(key) for key in delta}
+        self._state |= delta
+        return diff_state(before, delta)
+
+    # How far it is
+
+    def _end_what_is_open(self) -> None:
+        for source in list(self._streams):
+            self._end_stream(source)
+        for index in self._calls.values():
+            if self._rows[index].partial:
+                self._replace(index, partial=False)
+
+    def _last_rows(self) -> Iterator[Row]:
+        turn = self.turn
+        match turn.stage:
+            case TurnStage.WAITING:
+                yield Row("note", self._index, text="waits to be sent")
+            case TurnStage.RUNNING if not self._rows[-1].partial:
+                yield Row("thinking", self._index, self._speaker())
+            case TurnStage.CANCELLED:
+                yield Row("note", self._index, text="cancelled: the next message begins from before this one")
+            case TurnStage.FAILED:
+                yield Row("error", self._index, error=turn.error)
+            case TurnStage.DONE if turn.difference is not None:
+                yield Row("difference", self._index, text=turn.difference.sentence)
+        if turn.spent is not None and turn.stage is not TurnStage.RUNNING:
+            yield Row("footer", self._index, duration=turn.spent, tokens=self._tokens.total)
+
+    def _speaker(self) -> str:
+        """Who has the conversation: the agent that was heard of last."""
+        return next((row.who for row in reversed(self._rows) if row.who not in ("", YOU)), "")
+
+
+class _Tokens:
+    """How many a turn has used; None where nothing says so."""
+
+    def __init__(self) -> None:
+        self.total: int | None = None
+        self._of_responses = False
+
+    def count(self, event: Event) -> None:
+        if event.kind == "model_response" and not self._of_responses:
+            # The steps that a response is made into repeat its usage.
+            self._of_responses, self.total = True, None
+        usage = event.usage
+        if usage is None or (self._of_responses and event.kind != "model_response"):
+            return
+        used = usage.get("total_token_count") or sum(
+            usage.get(name) or 0 for name in ("prompt_token_count", "candidates_token_count")
+        )
+        self.total = (self.total or 0) + used
+
+
+def _said(event: Event) -> Iterator[tuple[RowKind, str, tuple[FileShown, ...]]]:
+    """The parts of a text, those of one kind together."""
+    parts = [part for part in (event.content or {}).get("parts") or [] if _is_file(part) or _text(part)]
+    for kind, own in groupby(parts, _row_kind):
+        of_kind = list(own)
+        if kind == "file":
+            yield kind, "", tuple(map(_file, of_kind))
+        else:
+            yield kind, "\n".join(map(_text, of_kind)), ()
+
+
+def _row_kind(part: Mapping[str, Any]) -> RowKind:
+    if _is_file(part):
+        return "file"
+    return "thought" if part.get("thought") else "text"
+
+
+def _text(part: Mapping[str, Any]) -> str:
+    """What a part says; code that a model runs, and what that printed, included."""
+    ran = part.get("executable_code") or {}
+    printed = part.get("code_execution_result") or {}
+    return str(part.get("text") or ran.get("code") or printed.get("output") or "")
+
+
+def _is_file(part: Mapping[str, Any]) -> bool:
+    return part.get("inline_data") is not None or part.get("file_data") is not None
+
+
+def _file(part: Mapping[str, Any]) -> FileShown:
+    inline = part.get("inline_data")
+    given = inline or part.get("file_data") or {}
+    name = given.get("display_name") or given.get("file_uri") or ""
+    encoded = str((inline or {}).get("data") or "")
+    size = len(encoded) * 3 // 4 - encoded[-2:].count("=")
+    return FileShown(str(given.get("mime_type") or ""), None if inline is None else size, str(name))
+
+
+def _first(event: Event, name: str) -> Mapping[str, Any]:
+    parts = (event.content or {}).get("parts") or []
+    return next((part[name] for part in parts if part.get(name)), {})
+
+
+def _error(data: Mapping[str, Any]) -> ErrorInfo:
+    return ErrorInfo(
+        str(data.get("type") or "Error"),
+        str(data.get("message") or ""),
+        str(data.get("traceback") or ""),
+        str(data.get("where") or ""),
+    )

@@ -1,0 +1,215 @@
+"""A conversation as a case: what is chosen, what is wrong with that, and the case in the editor.
+
+Importing this loads the models, which a conversation has done before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+from evaltui.core.drafting import CaseDraft, TurnDraft, draft_case, propose_eval_id
+from evaltui.core.editing import references
+from evaltui.core.editing.cases import eval_id_problem
+from evaltui.core.editing.places import Changes, cases_path, eval_ids, insert_at, list_at, set_id
+from evaltui.core.events import Json
+from evaltui.core.problems import EvalSetError
+from evaltui.files.adk_results import app_name
+from evaltui.workbench import set_editing
+from evaltui.workbench.case_plan import refusing
+from evaltui.workbench.chat.conversation import Transcript
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+TurnMode = Literal["scored", "context", "left out"]
+
+_NEW_SET = "conversations"
+# Whom an agent talks to where nobody says: the case is run as the conversation was.
+_USER_ID = "test_user_id"
+
+
+@dataclass(frozen=True)
+class TurnChoice:
+    """What becomes of a turn; `index` is its place in the transcript, `text` what the user says.
+
+    `calls`, `results`, `intermediate` and `answer` are what becomes an expectation, where the turn `has_` it.
+    """
+
+    index: int
+    text: str
+    has_calls: bool = False
+    has_results: bool = False
+    has_intermediate: bool = False
+    has_answer: bool = False
+    mode: TurnMode = "scored"
+    calls: bool = True
+    results: bool = True
+    intermediate: bool = True
+    answer: bool = True
+
+
+@dataclass(frozen=True)
+class SaveChoices:
+    """`target` is the file of a set that exists; None means a new set called `new_set`.
+
+    With `state` the state before the first turn goes into the case, with `final_state` the one after the last
+    turn is expected.
+    """
+
+    eval_id: str
+    turns: tuple[TurnChoice, ...]
+    target: Path | None
+    new_set: str = ""
+    state: bool = True
+    final_state: bool = False
+
+
+def proposed(workbench: Workbench) -> SaveChoices:
+    """Every turn that counts, in the selected set, under an id made of the first message.
+
+    Raises ValueError for a conversation that no case can be made of.
+    """
+    transcript = _transcript(workbench)
+    kept = [index for index, turn in enumerate(transcript.turns) if turn.counts]
+    drafted = draft_case(
+        "", [TurnDraft(transcript.turns[index].events) for index in kept], app_name="", user_id="", state={}
+    )
+    turns = tuple(
+        _choice(index, transcript.turns[index].text, turn)
+        for index, turn in zip(kept, drafted.case["conversation"], strict=True)
+    )
+    target = next(iter(targets(workbench)), None)
+    first = next((turn.text for turn in turns if turn.text.strip()), "")
+    return SaveChoices(propose_eval_id(first, _taken(workbench, target)), turns, target, _free_set(workbench))
+
+
+def targets(workbench: Workbench) -> list[Path]:
+    """The sets that a case can be added to, the selected one first."""
+    paths = [entry.path for entry in workbench.sets if not workbench.editing.refuses_to_edit(entry.path)]
+    return sorted(paths, key=lambda path: path != workbench.selection.path)
+
+
+def problem(workbench: Workbench, choices: SaveChoices) -> str | None:
+    """Why it cannot be saved so, as a sentence."""
+    chosen = [turn for turn in choices.turns if turn.mode != "left out"]
+    if not chosen:
+        return "choose at least one turn"
+    if all(turn.mode == "context" for turn in chosen):
+        return "every turn is context: nothing would be scored"
+    if choices.target is None:
+        if reason := set_editing.new_set_problem(workbench, choices.new_set):
+            return reason
+        return None if choices.eval_id else "a case needs an id"
+    if workbench.entry(choices.target) is None:
+        return f"{choices.target.name} is not among the eval sets any more"
+    if reason := workbench.editing.refuses_to_edit(choices.target):
+        return reason
+    try:
+        data = workbench.editing.data(choices.target)
+    except (OSError, EvalSetError) as error:
+        return str(error)
+    return eval_id_problem(data, len(eval_ids(data)), choices.eval_id)
+
+
+def save(workbench: Workbench, choices: SaveChoices) -> bool:
+    """Add the case to its set, unsaved and selected; False where it could not be, which is said.
+
+    Set and config change as one step.
+    """
+    if reason := problem(workbench, choices):
+        workbench.say(reason)
+        return False
+    with refusing(workbench):
+        draft = _draft(workbench, choices)
+        path = choices.target
+        if path is None:
+            if not set_editing.new_set(workbench, choices.new_set):
+                return False
+            path = workbench.selection.path
+            assert path is not None
+        after = Selection(path, choices.eval_id)
+        done = workbench.editing.do(
+            f"add {choices.eval_id}", path, lambda data, config: _changes(data, config, draft), after=after
+        )
+        if done:
+            set_editing.show(workbench, after)
+            workbench.say(f"{choices.eval_id} is a case of {path.name} now, not saved yet: ctrl+s saves it")
+        return done
+    return False
+
+
+def _transcript(workbench: Workbench) -> Transcript:
+    if workbench.chat.transcript is None:
+        raise ValueError("nothing has been said yet")
+    return workbench.chat.transcript
+
+
+def _choice(index: int, text: str, drafted: Json) -> TurnChoice:
+    parts = list(_parts(drafted))
+    return TurnChoice(
+        index,
+        text,
+        has_calls=any("function_call" in part for part in parts),
+        has_results=any("function_response" in part for part in parts),
+        has_intermediate=any(
+            part.keys().isdisjoint(("function_call", "function_response")) for part in parts
+        ),
+        has_answer="final_response" in drafted,
+    )
+
+
+def _parts(drafted: Json) -> Iterator[Json]:
+    for event in drafted.get("intermediate_data", {}).get("invocation_events", ()):
+        yield from event["content"]["parts"]
+
+
+def _taken(workbench: Workbench, path: Path | None) -> Sequence[str]:
+    entry = workbench.entry(path) if path else None
+    return [case.eval_id for case in entry.cases] if entry else []
+
+
+def _free_set(workbench: Workbench) -> str:
+    names = (_NEW_SET if number == 1 else f"{_NEW_SET}_{number}" for number in count(1))
+    return next(name for name in names if set_editing.new_set_problem(workbench, name) is None)
+
+
+def _draft(workbench: Workbench, choices: SaveChoices) -> CaseDraft:
+    transcript = _transcript(workbench)
+    chosen = [turn for turn in choices.turns if turn.mode != "left out"]
+    first, last = chosen[0].index, chosen[-1].index
+    state = transcript.state_before(first) if choices.state else {}
+    start = transcript.session
+    drafts = [
+        TurnDraft(
+            transcript.turns[turn.index].events,
+            context=turn.mode == "context",
+            calls=turn.calls,
+            results=turn.results,
+            intermediate=turn.intermediate,
+            answer=turn.answer,
+        )
+        for turn in chosen
+    ]
+    # ADK makes the session of a case under these names, and cannot do without.
+    named = bool(state or start.app_name or start.user_id)
+    return draft_case(
+        choices.eval_id,
+        drafts,
+        app_name=start.app_name or (app_name(workbench.agent_dir) if named else ""),
+        user_id=start.user_id or (_USER_ID if named else ""),
+        state=state,
+        final_state=transcript.turns[last].state_after if choices.final_state else None,
+    )
+
+
+def _changes(data: Any, config: Any, draft: CaseDraft) -> Changes:
+    path = cases_path(data)
+    added = insert_at(data, path, len(list_at(data, path)), draft.case)
+    marks = [
+        {"set": set_id(data), "case": draft.case["eval_id"], "turn": turn, "mode": mode}
+        for turn, mode in draft.marks.items()
+    ]
+    return Changes([added], references.append_to_block(config, "turns", marks))

@@ -1,0 +1,67 @@
+"""What differs in a result, in the order in which it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evaltui.workbench.state import DifferenceAt
+
+if TYPE_CHECKING:
+    from evaltui.core.evalset import EvalCase
+    from evaltui.core.outcome import CaseResult, TurnResult
+
+# Calls of such a turn may differ as they like.
+_UNCHECKED = ("not checked", "context")
+
+
+def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
+    """Turn by turn the calls, or the arguments of changed ones, and the answer; then the final state."""
+    for number, turn in enumerate(result.turns):
+        yield from calls_in(turn, number)
+        if answer_differs(turn):
+            yield DifferenceAt("answer", number)
+    yield from (DifferenceAt("state", path=diff.path) for diff in result.state)
+
+
+def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
+    """Which call of its turn, in the order in which they were made, a difference is of; None for no call."""
+    if at.turn is None or at.row is None:
+        return None
+    rows = result.turns[at.turn].calls
+    return sum(row.actual is not None for row in rows[: at.row]) if rows[at.row].actual else None
+
+
+def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
+    """Which call that its turn expects a difference is of; None where none is, or it is of no call."""
+    from evaltui.core.diff import calls_of
+
+    if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):
+        return None
+    rows = result.turns[at.turn].calls
+    wanted = rows[at.row].expected
+    if wanted is None:
+        return None
+    # Rows are in the order in which calls were made, and the same call may be expected twice.
+    before = sum(row.expected == wanted for row in rows[: at.row])
+    calls = calls_of((case.conversation or [])[at.turn].intermediate_data)
+    equal = [number for number, call in enumerate(calls) if call == wanted]
+    return equal[before] if before < len(equal) else None
+
+
+def calls_in(turn: TurnResult, number: int) -> Iterator[DifferenceAt]:
+    """The calls of one turn that differ."""
+    if turn.expectation in _UNCHECKED:
+        return
+    for row, diff in enumerate(turn.calls):
+        if diff.op == "changed":
+            differing = (arg for arg in diff.args if arg.op != "same")
+            yield from (DifferenceAt("argument", number, row, arg.path) for arg in differing)
+        elif diff.op != "same":
+            yield DifferenceAt("call", number, row)
+
+
+def answer_differs(turn: TurnResult) -> bool:
+    """Whether an answer is expected and came out otherwise."""
+    expected = turn.response.expected
+    return bool(expected) and turn.expectation != "context" and expected != turn.response.actual

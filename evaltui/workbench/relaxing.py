@@ -1,0 +1,243 @@
+"""Letting a difference between arguments pass from now on: what could be allowed, and what that would do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from evaltui.core.arg_path import ALL_ARGS, parse_arg_path
+from evaltui.core.arg_rule import ArgRule
+from evaltui.core.config import EvalConfig
+from evaltui.core.document.edits import EditError, apply_to_data
+from evaltui.core.editing.criteria import new_config_text
+from evaltui.core.editing.places import Changes
+from evaltui.core.editing.rules import Rule, new_rule, put_rule, remove_rule
+from evaltui.core.outcome import ArgDiff, CallDiff, CaseResult
+from evaltui.core.problems import JsonPath
+from evaltui.core.proposals import Proposal, places, proposals
+from evaltui.core.rules import match_data, rules_of_case
+from evaltui.core.validation import validate_config
+from evaltui.core.values import at
+from evaltui.workbench.editing import config_beside
+from evaltui.workbench.rescoring import actual_of, score_again
+from evaltui.workbench.state import CaseKey, DifferenceAt, Scored
+from evaltui.workbench.workbench import Workbench
+
+# Seconds between two looks at an effect that is still being counted.
+_PAUSE = 0.1
+# Cases that are looked at between two keys, where a look takes next to nothing.
+_SLICE = 200
+
+
+@dataclass(frozen=True)
+class Change:
+    """A case that would come out otherwise, its statuses before and after."""
+
+    key: CaseKey
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a rule would do, as far as is known.
+
+    `result` is this case with the rule, None where there is no log of its run. `changes` are other cases,
+    found among the first `seen` of the `cases` that the rule may concern; `unknown` are those without a log.
+    """
+
+    result: CaseResult | None
+    changes: tuple[Change, ...] = ()
+    seen: int = 0
+    cases: int = 0
+    unknown: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self.seen == self.cases
+
+
+class Relaxing:
+    """A difference between arguments in the last result of a case, or one that a rule lets pass already.
+
+    Raises EditError where the result has no such difference (any more).
+    """
+
+    def __init__(self, workbench: Workbench, key: CaseKey, difference: DifferenceAt) -> None:
+        self._workbench = workbench
+        self.key = key
+        self._scored, self._call, self.arg = _find(workbench, key, difference)
+        self._path: JsonPath = _json_path(self.arg.path)
+
+    # What can be chosen
+
+    @property
+    def tool(self) -> str:
+        call = self._call.expected or self._call.actual
+        return call.name if call else ""
+
+    @property
+    def places(self) -> list[str]:
+        """What a rule can be for, as its `arg`: this argument first, all arguments last."""
+        return places(self._path)
+
+    def proposals(self, place: str) -> list[Proposal]:
+        """What a rule for this place can say so that the difference passes, the most specific first."""
+        path = self._path[: len(parse_arg_path(place))]
+        mine, theirs = (
+            at((call.args if call else None) or {}, path) for call in (self._call.expected, self._call.actual)
+        )
+        return proposals(mine, theirs)
+
+    def rule(self, place: str, match: Any, *, everywhere: bool) -> dict[str, Any]:
+        """A rule, for this case or for every one that this config scores."""
+        case = None if everywhere else (self._scored.result.eval_set_id, self.key.eval_id)
+        return new_rule(self.tool, place, match, case)
+
+    @property
+    def passing(self) -> tuple[int, dict[str, Any]] | None:
+        """The rule that lets it pass now, and its index in the config; None where none does.
+
+        Raises EditError where the config has errors.
+        """
+        config = self._config(self._data())
+        rules = rules_of_case(config.evaltui.rules, self._scored.result.eval_set_id, self.key.eval_id)
+        expected, actual = self._call.expected, self._call.actual
+        if self.tool not in rules or expected is None or actual is None:
+            return None
+        found = rules[self.tool].passing(expected.args, actual.args, self._path)
+        if found is None:
+            return None
+        index = next(index for index, rule in enumerate(config.evaltui.rules) if rule is found)
+        return index, found.model_dump(exclude_unset=True) | {"match": match_data(found.match)}
+
+    # What it would do
+
+    async def effects(self, rule: Rule) -> AsyncIterator[Effect]:
+        """The effect of a rule, at once for this case, then ever more complete for the others.
+
+        What was run is scored again, no agent is asked. Raises EditError for what is no rule, and where the
+        config has errors.
+        """
+        data = self._data()
+        config = self._config(apply_to_data(data, put_rule(data, rule).of_config))
+        with_rule = await self._score(self.key, self._scored, config)
+        effect = Effect(with_rule.result if with_rule else None)
+        others = [] if rule.get("case") else [one async for one in self._others(rule["tool"])]
+        effect = replace(effect, cases=len(others))
+        shown = time.monotonic()
+        yield effect
+        for key, scored in others:
+            new = await self._score(key, scored, config)
+            effect = replace(effect, seen=effect.seen + 1, unknown=effect.unknown + (new is None))
+            if new is not None and new.result.status != scored.result.status:
+                change = Change(key, scored.result.status, new.result.status)
+                effect = replace(effect, changes=(*effect.changes, change))
+            if time.monotonic() - shown > _PAUSE and not effect.is_complete:
+                shown = time.monotonic()
+                yield effect
+        if others:
+            yield effect
+
+    async def _others(self, tool: str) -> AsyncIterator[tuple[CaseKey, Scored]]:
+        """The other cases that a rule for this tool may make come out otherwise."""
+        config = config_beside(self.key.path)
+        paths = [path for path in self._workbench.results.paths() if config_beside(path) == config]
+        results = [one for path in paths for one in self._workbench.results.of(path)]
+        for number, (key, scored) in enumerate(results):
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
+            if key != self.key and any(_differs(row, tool) for row in _rows(scored.result)):
+                yield key, scored
+
+    async def _score(self, key: CaseKey, scored: Scored, config: EvalConfig) -> Scored | None:
+        events = await asyncio.to_thread(self._workbench.traces.events_of, key)
+        if events is None:
+            return None
+        return await score_again(scored, actual_of(events), scored.result.eval_set_id, scored.stored, config)
+
+    # Doing it
+
+    def apply(self, rule: Rule) -> bool:
+        """Write the rule into the config, as one step; False where that could not be, which is said."""
+        return self._do(f"relax {self._name(rule['arg'])} of {self.tool}", lambda data: put_rule(data, rule))
+
+    def remove(self) -> bool:
+        """Take out the rule that lets the difference pass."""
+        found = self.passing
+        if found is None:
+            self._workbench.say("no rule lets this pass")
+            return False
+        index, rule = found
+        label = f"check {self._name(rule['arg'])} of {self.tool} again"
+        return self._do(label, lambda data: remove_rule(data, index))
+
+    def _do(self, label: str, make: Callable[[Any], Changes]) -> bool:
+        try:
+            changes = make(self._data())
+        except (EditError, OSError, ValueError) as error:
+            self._workbench.say(str(error))
+            return False
+        return self._workbench.editing.do_edits(label, {config_beside(self.key.path): changes.of_config})
+
+    @staticmethod
+    def _name(arg: str) -> str:
+        return "all arguments" if arg == ALL_ARGS else arg
+
+    def _data(self) -> Any:
+        """The config as it is now. Raises OSError, EvalSetError."""
+        data = self._workbench.editing.config_data(self.key.path)
+        return json.loads(new_config_text()) if data is None else data
+
+    def _config(self, data: Any) -> EvalConfig:
+        config, problems = validate_config(data)
+        if config is None:
+            raise EditError(f"{config_beside(self.key.path).name} has errors: {problems[0]}")
+        return config
+
+
+def match_problem(text: str) -> str | None:
+    """Why a text is not what a rule can say of values, as a sentence; None where it is."""
+    try:
+        ArgRule.model_validate({"tool": "any", "arg": ALL_ARGS, "match": json.loads(text)})
+    except json.JSONDecodeError as error:
+        return f"this is not JSON: {error.msg} at character {error.pos + 1}"
+    except ValidationError as error:
+        return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+    return None
+
+
+def _find(workbench: Workbench, key: CaseKey, difference: DifferenceAt) -> tuple[Scored, CallDiff, ArgDiff]:
+    scored = workbench.results.get(key)
+    turns = dict(enumerate(scored.shown.turns)) if scored else {}
+    turn = turns.get(difference.turn or 0)
+    row = dict(enumerate(turn.calls)).get(difference.row or 0) if turn else None
+    arg = next((arg for arg in row.args if arg.path == difference.path), None) if row else None
+    differs = arg is not None and (arg.op != "same" or bool(arg.rule))
+    if scored is None or row is None or arg is None or not differs or difference.kind != "argument":
+        raise EditError("only an argument that differs can be relaxed")
+    return scored, row, arg
+
+
+def _json_path(text: str) -> JsonPath:
+    """The place that `ArgDiff.path` names; all arguments where it is empty."""
+    steps = parse_arg_path(text or ALL_ARGS)
+    return tuple(step for step in steps if isinstance(step, str | int))
+
+
+def _rows(result: CaseResult) -> Iterator[CallDiff]:
+    for repeat in result.repeats:
+        for turn in repeat.turns:
+            yield from turn.calls
+
+
+def _differs(row: CallDiff, tool: str) -> bool:
+    """Whether a rule for the tool may make a difference to a row: equal calls stay equal."""
+    call = row.expected or row.actual
+    return call is not None and call.name == tool and (row.op != "same" or bool(row.args))

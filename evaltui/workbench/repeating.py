@@ -1,0 +1,67 @@
+"""How often cases are to be run, as the user types it."""
+
+from __future__ import annotations
+
+from evaltui.workbench.state import Repeated
+from evaltui.workbench.workbench import Workbench
+
+EXAMPLE = "how often, then what must pass: all, majority or a share such as 0.6"
+_USUAL = "5 all"
+# Whoever wants more has a script.
+_MOST = 1000
+
+
+def parse_repeated(text: str) -> Repeated:
+    """`5`, `5 majority` or `5 0.6`. Raises ValueError with a sentence for anything else."""
+    number, _, policy = text.strip().partition(" ")
+    if not number.isdecimal() or not 1 <= int(number) <= _MOST:
+        raise ValueError(f"it begins with a number from 1 to {_MOST}: {_USUAL}")
+    match policy.strip():
+        case "" | "all":
+            return Repeated(int(number), "all")
+        case "majority":
+            return Repeated(int(number), "majority")
+        case share:
+            return Repeated(int(number), _share(share))
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ValueError("what must pass is all, majority, or a share above 0 and up to 1 such as 0.6")
+    return share
+
+
+def problem_of(text: str) -> str | None:
+    """Why a text says nothing of the kind, as a sentence."""
+    try:
+        parse_repeated(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def title_of(workbench: Workbench) -> str:
+    """The question, with what would be run."""
+    key, path = workbench.selection.case, workbench.selection.path
+    if key is not None:
+        return f"Run {key.eval_id} several times"
+    entry = workbench.entry(path) if path else None
+    count = len(entry.cases) if entry else 0
+    return f"Run every case of {entry.eval_set_id if entry else 'the set'} several times ({count} cases)"
+
+
+def proposal(workbench: Workbench) -> str:
+    """What was asked for last, or what the config of the set says, or five times."""
+    if workbench.run is not None and workbench.run.repeated is not None:
+        runs, pass_if = workbench.run.repeated
+        return f"{runs} {pass_if}"
+    path = workbench.selection.path
+    opened = workbench.opened(path) if path else None
+    if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
+        repeats = opened.config.config.evaltui.repeats
+        return f"{repeats.runs} {repeats.pass_if}"
+    return _USUAL

@@ -1,0 +1,266 @@
+"""Accepting what the agent did: what there is to choose, what would change, one step for undo."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from evaltui.core.editing.turns import set_user_text
+from evaltui.workbench.acceptable import (
+    choices_in_list,
+    choices_in_result,
+    refuses_in_list,
+    refuses_in_result,
+)
+from evaltui.workbench.accepting import accept, propose
+from evaltui.workbench.differences import differences_of
+from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+from evaltui.workbench.workbench import Workbench
+
+HOUSE = """
+    from evaltui.events import text, tool_call
+
+    def root_agent(message, session):
+        session.state["said"] = message
+        if message == "crash":
+            raise ValueError("boom")
+        if message == "light off":
+            yield tool_call("set_light", {"room": "Kitchen", "on": "no", "level": 2})
+            yield tool_call("notify", {})
+        yield text("The kitchen light is now off.")
+"""
+LIGHT = {"name": "set_light", "args": {"room": "Kitchen", "on": False, "level": 1}}
+OFF = "The kitchen light is now off."
+
+
+def turn(said, answer, *calls):
+    return {
+        "user_content": {"role": "user", "parts": [{"text": said}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+        "intermediate_data": {"tool_uses": list(calls)},
+    }
+
+
+@pytest.fixture
+def house(write_agent):
+    folder = write_agent(HOUSE, name="house")
+    cases = {
+        "fine": [turn("hello", OFF)],
+        "dark": [turn("hello", OFF), turn("light off", "Done, it is dark in there.", LIGHT)],
+        "wrong": [turn("hello", "Something else entirely.")],
+        "crashes": [turn("crash", "x")],
+    }
+    cases = [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()]
+    cases[2]["final_session_state"] = {"said": "goodbye"}
+    data = {"eval_set_id": "lights", "eval_cases": cases}
+    (folder / "lights.evalset.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    return folder
+
+
+async def ran(folder, until, select="dark"):
+    workbench = Workbench(folder)
+    await workbench.open()
+    path = workbench.sets[0].path
+    workbench.select(Selection(path, select))
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    return workbench, path
+
+
+def titles(choices):
+    return [choice.title for choice in choices]
+
+
+def chosen(workbench, title):
+    return next(choice for choice in choices_in_result(workbench) if choice.title == title)
+
+
+def changed(proposal):
+    return [
+        f"{line.number} {line.op} {line.text.strip()}" for file in proposal.changes for line in file.lines
+    ]
+
+
+async def test_from_the_selected_difference_to_every_failing_case(house, until):
+    workbench, _ = await ran(house, until)
+    assert titles(choices_in_result(workbench)) == ["The whole case", "All 3 failing in view"]
+    workbench.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    assert titles(choices_in_result(workbench)) == [
+        "This argument",
+        "This call",
+        "This turn's calls",
+        "This turn's answer",
+        "The turn",
+        "The whole case",
+        "All 3 failing in view",
+    ]
+    workbench.select_difference(DifferenceAt("answer", 1))
+    assert titles(choices_in_result(workbench))[:3] == ["This answer", "This turn's calls", "The turn"]
+    workbench.set_filter("dark")
+    assert titles(choices_in_result(workbench))[-1] == "The whole case"
+
+
+async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_one_step(house, until):
+    workbench, path = await ran(house, until)
+    before = path.read_text()
+    workbench.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    proposal = await propose(workbench, chosen(workbench, "This argument"))
+    assert not proposal.remarks
+    (file,) = proposal.changes
+    assert file.path == path
+    gone, come = file.lines
+    assert (gone.text.strip(), come.text.strip()) == ('"on": false,', '"on": "no",')
+    assert before.splitlines()[gone.number - 1] == gone.text
+    assert not workbench.editing.unsaved()
+    assert accept(workbench, proposal)
+    assert workbench.editing.undo_label == "accept on of set_light"
+    assert "u takes it back" in workbench.notice.text
+    key = CaseKey(path, "dark")
+    await until(lambda: workbench.results.get(key).result.turns[1].calls[0].args[1].op == "same")
+    assert workbench.difference is None
+    text = workbench.editing.draft(path).document.text
+    lines = before.splitlines(keepends=True)
+    lines[gone.number - 1] = come.text + "\n"
+    assert text == "".join(lines)
+    workbench.editing.undo()
+    assert workbench.editing.draft(path).document.text == before
+
+
+async def test_a_whole_case_passes_without_the_agent(house, until):
+    workbench, path = await ran(house, until)
+    (house / "agent.py").write_text("raise RuntimeError('nobody may run this')")
+    proposal = await propose(workbench, chosen(workbench, "The whole case"))
+    assert accept(workbench, proposal)
+    await until(lambda: workbench.status(CaseKey(path, "dark")) == "PASSED")
+    assert refuses_in_result(workbench) == "no calls, answers or state differ from what is expected"
+
+
+async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_named(house, until):
+    workbench, path = await ran(house, until)
+    before = path.read_text()
+    proposal = await propose(workbench, chosen(workbench, "All 3 failing in view"))
+    assert [file.cases for file in proposal.changes] == [2]
+    assert proposal.remarks == (
+        "1 of 3 cases are left out: the run ended with an error, so what was done is not all of it: "
+        "r runs the case again",
+    )
+    assert accept(workbench, proposal)
+    for name in ("dark", "wrong"):
+        await until(lambda name=name: workbench.status(CaseKey(path, name)) == "PASSED")
+    assert workbench.editing.dirty_cases(path) == {"dark", "wrong"}
+    workbench.editing.undo()
+    assert workbench.editing.draft(path).document.text == before
+    assert workbench.editing.undo_label is None
+
+
+async def test_in_the_list_the_marked_cases_come_before_the_selected_one(house, until):
+    workbench, path = await ran(house, until, select="fine")
+    assert titles(choices_in_list(workbench)) == ["All 3 failing in view"]
+    workbench.select(Selection(path, "dark"))
+    assert titles(choices_in_list(workbench)) == ["The whole case", "All 3 failing in view"]
+    workbench.editing.marking.toggle([CaseKey(path, "wrong"), CaseKey(path, "fine")])
+    (choice,) = choices_in_list(workbench)
+    assert choice.title == "All 2 marked"
+    proposal = await propose(workbench, choice)
+    assert any("no calls, answers or state differ" in remark for remark in proposal.remarks)
+    assert accept(workbench, proposal)
+    assert not workbench.editing.marking
+    await until(lambda: workbench.status(CaseKey(path, "wrong")) == "PASSED")
+
+
+async def test_a_value_of_the_final_state(house, until):
+    workbench, _ = await ran(house, until, select="wrong")
+    workbench.select_difference(DifferenceAt("state", path="said"))
+    proposal = await propose(workbench, chosen(workbench, "This value"))
+    assert [line.split(" ", 1)[1] for line in changed(proposal)] == [
+        '- "said": "goodbye"',
+        '+ "said": "hello"',
+    ]
+
+
+async def test_differences_are_listed_as_they_are_selected(house, until):
+    workbench, path = await ran(house, until)
+    found = list(differences_of(workbench.results.get(CaseKey(path, "dark")).result))
+    assert found == [
+        DifferenceAt("argument", 1, 0, "on"),
+        DifferenceAt("argument", 1, 0, "level"),
+        DifferenceAt("call", 1, 1),
+        DifferenceAt("answer", 1),
+    ]
+    workbench.select_difference(found[2])
+    assert workbench.difference == found[2]
+    workbench.select(Selection(path, "wrong"))
+    assert workbench.difference is None
+    workbench.select(Selection(path, "dark"))
+    assert workbench.difference == found[2]
+
+
+async def test_why_nothing_can_be_accepted(house, until):
+    workbench = Workbench(house)
+    await workbench.open()
+    path = workbench.sets[0].path
+    assert refuses_in_list(workbench) == "nothing run yet: r runs the case"
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    workbench.select(Selection(path, "crashes"))
+    assert "ended with an error" in refuses_in_result(workbench)
+    workbench.select(Selection(path))
+    assert refuses_in_result(workbench) == "select a case: what it did is accepted there"
+    assert refuses_in_list(workbench) is None
+
+
+async def test_what_has_changed_since_the_run_is_said(house, until):
+    workbench, path = await ran(house, until)
+    later = time.time() + 60
+    os.utime(house / "agent.py", (later, later))
+    workbench.editing.do("say", path, lambda data, config: set_user_text(data, 1, 1, "light off, please"))
+    workbench.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    proposal = await propose(workbench, chosen(workbench, "This argument"))
+    assert proposal.remarks == (
+        "agent.py changed after run 1: r runs what there is now",
+        "in turn 2 the user said something else in run 1: r runs it again",
+    )
+    assert proposal.changes
+
+
+async def test_what_was_shown_is_what_is_done(house, until):
+    workbench, path = await ran(house, until)
+    proposal = await propose(workbench, chosen(workbench, "The whole case"))
+    workbench.editing.do("say", path, lambda data, config: set_user_text(data, 0, 0, "hi"))
+    text = workbench.editing.draft(path).document.text
+    assert not accept(workbench, proposal)
+    assert "changed meanwhile" in workbench.notice.text
+    assert workbench.editing.draft(path).document.text == text
+
+
+async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):
+    workbench, path = await ran(house, until)
+    workbench.run.log.unlink()
+    proposal = await propose(workbench, chosen(workbench, "The whole case"))
+    assert proposal.problem == "the log of its run cannot be read: r runs the case again"
+    assert not proposal.edits
+    assert not workbench.editing.is_dirty(path)
+
+
+async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, write_set, until):
+    folder = write_agent(
+        """
+        import itertools
+        numbers = itertools.count()
+
+        def root_agent(message, session):
+            return "hello" if next(numbers) % 2 else "goodbye"
+        """
+    )
+    path = write_set(folder, one=("hello", "hello"))
+    config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"runs": 2}}}
+    (folder / "test_config.json").write_text(json.dumps(config))
+    workbench, _ = await ran(folder, until, select="one")
+    assert workbench.status(CaseKey(path, "one")) == "FLAKY"
+    proposal = await propose(workbench, chosen(workbench, "The whole case"))
+    (remark,) = proposal.remarks
+    assert remark.startswith("1 of 2 runs passed, this is what run ")
+    assert "goodbye" in changed(proposal)[-1]

@@ -1,0 +1,65 @@
+"""The keys of the chat: what they do, and why not."""
+
+import pytest
+
+from evaltui.workbench.actions import BY_ID, Scope, hints
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+from evaltui.workbench.workbench import Workbench
+
+
+@pytest.fixture
+def workbench(tmp_path):
+    return Workbench(tmp_path)
+
+
+def test_before_anything_is_said_there_is_nothing_to_go_back_to(workbench):
+    for name in ("edit_message", "rewind", "session_state", "retry", "save_as_case", "replay"):
+        assert BY_ID[name].refusal(workbench) == "nothing has been said yet"
+    assert BY_ID["restore_chat"].refusal(workbench) == "nothing was taken away from a conversation"
+    assert BY_ID["cancel_turn"].refusal(workbench) == "no turn is running"
+    for name in ("send", "new_chat", "write_message", "chat_from_here"):
+        assert BY_ID[name].refusal(workbench) is None
+
+
+def test_after_a_turn_there_is(workbench):
+    turn = ChatTurn({"parts": [{"text": "hi"}]}, stage=TurnStage.DONE)
+    workbench.chat.transcript = Transcript("t", turns=[turn])
+    for name in ("edit_message", "rewind", "session_state", "retry", "replay"):
+        assert BY_ID[name].refusal(workbench) is None
+    assert BY_ID["save_as_case"].refusal(workbench) == "the eval sets are still being read"
+
+
+@pytest.mark.parametrize("name", ["retry", "replay", "restore_chat"])
+def test_what_cannot_be_done_is_said(workbench, name):
+    BY_ID[name].do(workbench)
+    assert workbench.notice.text == BY_ID[name].refusal(workbench)
+
+
+async def test_escape_ends_the_turn_and_is_called_so(write_agent, until):
+    folder = write_agent("import time\ndef root_agent(message, session):\n    time.sleep(60)\n")
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.chat.send({"role": "user", "parts": [{"text": "hi"}]})
+    await until(lambda: workbench.chat.transcript.turns[0].events)
+    escape = BY_ID["cancel_turn"]
+    assert (escape.refusal(workbench), escape.footer_word(workbench)) == (None, "cancel turn")
+    assert escape in hints(workbench, Scope.CHAT)
+    escape.do(workbench)
+    escape.do(workbench)
+    assert workbench.notice.text.startswith("already cancelling")
+    await until(lambda: not workbench.chat.busy)
+    assert workbench.chat.transcript.turns[0].stage is TurnStage.CANCELLED
+    await workbench.close()
+
+
+async def test_escape_in_the_chat_ends_a_run_where_no_turn_runs(write_agent, write_set, until):
+    folder = write_agent("import time\ndef root_agent(message, session):\n    time.sleep(60)\n")
+    write_set(folder, endless=("hi", ""))
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.run_case()
+    await until(lambda: workbench.run.running)
+    assert BY_ID["cancel_turn"].footer_word(workbench) == "back"
+    BY_ID["cancel_turn"].do(workbench)
+    await until(lambda: workbench.run.over)
+    await workbench.close()

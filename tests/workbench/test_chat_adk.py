@@ -1,0 +1,86 @@
+"""Conversations with an ADK agent: going back keeps the agent that had taken over."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("google.adk")
+
+from evaltui.workbench.chat import saving
+from evaltui.workbench.chat.conversation import SessionStart
+from evaltui.workbench.chat.rows import ChatRows
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.workbench import Workbench
+
+pytestmark = pytest.mark.adk
+
+SAMPLE = Path(__file__).parents[2] / "sample_agents" / "travel_desk"
+FLIGHT, BOOK, THANKS = "Find me a flight to Oslo on 2026-09-01", "Please book it, 2 seats", "Thank you"
+
+
+@pytest.fixture
+async def desk(tmp_path, until):
+    folder = shutil.copytree(SAMPLE, tmp_path / "travel_desk")
+    workbench = Workbench(folder)
+    await workbench.open()
+
+    async def talk(*messages):
+        for message in messages:
+            workbench.chat.send({"role": "user", "parts": [{"text": message}]})
+            await until(lambda: not workbench.chat.busy)
+        return [row for row in rows_of(workbench) if row.kind == "text"][-1]
+
+    workbench.talk = talk
+    yield workbench
+    await workbench.close()
+
+
+def rows_of(workbench):
+    rows = ChatRows()
+    rows.follow(workbench.chat.transcript)
+    return rows.rows
+
+
+async def test_going_back_keeps_who_had_the_conversation(desk):
+    desk.chat.new(SessionStart("desk", "ann", "s1", {"home_city": "Lisbon"}))
+    thanks = await desk.talk(FLIGHT, BOOK, THANKS)
+    assert thanks.who == "bookings"
+    before = desk.chat.transcript.state
+    desk.chat.rewind(2)
+    again = await desk.talk(THANKS)
+    assert (again.who, again.text) == (thanks.who, thanks.text)
+    assert desk.chat.transcript.state == before
+    assert before["home_city"] == "Lisbon"
+
+
+async def test_rows_show_transfers_nesting_and_state(desk):
+    await desk.talk("Hi, I am Ada from Lisbon", "What should I do in Oslo?", FLIGHT, BOOK)
+    rows = rows_of(desk)
+    assert "thinking" not in {row.kind for row in rows}
+    assert [(row.who, row.text) for row in rows if row.kind == "transfer"] == [("travel_desk", "bookings")]
+    calls = {row.text: row for row in rows if row.kind == "call"}
+    assert (calls["city_guide"].depth, calls["weather_forecast"].depth) == (0, 1)
+    assert all(row.result is not None for row in calls.values())
+    changed = {diff.path: diff.actual for row in rows if row.kind == "state" for diff in row.changes}
+    assert changed["traveller"] == "Ada"
+
+
+async def test_a_conversation_is_a_case_that_passes(desk, until):
+    await desk.talk("Hi, I am Ada from Lisbon", "What should I do in Oslo?", FLIGHT, BOOK, THANKS)
+    choices = saving.proposed(desk)
+    assert choices.eval_id == "hi_i_am_ada_from_lisbon"
+    assert saving.save(desk, choices)
+    desk.run_case()
+    await until(lambda: desk.run.over)
+    assert desk.status(desk.selection.case) == "PASSED"
+
+
+async def test_a_case_is_continued_without_asking_the_agent_first(desk, until):
+    path = desk.sets[0].path
+    entry = next(case for case in desk.sets[0].cases if case.turns == 3)
+    desk.chat.continue_from(CaseKey(path, entry.eval_id), 2, source="case")
+    await until(lambda: desk.chat.transcript is not None and not desk.chat.busy)
+    assert desk.chat.transcript.broken is None
+    thanks = await desk.talk(THANKS)
+    assert (thanks.who, thanks.text) == ("bookings", "You are welcome. Have a good trip!")

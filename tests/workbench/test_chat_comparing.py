@@ -1,0 +1,133 @@
+"""What a turn did otherwise than the turn that it repeats, and where a case can be continued from."""
+
+import pytest
+
+from evaltui.core import events
+from evaltui.core.evalset import EvalCase
+from evaltui.core.events import Event
+from evaltui.workbench.chat.comparing import MOST_CALLS, difference
+from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, TurnStage
+from evaltui.workbench.chat.origins import origin, state_after
+from evaltui.workbench.state import CaseKey
+
+KEY = CaseKey("some.evalset.json", "late")
+
+
+def user(text):
+    return {"role": "user", "parts": [{"text": text}]}
+
+
+def turn(*what, state=None):
+    happened = [Event("user", user("hi"), turn=0), *what]
+    return ChatTurn(user("hi"), stage=TurnStage.DONE, events=happened, state_after=state)
+
+
+def heat(degrees, name="heat"):
+    return events.tool_call(name, {"degrees": degrees})
+
+
+def test_turns_that_did_the_same_do_not_differ():
+    one, other = (turn(heat(19), events.text("done"), state={"a": 1}) for _ in range(2))
+    found = difference(one, other)
+    assert (found.sentence, found.state) == ("", ())
+    assert [diff.op for diff in found.turn.calls] == ["same"]
+
+
+def test_what_differs_is_one_sentence():
+    before = turn(heat(19), events.text("done"), state={"a": 1, "gone": 2})
+    now = turn(heat("19"), heat(1, "notify"), events.text("Done!"), state={"a": 1, "new": 3})
+    found = difference(before, now)
+    assert found.sentence == (
+        'heat degrees "19" (string) instead of 19; notify is extra; the answer is another; 2 more'
+    )
+    assert [(diff.path, diff.expected, diff.actual) for diff in found.state] == [
+        ("gone", 2, None),
+        ("new", None, 3),
+    ]
+
+
+def test_an_answer_may_be_missing():
+    assert difference(turn(events.text("done")), turn(heat(19))).sentence == (
+        "heat is extra; there is no answer"
+    )
+
+
+def test_a_state_that_is_not_known_does_not_differ():
+    assert difference(turn(state={"a": 1}), turn()).sentence == ""
+
+
+def test_an_agent_that_calls_without_end_is_not_compared():
+    calls = [heat(number) for number in range(MOST_CALLS + 1)]
+    found = difference(turn(*calls, state={"a": 1}), turn(state={"a": 2}))
+    assert found.sentence == "501 calls are too many to be compared"
+    assert [diff.path for diff in found.state] == ["a"]
+
+
+def test_without_events_there_is_nothing_to_compare():
+    assert difference(ChatTurn(user("hi")), turn()) is None
+
+
+def test_the_state_follows_from_what_happened():
+    happened = [
+        Event("state", data={"delta": {"a": 1, "b": 2}}),
+        Event("state", data={"delta": {"a": 9}, "nested": True}),
+        Event("state", data={"delta": {"b": None}, "removed": ["b"]}),
+    ]
+    state = {"c": 3}
+    assert state_after(state, happened) == {"a": 1, "c": 3}
+    assert state == {"c": 3}
+
+
+CASE = {
+    "eval_id": "late",
+    "session_input": {"app_name": "app", "user_id": "ann", "state": {"n": 1}},
+    "conversation": [
+        {
+            "user_content": user("one"),
+            "intermediate_data": {
+                "tool_uses": [{"name": "heat", "args": {"degrees": 19}}],
+                "tool_responses": [{"name": "heat", "response": {"ok": True}}],
+            },
+            "final_response": {"role": "model", "parts": [{"text": "warm"}]},
+        },
+        {"user_content": user("two")},
+    ],
+}
+
+
+def test_a_case_is_continued_as_it_expects_itself():
+    found = origin(KEY, EvalCase.model_validate(CASE))
+    made = found.transcript(1, "case")
+    assert (made.title, made.proposal) == ("late › turn 2", user("two"))
+    assert made.session == SessionStart("app", "ann", "", {"n": 1})
+    (only,) = made.turns
+    assert (only.source, only.stage, only.text) == ("recorded", TurnStage.DONE, "one")
+    assert [event.kind for event in only.events] == ["user", "tool_call", "tool_result", "text"]
+    call, result = only.events[1:3]
+    assert call.id
+    assert result.parent == call.id
+    assert made.state == {"n": 1}
+
+
+def test_turns_to_be_sent_wait():
+    made = origin(KEY, EvalCase.model_validate(CASE)).to_be_sent(2)
+    assert (made.title, made.proposal) == ("late", None)
+    assert [(one.stage, one.text) for one in made.turns] == [
+        (TurnStage.WAITING, "one"),
+        (TurnStage.WAITING, "two"),
+    ]
+
+
+def test_where_a_case_cannot_be_continued():
+    found = origin(KEY, EvalCase.model_validate(CASE))
+    assert found.refuses(2, "case") is None
+    assert found.refuses(3, "case") == "late has 2 turns: there is no turn 4"
+    assert found.refuses(0, "result") is None
+    assert found.refuses(1, "result") == ("there is no result of late to continue from: take what it expects")
+
+
+def test_a_simulated_user_has_no_turns():
+    scenario = {"starting_prompt": "hi", "conversation_plan": "talk"}
+    case = EvalCase.model_validate({"eval_id": "late", "conversation_scenario": scenario})
+    with pytest.raises(ValueError, match="simulated"):
+        origin(KEY, case)

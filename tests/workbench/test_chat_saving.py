@@ -1,0 +1,182 @@
+"""A conversation becomes a case: in the editor, unsaved, and it passes when it is run."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from evaltui.workbench.chat import saving
+from evaltui.workbench.chat.conversation import SessionStart, TurnStage
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    from evaltui.events import tool_call, tool_result
+
+    def root_agent(message, session):
+        if message == "raise":
+            raise ValueError("not today")
+        log = session.state.setdefault("log", [])
+        log.append(message)
+        if message.startswith("look"):
+            yield "Let me see."
+            yield tool_call("look_up", {"what": message})
+            yield tool_result("look_up", {"seen": len(log)})
+        yield f"You said {message} to {session.user_id}, as number {len(log)}."
+"""
+
+
+def said(text):
+    return {"role": "user", "parts": [{"text": text}]}
+
+
+@pytest.fixture
+async def chatted(write_agent, write_set, until):
+    """A conversation of four turns, the third of which failed."""
+    folder = write_agent(AGENT)
+    write_set(folder, one=("hi", "something"))
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.chat.new(SessionStart(state={"tier": "gold", "log": ["zero"]}))
+    for message in ("Hi there!", "look here", "raise", "bye"):
+        workbench.chat.send(said(message))
+        await until(lambda: not workbench.chat.busy)
+    yield workbench
+    await workbench.close()
+
+
+def case_of(workbench):
+    key = workbench.selection.case
+    data = workbench.editing.data(key.path)
+    return next(case for case in data["eval_cases"] if case["eval_id"] == key.eval_id)
+
+
+async def run(workbench, until):
+    workbench.run_case()
+    await until(lambda: workbench.run.over)
+    return workbench.status(workbench.selection.case)
+
+
+def test_what_is_proposed(chatted):
+    choices = saving.proposed(chatted)
+    assert choices.eval_id == "hi_there"
+    assert (choices.target, choices.new_set) == (chatted.sets[0].path, "conversations")
+    assert [(turn.index, turn.text, turn.mode) for turn in choices.turns] == [
+        (0, "Hi there!", "scored"),
+        (1, "look here", "scored"),
+        (3, "bye", "scored"),
+    ]
+    hi, look, _ = choices.turns
+    assert (hi.has_calls, hi.has_results, hi.has_intermediate, hi.has_answer) == (False, False, False, True)
+    assert (look.has_calls, look.has_results, look.has_intermediate, look.has_answer) == (True,) * 4
+    assert saving.problem(chatted, choices) is None
+
+
+async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
+    path = chatted.sets[0].path
+    on_disk = path.read_text("utf-8")
+    assert saving.save(chatted, saving.proposed(chatted))
+    assert chatted.selection.case == (path, "hi_there")
+    assert chatted.notice.text == (
+        "hi_there is a case of greetings.evalset.json now, not saved yet: ctrl+s saves it"
+    )
+    assert path.read_text("utf-8") == on_disk
+    assert chatted.editing.is_dirty(path)
+    case = case_of(chatted)
+    assert case["session_input"] == {
+        "app_name": "my_agent",
+        "user_id": "test_user_id",
+        "state": {"tier": "gold", "log": ["zero"]},
+    }
+    assert "final_session_state" not in case
+    assert [turn["user_content"]["parts"][0]["text"] for turn in case["conversation"]] == [
+        "Hi there!",
+        "look here",
+        "bye",
+    ]
+    assert await run(chatted, until) == "PASSED"
+    chatted.editing.undo()
+    assert "hi_there" not in [info.eval_id for info in chatted.sets[0].cases]
+    assert chatted.editing.unsaved() == []
+
+
+async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted, until):
+    choices = saving.proposed(chatted)
+    hi, look, bye = choices.turns
+    turns = (replace(hi, mode="context"), replace(look, calls=False), replace(bye, answer=False))
+    choices = replace(choices, turns=turns, eval_id="marked", final_state=True)
+    assert saving.save(chatted, choices)
+    path = chatted.selection.path
+    assert chatted.editing.config_data(path)["evaltui"]["turns"] == [
+        {"set": "greetings", "case": "marked", "turn": 0, "mode": "context"},
+        {"set": "greetings", "case": "marked", "turn": 1, "mode": "skip"},
+    ]
+    assert case_of(chatted)["final_session_state"] == {
+        "tier": "gold",
+        "log": ["zero", "Hi there!", "look here", "bye"],
+    }
+    assert "final_response" not in case_of(chatted)["conversation"][2]
+    chatted.editing.undo()
+    assert chatted.editing.undo_label is None
+    assert chatted.editing.unsaved() in ([], [path.parent / "test_config.json"])
+
+
+async def test_turns_may_be_left_out_and_the_state_is_that_before_the_first(chatted, until):
+    choices = saving.proposed(chatted)
+    hi, look, bye = choices.turns
+    turns = (replace(hi, mode="left out"), look, replace(bye, mode="left out"))
+    assert saving.save(chatted, replace(choices, turns=turns, final_state=True))
+    assert case_of(chatted)["session_input"]["state"]["log"] == ["zero", "Hi there!"]
+    assert case_of(chatted)["final_session_state"]["log"] == ["zero", "Hi there!", "look here"]
+    assert await run(chatted, until) == "PASSED"
+
+
+async def test_without_a_state_there_is_no_session_input(chatted):
+    assert saving.save(chatted, replace(saving.proposed(chatted), state=False))
+    assert "session_input" not in case_of(chatted)
+
+
+async def test_a_new_set_is_made_for_it(chatted, until):
+    choices = replace(saving.proposed(chatted), target=None, new_set="mine")
+    assert saving.save(chatted, choices)
+    path = chatted.agent_dir / "mine.evalset.json"
+    assert chatted.selection.case == (path, "hi_there")
+    assert not path.exists()
+    assert chatted.editing.save(path)
+    assert [case["eval_id"] for case in json.loads(path.read_text("utf-8"))["eval_cases"]] == ["hi_there"]
+    assert await run(chatted, until) == "PASSED"
+
+
+def test_what_cannot_be_saved_is_said(chatted):
+    choices = saving.proposed(chatted)
+    left_out = tuple(replace(turn, mode="left out") for turn in choices.turns)
+    context = tuple(replace(turn, mode="context") for turn in choices.turns)
+    problems = {
+        "choose at least one turn": replace(choices, turns=left_out),
+        "every turn is context: nothing would be scored": replace(choices, turns=context),
+        "a case needs an id": replace(choices, eval_id=""),
+        "there is a case 'one' in this set already": replace(choices, eval_id="one"),
+        "there is a set 'greetings' already": replace(choices, target=None, new_set="greetings"),
+        "other.evalset.json is not among the eval sets any more": replace(
+            choices, target=chatted.agent_dir / "other.evalset.json"
+        ),
+    }
+    for problem, wrong in problems.items():
+        assert saving.problem(chatted, wrong) == problem
+        assert not saving.save(chatted, wrong)
+        assert chatted.notice.text == problem
+    assert chatted.editing.unsaved() == []
+
+
+def test_there_must_be_something_to_save(tmp_path):
+    workbench = Workbench(tmp_path)
+    assert workbench.chat.refuses_to_save() == "nothing has been said yet"
+    with pytest.raises(ValueError, match="nothing has been said"):
+        saving.proposed(workbench)
+
+
+def test_a_conversation_of_failures_is_no_case(chatted):
+    for turn in chatted.chat.transcript.turns:
+        turn.stage = TurnStage.FAILED
+    assert chatted.chat.refuses_to_save() == (
+        "no turn went through to its end: there is nothing to make a case of"
+    )

@@ -1,0 +1,393 @@
+"""Runs of earlier sittings: in the history of a case, opened, and brought to their end."""
+
+import asyncio
+import json
+
+import pytest
+
+from evaltui.core.editing import turns
+from evaltui.core.outcome import Status
+from evaltui.files.history import name_run
+from evaltui.workbench.acceptable import choices_in_result
+from evaltui.workbench.accepting import propose
+from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.comparing import KindTitle, compare_kept, rows_of
+from evaltui.workbench.kept_runs import KeptRuns, kept_runs
+from evaltui.workbench.past_runs import case_changed
+from evaltui.workbench.past_titles import run_title
+from evaltui.workbench.resuming import read_resumption
+from evaltui.workbench.state import CaseKey, Repeated, Selection
+from evaltui.workbench.workbench import Workbench
+
+GREETER = """
+    import asyncio
+    from pathlib import Path
+    from evaltui.events import text, tool_call
+
+    GREETING = "hello"
+
+    async def root_agent(message, session):
+        while message == "wait" and Path(__file__).with_name("hold").exists():
+            await asyncio.sleep(0.01)
+        if message == "call":
+            yield tool_call("ring", {"times": 2})
+        yield text(GREETING)
+"""
+
+
+@pytest.fixture
+def greeter(write_agent, write_set):
+    folder = write_agent(GREETER, name="greeter")
+    cases = {
+        "good": ("hi", "hello"),
+        "bad": ("hi", "goodbye"),
+        "slow": ("wait", "hello"),
+        "call": ("call", "hello"),
+    }
+    return write_set(folder, "greetings", **cases)
+
+
+@pytest.fixture
+async def open_workbench(greeter):
+    """Begins a sitting; what earlier ones have run is on disk only."""
+    opened = []
+
+    async def begin():
+        workbench = Workbench(greeter.parent)
+        await workbench.open()
+        opened.append(workbench)
+        return workbench
+
+    yield begin
+    for workbench in opened:
+        await workbench.close()
+
+
+async def run_all(workbench):
+    workbench.run_all()
+    await workbench.run_over()
+    assert workbench.run.log, workbench.run.remarks
+    return workbench.run.log
+
+
+async def history(workbench, key, until, runs=1):
+    await until(lambda: (known := workbench.history(key)) is not None and len(known.history.points) == runs)
+    return workbench.history(key)
+
+
+def rewrite_agent(greeter, greeting):
+    agent = greeter.with_name("agent.py")
+    agent.write_text(agent.read_text().replace('"hello"', f'"{greeting}"', 1))
+
+
+# History
+
+
+async def test_after_a_restart_a_case_still_has_its_history(greeter, open_workbench, until):
+    key = CaseKey(greeter, "good")
+    log = await run_all(await open_workbench())
+    name_run(greeter.parent, log.stem, "baseline")
+    rewrite_agent(greeter, "good day")
+    await run_all(await open_workbench())
+    workbench = await open_workbench()
+    past = await history(workbench, key, until, runs=2)
+    assert [point.summary.status for point in past.history.points] == [Status.PASSED, Status.FAILED]
+    assert past.name_of(past.history.last_passed) == "baseline"
+    assert past.history.changed_since == ("agent: agent.py",)
+    assert past.history.sparkline("response_match_score") == "█▁"
+
+
+async def test_a_run_adds_to_the_history(greeter, open_workbench, until):
+    workbench, key = await open_workbench(), CaseKey(greeter, "good")
+    await history(workbench, key, until, runs=0)
+    await run_all(workbench)
+    await history(workbench, key, until, runs=1)
+
+
+async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
+    workbench = await open_workbench()
+    keys = list(workbench.every_case())
+    assert [workbench.history(key) for key in keys] == [None] * len(keys)
+    # Only the case that was looked at last is read.
+    await until(lambda: workbench.history(keys[-1]) is not None)
+    assert workbench._histories._known.keys() == {("greetings", keys[-1].eval_id)}
+
+
+# Opening
+
+
+async def test_an_earlier_run_is_shown_until_one_leaves_it(greeter, open_workbench, until):
+    first = await run_all(await open_workbench())
+    workbench, key = await open_workbench(), CaseKey(greeter, "call")
+    rewrite_agent(greeter, "good day")
+    await run_all(workbench)
+    latest = workbench.results.get(key)
+    assert await workbench.open_run(first, "run of yesterday")
+    shown = workbench.results.get(key)
+    assert (shown.run_name, shown.result.status) == ("run of yesterday", Status.FAILED)
+    assert shown.result.turns[0].response.actual == "hello"
+    assert not workbench.is_stale(key)
+    await until(lambda: workbench.trace(key) is not None)
+    assert "tool_call" in [event.kind for event in workbench.trace(key).events]
+    assert BY_ID["cancel"].footer_word(workbench) == "latest results"
+    workbench.step_back()
+    assert workbench.past is None
+    assert workbench.results.get(key) is latest
+    assert workbench.results.get(CaseKey(greeter, "good")).result.status is Status.FAILED
+
+
+async def test_what_an_earlier_run_did_can_be_accepted(greeter, open_workbench, until):
+    log = await run_all(await open_workbench())
+    workbench, key = await open_workbench(), CaseKey(greeter, "call")
+    workbench.select(Selection(*key))
+    assert await workbench.open_run(log, "run of yesterday")
+    made = await propose(workbench, choices_in_result(workbench)[0])
+    assert made.problem == ""
+    assert any("ring" in str(line) for change in made.changes for line in change.lines)
+
+
+async def test_an_edit_scores_an_earlier_run_again_and_the_last_one_when_it_is_back(
+    greeter, open_workbench, until
+):
+    log = await run_all(await open_workbench())
+    workbench, key = await open_workbench(), CaseKey(greeter, "bad")
+    await run_all(workbench)
+    await workbench.open_run(log, "run of yesterday")
+    assert not case_changed(workbench.results.get(key))
+    number = workbench.editing.number(key)
+    workbench.editing.do("answer", greeter, lambda data, _: turns.set_answer_text(data, number, 0, "hello"))
+    await until(lambda: workbench.results.get(key).result.status is Status.PASSED)
+    workbench.leave_past()
+    await until(lambda: workbench.results.get(key).result.status is Status.PASSED)
+
+
+async def test_a_case_that_was_changed_since_is_told(greeter, open_workbench):
+    log = await run_all(await open_workbench())
+    greeter.write_text(greeter.read_text().replace("goodbye", "farewell"))
+    workbench = await open_workbench()
+    await workbench.open_run(log, "run of yesterday")
+    assert case_changed(workbench.results.get(CaseKey(greeter, "bad")))
+    assert not case_changed(workbench.results.get(CaseKey(greeter, "good")))
+
+
+async def test_cases_that_are_gone_are_told(greeter, open_workbench):
+    log = await run_all(await open_workbench())
+    data = json.loads(greeter.read_text())
+    del data["eval_cases"][1]
+    greeter.write_text(json.dumps(data))
+    workbench = await open_workbench()
+    await workbench.open_run(log, "run of yesterday")
+    assert workbench.past.gone == 1
+    assert workbench.notice.text == "1 of its cases are not in the eval sets any more"
+    assert workbench.results.counts() == {"PASSED": 2, "FAILED": 1}
+
+
+async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
+    workbench = await open_workbench()
+    log = await run_all(workbench)
+    await workbench.open_run(log, "run of yesterday")
+    workbench.select(Selection(greeter, "good"))
+    workbench.run_case()
+    assert workbench.past is None
+    await workbench.run_over()
+    assert workbench.results.get(CaseKey(greeter, "good")).run == 2
+    assert workbench.results.get(CaseKey(greeter, "bad")).run == 1
+
+
+async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
+    first = await open_workbench()
+    first.select(Selection(greeter, "bad"))
+    first.run_repeatedly(Repeated(3, "majority"))
+    await first.run_over()
+    workbench, key = await open_workbench(), CaseKey(greeter, "bad")
+    await workbench.open_run(first.run.log, "run of yesterday")
+    result = workbench.results.get(key).result
+    assert (len(result.repeats), result.policy) == (3, "majority")
+
+
+async def test_a_broken_log_is_said_and_nothing_changes(greeter, open_workbench, tmp_path):
+    workbench = await open_workbench()
+    broken = tmp_path / "20260101T000000.000Z-abc.jsonl"
+    broken.write_text("{}\n")
+    assert not await workbench.open_run(broken, "run of yesterday")
+    assert workbench.notice.text == f"{broken} is not a run log"
+    assert workbench.past is None
+
+
+@pytest.mark.parametrize("encodings", [1, 2], ids=["plain", "double-encoded"])
+async def test_a_result_file_of_adk_opens_as_a_run(greeter, open_workbench, encodings):
+    """As google-adk 2.13 writes it; the first versions wrote it as JSON inside a JSON text."""
+    said = {
+        "user_content": {"role": "user", "parts": [{"text": "call"}]},
+        "final_response": {"role": "model", "parts": [{"text": "good day"}]},
+        "intermediate_data": {"tool_uses": [{"name": "ring", "args": {"times": 3}}]},
+    }
+    expected = said | {
+        "final_response": {"role": "model", "parts": [{"text": "hello"}]},
+        "intermediate_data": {},
+    }
+    scores = {"metric_name": "response_match_score", "threshold": 0.8, "score": 0.0, "eval_status": 2}
+    data = {
+        "eval_set_result_id": "greeter_greetings_1700000000.5",
+        "eval_set_id": "greetings",
+        "creation_timestamp": 1700000000.5,
+        "eval_case_results": [
+            {
+                "eval_set_id": "greetings",
+                "eval_id": "call",
+                "final_eval_status": 2,
+                "overall_eval_metric_results": [scores],
+                "eval_metric_result_per_invocation": [
+                    {
+                        "actual_invocation": said,
+                        "expected_invocation": expected,
+                        "eval_metric_results": [scores],
+                    }
+                ],
+                "session_id": "___eval___session___1",
+            }
+        ],
+    }
+    folder = greeter.parent / ".adk" / "eval_history"
+    folder.mkdir(parents=True)
+    path = folder / "greeter_greetings_1700000000.5.evalset_result.json"
+    text = json.dumps(data)
+    path.write_text(text if encodings == 1 else json.dumps(text))
+    workbench, key = await open_workbench(), CaseKey(greeter, "call")
+    assert kept_runs(greeter.parent) == [path]
+    assert await workbench.open_run(path, "run of ADK")
+    assert workbench.results.get(key).result.status is Status.FAILED
+    calls = [event for event in workbench.trace(key).events if event.kind == "tool_call"]
+    assert len(calls) == 1
+    workbench.select(Selection(*key))
+    made = await propose(workbench, choices_in_result(workbench)[0])
+    assert made.problem == ""
+
+
+# The list
+
+
+async def rows(kept, until):
+    await kept.load()
+    await until(lambda: all(kept.row(path) is not None for path in kept.paths))
+    return [kept.row(path) for path in kept.paths]
+
+
+async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, until):
+    workbench = await open_workbench()
+    first = await run_all(workbench)
+    name_run(greeter.parent, first.stem, "baseline")
+    rewrite_agent(greeter, "good day")
+    second = await run_all(workbench)
+    (second.parent / "20200101T000000.000Z-abc.jsonl").write_text("nonsense\n")
+    kept = KeptRuns(greeter.parent, lambda: None)
+    newest, named, broken = await rows(kept, until)
+    assert [newest.path, named.path] == [second, first]
+    assert (named.name, named.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
+    assert (newest.changed, named.changed) == ((), ("agent.py",))
+    assert (newest.ending, newest.status) == ("over", Status.FAILED)
+    assert broken.problem.endswith("is not a run log")
+    assert named.title == run_title(named.started, "baseline")
+    await kept.close()
+
+
+async def test_a_list_of_ten_thousand_runs_reads_what_is_looked_at(greeter, open_workbench, until):
+    log = await run_all(await open_workbench())
+    for number in range(10_000):
+        (log.parent / f"20250101T{number // 100:06}.{number % 100:03}Z-abc.jsonl").hardlink_to(log)
+    kept = KeptRuns(greeter.parent, lambda: None)
+    await kept.load()
+    assert len(kept.paths) == 10_001
+    seen = kept.paths[5_000:5_020]
+    await until(lambda: all(kept.row(path) is not None for path in seen))
+    assert len(kept._rows) == len(seen)
+    await kept.close()
+
+
+# Comparing
+
+
+async def test_two_runs_side_by_side(greeter, open_workbench):
+    workbench = await open_workbench()
+    base = await run_all(workbench)
+    rewrite_agent(greeter, "goodbye")
+    candidate = await run_all(workbench)
+    compared = await asyncio.to_thread(compare_kept, base, candidate)
+    assert compared.between == ("agent: agent.py",)
+    seen = [
+        (row.kind, row.count, row.folded) if isinstance(row, KindTitle) else row.key[1]
+        for row in rows_of(compared.comparison, {"unchanged"})
+    ]
+    assert seen == [("broken", 2, False), "good", "slow", ("fixed", 1, False), "bad", ("unchanged", 1, True)]
+
+
+# Going on
+
+
+async def interrupted(workbench, greeter, until):
+    """A run of which one case was not finished."""
+    hold = greeter.with_name("hold")
+    hold.touch()
+    workbench.run_all()
+    await until(lambda: len(workbench.run.done) == 3)
+    workbench.cancel()
+    await workbench.run_over()
+    hold.unlink()
+    return workbench.run.log
+
+
+async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_workbench, until):
+    log = await interrupted(await open_workbench(), greeter, until)
+    workbench = await open_workbench()
+    kept = KeptRuns(greeter.parent, lambda: None)
+    (row,) = await rows(kept, until)
+    assert (row.ending, sum(row.counts.values()), row.selected) == ("interrupted", 3, 4)
+    await kept.close()
+    assert await workbench.resume(log)
+    await workbench.run_over()
+    assert workbench.run.remarks == []
+    assert workbench.results.counts() == {"PASSED": 2, "FAILED": 2}
+    started = [line for line in workbench.run.log.read_text().splitlines() if '"kind":"header"' in line]
+    assert json.loads(started[0])["resumed"] == log.stem
+    # What was carried over has its trace, too.
+    key = CaseKey(greeter, "call")
+    await until(lambda: workbench.trace(key) is not None)
+    assert "tool_call" in [event.kind for event in workbench.trace(key).events]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("agent", "it cannot go on, the agent was changed since: agent.py"),
+        ("case", "it cannot go on, the case bad was changed since"),
+        ("gone", "it cannot go on, greetings has no bad any more"),
+        ("set", "it cannot go on, there is no set greetings any more"),
+        ("config", "it cannot go on, greetings is scored otherwise"),
+    ],
+)
+async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench, until, change, why):
+    log = await interrupted(await open_workbench(), greeter, until)
+    if change == "agent":
+        rewrite_agent(greeter, "good day")
+    elif change == "case":
+        greeter.write_text(greeter.read_text().replace("goodbye", "farewell"))
+    elif change == "gone":
+        greeter.write_text(greeter.read_text().replace('"bad"', '"worse"'))
+    elif change == "set":
+        greeter.write_text(greeter.read_text().replace('"greetings"', '"others"'))
+    else:
+        greeter.with_name("test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
+    workbench = await open_workbench()
+    with pytest.raises(ValueError, match=why):
+        await asyncio.to_thread(
+            read_resumption, workbench.agent_dir, log, workbench.sets, workbench.documents
+        )
+    assert not await workbench.resume(log)
+    assert workbench.notice.text.startswith(why)
+
+
+async def test_a_complete_run_has_nothing_left(greeter, open_workbench):
+    workbench = await open_workbench()
+    log = await run_all(workbench)
+    assert not await workbench.resume(log)
+    assert workbench.notice.text == "this run is complete and had no errors: nothing is left to run"

@@ -1,0 +1,42 @@
+"""Runs of the workbench with recordings."""
+
+import pytest
+from gemini_server import GeminiServer, says
+
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    from evaltui import Agent
+    root_agent = Agent(name="greeter", model="gemini-test", instruction="Greet.")
+"""
+
+
+@pytest.fixture
+def gemini(monkeypatch):
+    with GeminiServer() as server:
+        server.respond = lambda request: says(request.said)
+        server.use(monkeypatch)
+        yield server
+
+
+async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, write_set, gemini, until):
+    folder = write_agent(AGENT)
+    path = write_set(folder, good=("hello", "hello"), bad=("hello", "something else"))
+    workbench = Workbench(folder)
+    await workbench.open()
+
+    workbench.run_set()
+    await until(lambda: workbench.run.over)
+    assert (workbench.run.calls.live, workbench.run.calls.replayed) == (2, 0)
+    # Unless somebody asks for it, nothing is written beside the sets.
+    assert not (path.parent / "recordings").exists()
+
+    workbench.record_mode = "auto"
+    for replayed in (0, 2):
+        workbench.run_set()
+        await until(lambda: workbench.run.over)
+        assert (workbench.run.calls.live, workbench.run.calls.replayed) == (2 - replayed, replayed)
+    assert len(gemini.requests) == 4
+    assert sorted(scored.result.status for _, scored in workbench.results.of(path)) == ["FAILED", "PASSED"]
+    assert workbench.run.remarks == []
+    await workbench.close()

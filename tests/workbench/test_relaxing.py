@@ -1,0 +1,232 @@
+"""A difference is relaxed from the result: proposals, what they would do, one step that can be undone."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from evaltui.core.document.edits import EditError
+from evaltui.workbench.relaxing import Relaxing
+from evaltui.workbench.state import CaseKey, DifferenceAt
+from evaltui.workbench.workbench import Workbench
+
+# Looks orders up as the message says, and keeps count of how often it was asked.
+AGENT = """
+    import json
+    from pathlib import Path
+
+    from evaltui import events
+
+    def root_agent(message, session):
+        with (Path(__file__).parent / "asked.txt").open("a") as file:
+            file.write("x")
+        for args in json.loads(message):
+            yield events.tool_call("find_orders", args)
+            yield events.tool_result("find_orders", {"hits": 1})
+        yield "done"
+"""
+CONFIG = '{\n  "criteria": {"tool_trajectory_avg_score": 1.0}\n}\n'
+EXPECTED = {"customer_id": "C-1", "query": "late", "as_of": "2026-01-01"}
+MADE = {"customer_id": "C-1", "query": "overdue", "as_of": "2026-03-09"}
+
+
+def case(eval_id, expected, made):
+    turn = {
+        "user_content": {"role": "user", "parts": [{"text": json.dumps(made)}]},
+        "final_response": {"role": "model", "parts": [{"text": "done"}]},
+        "intermediate_data": {"tool_uses": [{"name": "find_orders", "args": args} for args in expected]},
+    }
+    return {"eval_id": eval_id, "conversation": [turn]}
+
+
+@pytest.fixture
+async def orders(write_agent, until):
+    """A set that was run: three cases differ in their arguments, one also in the customer, one not at all."""
+    folder = write_agent(AGENT)
+    cases = [
+        case("late", [EXPECTED], [MADE]),
+        case("query_only", [EXPECTED], [{**EXPECTED, "query": "open"}]),
+        case("both", [EXPECTED], [{**MADE, "query": "open"}]),
+        case("stranger", [EXPECTED], [{**MADE, "customer_id": "C-2"}]),
+        case("fine", [EXPECTED], [EXPECTED]),
+    ]
+    path = folder / "orders.evalset.json"
+    path.write_text(json.dumps({"eval_set_id": "orders", "eval_cases": cases}))
+    config = folder / "test_config.json"
+    config.write_text(CONFIG)
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.run_all()
+    await until(lambda: workbench.run.over)
+    made = SimpleNamespace(
+        workbench=workbench, path=path, config=config, asked=folder / "asked.txt", key=CaseKey(path, "late")
+    )
+    yield made
+    await workbench.close()
+
+
+def relaxing(orders, path="query", eval_id="late"):
+    return Relaxing(orders.workbench, CaseKey(orders.path, eval_id), DifferenceAt("argument", 0, 0, path))
+
+
+def statuses(orders):
+    return {key.eval_id: scored.result.status for key, scored in orders.workbench.results.of(orders.path)}
+
+
+async def effects(made, rule):
+    return [effect async for effect in made.effects(rule)]
+
+
+async def test_the_first_scenario(orders, until):
+    """Volatile arguments: ignored, and by their form; no model is asked, and all else still counts."""
+    before = CaseKey(orders.path, "late")
+    (row,) = orders.workbench.results.get(before).result.turns[0].calls
+    assert [arg.path for arg in row.args if arg.op != "same"] == ["query", "as_of"]
+    asked = orders.asked.read_text()
+
+    query = relaxing(orders)
+    assert query.apply(query.rule("query", "ignore", everywhere=True))
+    as_of = relaxing(orders, "as_of")
+    regex = next(one.match for one in as_of.proposals("as_of") if "regex" in one.match)
+    assert regex == {"regex": r"\d{4}-\d\d-\d\d"}
+    assert as_of.apply(as_of.rule("as_of", regex, everywhere=True))
+    await until(lambda: statuses(orders)["late"] == "PASSED" and statuses(orders)["both"] == "PASSED")
+
+    assert statuses(orders) == {
+        "late": "PASSED",
+        "query_only": "PASSED",
+        "both": "PASSED",
+        "stranger": "FAILED",
+        "fine": "PASSED",
+    }
+    assert orders.asked.read_text() == asked
+    (row,) = orders.workbench.results.get(before).result.turns[0].calls
+    assert [(arg.path, arg.rule) for arg in row.args if arg.rule] == [
+        ("query", "ignore"),
+        ("as_of", r"regex \d{4}-\d\d-\d\d"),
+    ]
+
+
+async def test_each_rule_is_one_step_that_can_be_undone(orders, until):
+    made = relaxing(orders)
+    assert made.apply(made.rule("query", "ignore", everywhere=True))
+    draft = orders.workbench.editing.draft(orders.config)
+    assert draft.document.value["evaltui"]["rules"] == [
+        {"tool": "find_orders", "arg": "query", "match": "ignore"}
+    ]
+    assert orders.workbench.editing.undo_label == "relax query of find_orders"
+    await until(lambda: statuses(orders)["query_only"] == "PASSED")
+    orders.workbench.editing.undo()
+    assert draft.document.text == CONFIG
+    await until(lambda: statuses(orders)["query_only"] == "FAILED")
+
+
+async def test_what_a_rule_would_do_is_known_before_it_is_written(orders):
+    made = relaxing(orders, eval_id="query_only")
+    first, *_, last = await effects(made, made.rule("query", "ignore", everywhere=True))
+    assert first.result.status == "PASSED"
+    assert first.changes == ()
+    # The case where all is equal already need not be looked at.
+    assert (last.seen, last.cases, last.unknown, last.is_complete) == (3, 3, 0, True)
+    assert last.changes == ()
+
+    made = relaxing(orders)
+    last = (await effects(made, made.rule("*", "ignore", everywhere=True)))[-1]
+    assert last.result.status == "PASSED"
+    assert {change.key.eval_id: (change.before, change.after) for change in last.changes} == {
+        "query_only": ("FAILED", "PASSED"),
+        "both": ("FAILED", "PASSED"),
+        "stranger": ("FAILED", "PASSED"),
+    }
+    assert statuses(orders)["late"] == "FAILED"
+    assert orders.workbench.editing.draft(orders.config) is None or not orders.workbench.editing.unsaved()
+
+
+async def test_a_rule_for_this_case_leaves_the_others_alone(orders, until):
+    made = relaxing(orders, eval_id="query_only")
+    rule = made.rule("query", {"any_of": ["late", "open"]}, everywhere=False)
+    assert (rule["set"], rule["case"]) == ("orders", "query_only")
+    (only,) = await effects(made, rule)
+    assert (only.result.status, only.cases) == ("PASSED", 0)
+    assert made.apply(rule)
+    await until(lambda: statuses(orders)["query_only"] == "PASSED")
+    assert statuses(orders)["both"] == "FAILED"
+
+
+async def test_what_stays_is_told(orders):
+    made = relaxing(orders)
+    effect = (await effects(made, made.rule("query", "ignore", everywhere=False)))[0]
+    assert effect.result.status == "FAILED"
+    (row,) = effect.result.turns[0].calls
+    assert [(arg.path, arg.op) for arg in row.args if arg.op != "same"] == [("as_of", "changed")]
+
+
+async def test_places_and_what_can_be_said_of_them(orders):
+    made = relaxing(orders)
+    assert made.tool == "find_orders"
+    assert made.places == ["query", "*"]
+    assert [one.words for one in made.proposals("query")] == [
+        'one of "late", "overdue"',
+        r"regex \w+",
+        "type",
+        "ignore",
+    ]
+    assert [one.match for one in made.proposals("*")][-2:] == ["type", "ignore"]
+
+
+async def test_the_rule_that_lets_it_pass_can_be_taken_out(orders, until):
+    made = relaxing(orders, eval_id="query_only")
+    assert made.passing is None
+    assert not made.remove()
+    rule = made.rule("query", "ignore", everywhere=True)
+    made.apply(rule)
+    await until(lambda: statuses(orders)["query_only"] == "PASSED")
+    again = relaxing(orders, eval_id="query_only")
+    assert again.passing == (0, rule)
+    # Another kind for the same argument takes its place.
+    again.apply(again.rule("query", "type", everywhere=True))
+    data = orders.workbench.editing.data(orders.config)
+    assert [one["match"] for one in data["evaltui"]["rules"]] == ["type"]
+    assert relaxing(orders, eval_id="query_only").remove()
+    assert orders.workbench.editing.undo_label == "check query of find_orders again"
+    assert "rules" not in orders.workbench.editing.data(orders.config)["evaltui"]
+
+
+async def test_without_a_config_the_first_rule_makes_one(orders):
+    orders.config.unlink()
+    made = relaxing(orders)
+    assert made.apply(made.rule("query", "ignore", everywhere=True))
+    data = orders.workbench.editing.data(orders.config)
+    assert data["criteria"] == {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+    assert len(data["evaltui"]["rules"]) == 1
+
+
+async def test_only_arguments_that_differ_can_be_relaxed(orders):
+    for difference in (
+        DifferenceAt("argument", 0, 0, "customer_id"),
+        DifferenceAt("argument", 0, 7, "query"),
+        DifferenceAt("argument", 3, 0, "query"),
+        DifferenceAt("call", 0, 0, None),
+        DifferenceAt("state", None, None, "query"),
+    ):
+        with pytest.raises(EditError, match="only an argument that differs"):
+            Relaxing(orders.workbench, orders.key, difference)
+    with pytest.raises(EditError):
+        Relaxing(orders.workbench, CaseKey(orders.path, "gone"), DifferenceAt("argument", 0, 0, "query"))
+
+
+async def test_a_config_with_errors_is_not_written_to_blindly(orders):
+    orders.config.write_text('{"criteria": {"tool_trajectory_avg_score": "high"}}')
+    made = relaxing(orders)
+    with pytest.raises(EditError, match=r"test_config\.json has errors: criteria"):
+        await effects(made, made.rule("query", "ignore", everywhere=True))
+    with pytest.raises(EditError, match="this is no rule"):
+        await effects(made, made.rule("query", {"regex": "("}, everywhere=True))
+
+
+async def test_a_case_whose_log_is_gone_is_unknown(orders):
+    made = relaxing(orders)
+    orders.workbench.run.log.unlink()
+    last = (await effects(made, made.rule("query", "ignore", everywhere=True)))[-1]
+    assert last.result is None
+    assert (last.unknown, last.is_complete) == (3, True)

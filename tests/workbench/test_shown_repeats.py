@@ -1,0 +1,196 @@
+"""A case that is run several times: which of its runs is shown, and what is done to its differences."""
+
+import asyncio
+import json
+
+import pytest
+
+from evaltui.core.outcome import Status
+from evaltui.workbench.acceptable import choices_in_result
+from evaltui.workbench.accepting import propose
+from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.differences import differences_of
+from evaltui.workbench.repeating import parse_repeated, problem_of, proposal, title_of
+from evaltui.workbench.state import CaseKey, Repeated, Selection
+from evaltui.workbench.workbench import Workbench
+
+# Every other time it calls a tool that nothing expects.
+COIN = """
+    import os
+    from pathlib import Path
+    from evaltui.events import text, tool_call
+
+    def times():
+        file = os.open(Path(__file__).with_name("times"), os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        os.write(file, b"x")
+        return os.lseek(file, 0, os.SEEK_CUR)
+
+    def root_agent(message, session):
+        if message == "toss" and times() % 2:
+            yield tool_call("pick_up", {"coin": "euro"})
+        yield text("done")
+"""
+
+
+@pytest.fixture
+async def coin(write_agent, write_set):
+    folder = write_agent(COIN, name="coin")
+    path = write_set(folder, "coins", toss=("toss", "done"), other=("hello", "done"))
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.select(Selection(path, "toss"))
+    yield workbench
+    await workbench.close()
+
+
+async def run(workbench):
+    workbench.run_repeatedly(Repeated(5, "majority"))
+    await workbench.run_over()
+    scored = workbench.results.get(workbench.selection.case)
+    assert scored is not None, workbench.run.remarks
+    return scored
+
+
+def of_status(scored, status):
+    return next(number for number, one in enumerate(scored.result.repeats) if one.status is status)
+
+
+async def trace_of(workbench, key, until):
+    await until(lambda: workbench.trace(key) is not None)
+    return workbench.trace(key)
+
+
+async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
+    scored = await run(coin)
+    assert (scored.result.status, scored.result.passed_repeats) == (Status.FLAKY, 2)
+    assert (scored.result.policy, scored.result.policy_met) == ("majority", False)
+    assert scored.repeat == of_status(scored, Status.FAILED)
+    assert coin.results.get(CaseKey(coin.selection.path, "other")) is None
+    coin.run_again()
+    await coin.run_over()
+    again = coin.results.get(coin.selection.case)
+    assert (len(again.result.repeats), again.run) == (5, 2)
+
+
+async def test_a_set_is_run_several_times(coin):
+    coin.select(Selection(coin.selection.path))
+    coin.run_repeatedly(Repeated(2, "all"))
+    await coin.run_over()
+    assert [len(scored.result.repeats) for _, scored in coin.results.of(coin.selection.path)] == [2, 2]
+
+
+async def test_differences_and_trace_are_those_of_the_run_that_is_shown(coin, until):
+    scored = await run(coin)
+    key = coin.selection.case
+    failed, passed = of_status(scored, Status.FAILED), of_status(scored, Status.PASSED)
+    at = next(differences_of(scored.shown))
+    coin.select_difference(at)
+    assert coin.difference == at
+    trace = await trace_of(coin, key, until)
+    assert trace.repeat == failed
+    assert "tool_call" in [event.kind for event in trace.events]
+    coin.show_repeat(passed)
+    assert coin.difference is None
+    trace = await trace_of(coin, key, until)
+    assert trace.repeat == passed
+    assert "tool_call" not in [event.kind for event in trace.events]
+    shown = coin.results.get(key).shown
+    assert list(differences_of(shown)) == []
+    assert shown.status is Status.FLAKY
+    assert BY_ID["accept"].refusal(coin) == "no calls, answers or state differ from what is expected"
+
+
+async def test_the_next_and_the_previous_run_go_around(coin):
+    scored = await run(coin)
+    first = scored.repeat
+    seen = []
+    for _ in range(5):
+        coin.step_repeat(1)
+        seen.append(coin.results.get(coin.selection.case).repeat)
+    assert seen == [(first + step) % 5 for step in range(1, 6)]
+    coin.step_repeat(-1)
+    assert coin.results.get(coin.selection.case).repeat == (first - 1) % 5
+
+
+async def test_what_is_accepted_is_what_the_shown_run_did(coin, until):
+    scored = await run(coin)
+    other = [n for n, one in enumerate(scored.result.repeats) if one.status is Status.FAILED][1]
+    coin.show_repeat(other)
+    assert other != scored.repeat
+    coin.select_difference(next(differences_of(coin.results.get(coin.selection.case).shown)))
+    made = await propose(coin, choices_in_result(coin)[0])
+    assert made.problem == ""
+    assert f"2 of 5 runs passed, this is what run {other + 1} of them did" in made.remarks
+
+
+async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
+    from evaltui.core.editing import turns
+
+    scored = await run(coin)
+    passed = of_status(scored, Status.PASSED)
+    coin.show_repeat(passed)
+    key = coin.selection.case
+    coin.editing.do(
+        "say", key.path, lambda data, _: turns.set_user_text(data, coin.editing.number(key), 0, "x")
+    )
+    await until(lambda: coin.results.get(key).stored is not scored.stored)
+    new = coin.results.get(key)
+    assert (new.repeat, new.result.policy) == (passed, "majority")
+
+
+async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
+    coin.run_case()
+    await coin.run_over()
+    assert BY_ID["next_repeat"].refusal(coin) == "the case was not run several times: * does that"
+    before = coin.results.get(coin.selection.case)
+    coin.step_repeat(1)
+    assert coin.results.get(coin.selection.case) is before
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("5", Repeated(5, "all")),
+        (" 3  majority ", Repeated(3, "majority")),
+        ("10 0.6", Repeated(10, 0.6)),
+        ("1 1", Repeated(1, 1.0)),
+    ],
+)
+def test_how_often_is_said_in_a_line(text, meant):
+    assert parse_repeated(text) == meant
+    assert problem_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it begins with a number from 1 to 1000: 5 all"),
+        ("0", "it begins with a number from 1 to 1000: 5 all"),
+        ("-1 all", "it begins with a number from 1 to 1000: 5 all"),
+        ("²", "it begins with a number from 1 to 1000: 5 all"),
+        ("5 most", "what must pass is all, majority, or a share above 0 and up to 1 such as 0.6"),
+        ("5 0", "what must pass is all, majority, or a share above 0 and up to 1 such as 0.6"),
+        ("5 nan", "what must pass is all, majority, or a share above 0 and up to 1 such as 0.6"),
+    ],
+)
+def test_what_is_no_number_of_runs_is_refused(text, problem):
+    assert problem_of(text) == problem
+
+
+async def test_what_is_proposed(coin):
+    assert proposal(coin) == "5 all"
+    assert title_of(coin) == "Run toss several times"
+    coin.select(Selection(coin.selection.path))
+    assert title_of(coin) == "Run every case of coins several times (2 cases)"
+    config = coin.selection.path.with_name("test_config.json")
+    config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
+    await coin.open()
+    await asyncio.to_thread(coin.documents.open, coin.selection.path)
+    assert proposal(coin) == "3 majority"
+    await run_set(coin)
+    assert proposal(coin) == "2 0.5"
+
+
+async def run_set(workbench):
+    workbench.run_repeatedly(Repeated(2, 0.5))
+    await workbench.run_over()

@@ -1,0 +1,342 @@
+"""What follows from a save, with real files and real processes of the agent."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from evaltui.core.editing.turns import set_answer_text, set_user_text
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.watching import Step
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    from pathlib import Path
+
+    from evaltui import Agent, Rule, ScriptedModel
+    from my_agent.prompts import GREETING
+
+    PROMPT = (Path(__file__).parent / "prompt.txt").read_text()
+
+    def greet(situation):
+        return f"{GREETING} {PROMPT} {situation.message}"
+
+    root_agent = Agent(name="greeter", model=ScriptedModel([Rule(user=".", reply=greet)]))
+"""
+
+
+@pytest.fixture
+def greeter(write_agent, write_set):
+    """An agent that imports its words and reads its prompt, with a case that passes and two that do not."""
+    folder = write_agent(AGENT, prompts='GREETING = "hello"\n')
+    (folder / "prompt.txt").write_text("dear")
+    write_set(
+        folder,
+        good=("you", "hello dear you"),
+        other=("me", "welcome dear me"),
+        third=("us", "hello old us"),
+    )
+    return folder
+
+
+@asynccontextmanager
+async def watched(folder, **options):
+    workbench = Workbench(folder, **options)
+    await workbench.open()
+    workbench.watching.start()
+    await workbench.watching.ready()
+    try:
+        yield workbench
+    finally:
+        await workbench.close()
+
+
+async def all_run(workbench, until):
+    workbench.run_all()
+    await until(lambda: not workbench.busy)
+
+
+def statuses(workbench):
+    return {
+        key.eval_id: ("old " if workbench.is_stale(key) else "") + workbench.status(key)
+        for key in workbench.every_case()
+    }
+
+
+def done(workbench, *changed):
+    """Whether what follows from these changes is over."""
+    last = workbench.watching.last
+    if last is None or last.step is not Step.DONE:
+        return False
+    return set(last.changed) == set(changed) and not workbench.busy
+
+
+FIRST = {"good": "PASSED", "other": "FAILED", "third": "FAILED"}
+
+
+async def test_a_prompt_and_a_module_that_is_new_run_with_what_they_hold_now(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        assert statuses(workbench) == FIRST
+        (greeter / "prompt.txt").write_text("old")
+        await until(lambda: done(workbench, "prompt.txt"))
+        assert statuses(workbench) == {"good": "FAILED", "other": "FAILED", "third": "PASSED"}
+        last = workbench.watching.last
+        assert (last.run, last.cases, last.calls.live) == (2, 3, 0)
+        assert 0 < last.seconds < 60
+        (greeter / "tools.py").write_text('GREETING = "welcome"\n')
+        (greeter / "prompts.py").write_text("from my_agent.tools import GREETING\n")
+        (greeter / "prompt.txt").write_text("dear")
+        await until(lambda: done(workbench, "prompt.txt", "prompts.py", "tools.py"))
+        assert statuses(workbench) == {"good": "FAILED", "other": "PASSED", "third": "FAILED"}
+        assert workbench.watching.waiting().keys == frozenset()
+
+
+async def test_broken_code_keeps_the_last_results_and_the_next_save_mends_it(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        (greeter / "prompts.py").write_text('GREETING = "hi\n')
+        await until(lambda: workbench.watching.last and workbench.watching.last.step is Step.BROKEN)
+        error = workbench.agent_error
+        assert (error.type, error.where) == ("SyntaxError", "prompts.py:1")
+        assert statuses(workbench) == {eval_id: f"old {status}" for eval_id, status in FIRST.items()}
+        assert workbench.run.number == 1
+        (greeter / "prompts.py").write_text('GREETING = "hello"\n')
+        await until(lambda: done(workbench, "prompts.py"))
+        assert workbench.agent_error is None
+        assert statuses(workbench) == FIRST
+
+
+async def test_a_file_that_is_emptied_before_it_is_written_is_given_a_moment(greeter, until):
+    async with watched(greeter) as workbench:
+        steps = []
+        await all_run(workbench, until)
+        workbench.subscribe(lambda: steps.append(workbench.watching.last and workbench.watching.last.step))
+        text = (greeter / "agent.py").read_text()
+        (greeter / "agent.py").write_text("")
+        await until(lambda: workbench.code == 1)
+        (greeter / "agent.py").write_text(f"{text}\n# saved\n")
+        await until(lambda: done(workbench, "agent.py"))
+        assert Step.BROKEN not in steps
+        assert statuses(workbench) == FIRST
+
+
+async def test_five_saves_at_once_are_one_run(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        for number in range(5):
+            (greeter / "prompt.txt").write_text(f"dear{number}")
+            await until(lambda number=number: workbench.code == number + 1)
+        (greeter / "prompt.txt").write_text("old")
+        await until(lambda: done(workbench, "prompt.txt"))
+        assert workbench.run.number == 2
+        assert statuses(workbench)["third"] == "PASSED"
+
+
+async def test_a_newer_save_ends_the_run_of_the_older_one(write_agent, write_set, until):
+    folder = write_agent("""
+        import time
+
+        def root_agent(message, session):
+            while True:
+                time.sleep(0.01)
+    """)
+    write_set(folder, one=("hi", "hi"), two=("hi", "hi"))
+    async with watched(folder) as workbench:
+        workbench.run_all()
+        await until(lambda: len(workbench.run.running) == 2)
+        (folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
+        await until(lambda: done(workbench, "agent.py"))
+        # Nobody has seen what comes of the other case either.
+        assert statuses(workbench) == {"one": "PASSED", "two": "PASSED"}
+
+
+async def test_what_may_ask_a_model_waits_until_it_is_asked_for(write_agent, write_set, until):
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    write_set(folder, good=("hi", "hi"), fine=("ho", "ho"), bad=("hi", "ho"))
+    async with watched(folder) as workbench:
+        await all_run(workbench, until)
+        (folder / "agent.py").write_text("def root_agent(message, session):\n    return 'ho'\n")
+        await until(lambda: done(workbench, "agent.py"))
+        assert statuses(workbench) == {"good": "FAILED", "fine": "old PASSED", "bad": "PASSED"}
+        waiting = workbench.watching.waiting()
+        assert [key.eval_id for key in waiting.keys] == ["fine"]
+        assert not waiting.calls.known
+        workbench.watching.run_waiting()
+        await until(lambda: not workbench.busy)
+        assert statuses(workbench)["fine"] == "PASSED"
+        assert not workbench.watching.waiting().keys
+
+
+PAID = """
+    from google.genai import types
+
+    from evaltui import Agent
+    from evaltui.runner.native.models import ModelResponse
+
+    class Paid:
+        name = "paid"
+
+        async def generate(self, request, on_text):
+            said = request.contents[-1].parts[0].text
+            return ModelResponse([types.Part(text=said)])
+
+    root_agent = Agent(name="parrot", model=Paid(), instruction="repeat it")
+"""
+
+
+async def test_recorded_answers_are_run_again_until_something_else_is_asked(write_agent, write_set, until):
+    folder = write_agent(PAID)
+    write_set(folder, one=("hi", "hi"), two=("ho", "ho"), three=("hey", "hey"))
+    async with watched(folder, record_mode="auto") as workbench:
+        for _ in range(2):
+            await all_run(workbench, until)
+        assert {scored.calls.replayed for _, scored in workbench.results.of(workbench.sets[0].path)} == {1}
+        text = (folder / "agent.py").read_text()
+        (folder / "agent.py").write_text(text + "\n# nothing else is asked\n")
+        await until(lambda: done(workbench, "agent.py") and not workbench.watching.waiting().keys)
+        assert statuses(workbench) == {"one": "PASSED", "two": "PASSED", "three": "PASSED"}
+        assert workbench.watching.last.calls.live == 0
+        workbench.select(Selection(workbench.sets[0].path, "two"))
+        (folder / "agent.py").write_text(text.replace("repeat it", "repeat it exactly"))
+        await until(lambda: done(workbench, "agent.py") and workbench.run.code == 2)
+        assert statuses(workbench) == {"one": "old PASSED", "two": "PASSED", "three": "old PASSED"}
+        assert workbench.results.get(CaseKey(workbench.sets[0].path, "two")).calls.live == 1
+
+
+def edit(path, **changes):
+    """Change cases of a set from outside: id to a function that gets the case."""
+    data = json.loads(path.read_text())
+    for eval_case in data["eval_cases"]:
+        if eval_case["eval_id"] in changes:
+            changes[eval_case["eval_id"]](eval_case["conversation"][0])
+    path.write_text(json.dumps(data))
+
+
+def say(text):
+    return lambda turn: turn["user_content"]["parts"].__setitem__(0, {"text": text})
+
+
+def expect(text):
+    return lambda turn: turn["final_response"]["parts"].__setitem__(0, {"text": text})
+
+
+async def test_of_a_set_only_the_cases_that_changed_are_run(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        path = workbench.sets[0].path
+        edit(path, other=say("them"), third=expect("hello dear us"))
+        await until(lambda: done(workbench, path.name))
+        assert workbench.watching.last.cases == 1
+        assert workbench.run.number == 2
+        assert [key.eval_id for key in workbench.run.done] == ["other"]
+        assert statuses(workbench) == {"good": "PASSED", "other": "FAILED", "third": "PASSED"}
+
+
+async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        path = workbench.sets[0].path
+        edit(path, third=expect("hello dear us"))
+        await until(lambda: done(workbench, path.name))
+        assert (workbench.watching.last.rescored, workbench.run.number) == (1, 1)
+        assert statuses(workbench)["third"] == "PASSED"
+        (greeter / "test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
+        await until(lambda: done(workbench, "test_config.json"))
+        assert (workbench.watching.last.rescored, workbench.run.number) == (3, 1)
+        assert statuses(workbench)["other"] == "PASSED"
+
+
+async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
+    async with watched(greeter) as workbench:
+        path = workbench.sets[0].path
+        workbench.editing.do("edit", path, lambda data, config: set_answer_text(data, 0, 0, "mine"))
+        edit(path, other=expect("theirs"))
+        await until(lambda: done(workbench, path.name))
+        draft = workbench.editing.draft(path)
+        answers = [
+            case["conversation"][0]["final_response"]["parts"][0]["text"]
+            for case in draft.document.value["eval_cases"]
+        ]
+        assert answers == ["mine", "theirs", "hello old us"]
+        assert draft.dirty
+        edit(path, good=expect("theirs as well"))
+        await until(lambda: workbench.editing.clashing)
+        assert draft.document.value["eval_cases"][0]["conversation"][0]["final_response"]["parts"] == [
+            {"text": "mine"}
+        ]
+
+
+async def test_what_is_saved_here_runs_the_cases_in_which_something_else_is_said(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        path = workbench.sets[0].path
+        workspace = workbench.workspace
+        workbench.editing.do("edit", path, lambda data, config: set_user_text(data, 0, 0, "all"))
+        assert workbench.editing.save(path)
+        await until(lambda: done(workbench, path.name))
+        assert [key.eval_id for key in workbench.run.done] == ["good"]
+        assert statuses(workbench)["good"] == "FAILED"
+        assert workbench.workspace is not workspace
+
+
+async def test_sets_come_and_go(greeter, write_set, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        write_set(greeter, "more", extra=("hi", "hi"))
+        await until(lambda: len(workbench.sets) == 2)
+        assert workbench.status(CaseKey(workbench.sets[1].path, "extra")) == "NOT_RUN"
+        workbench.sets[1].path.unlink()
+        await until(lambda: len(workbench.sets) == 1)
+        assert statuses(workbench) == FIRST
+
+
+async def test_a_set_that_cannot_be_read_keeps_its_results(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        path = workbench.sets[0].path
+        text = path.read_text()
+        path.write_text(text[: len(text) // 2])
+        await until(lambda: not list(workbench.every_case()))
+        path.write_text(text)
+        await until(lambda: list(workbench.every_case()))
+        assert statuses(workbench) == FIRST
+
+
+async def test_code_that_changed_before_watching_began_makes_results_old(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        workbench.watching.switch()
+        assert not workbench.watching.on
+        (greeter / "prompt.txt").write_text("old")
+        workbench.watching.switch()
+        await workbench.watching.ready()
+        assert statuses(workbench) == {eval_id: f"old {status}" for eval_id, status in FIRST.items()}
+
+
+async def test_what_the_agent_writes_itself_does_not_run_it_for_ever(write_agent, write_set, until):
+    folder = write_agent("""
+        import time
+        from pathlib import Path
+
+        def root_agent(message, session):
+            (Path(__file__).parent / "memory.json").write_text(str(time.time()))
+            return message
+    """)
+    write_set(folder, bad=("hi", "ho"))
+    async with watched(folder) as workbench:
+        await all_run(workbench, until)
+        await until(lambda: workbench.notice and "memory.json changes in every run" in workbench.notice.text)
+        await until(lambda: not workbench.busy)
+
+
+async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_agent, write_set, until):
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    write_set(folder, good=("hi", "hi"), fine=("ho", "ho"))
+    async with watched(folder) as workbench:
+        workbench.select(Selection(workbench.sets[0].path, "fine"))
+        (folder / "agent.py").write_text("def root_agent(message, session):\n    return 'ho'\n")
+        await until(lambda: done(workbench, "agent.py"))
+        assert statuses(workbench) == {"good": "NOT_RUN", "fine": "PASSED"}
