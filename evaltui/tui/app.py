@@ -14,6 +14,7 @@ from typing import ClassVar
 from textual.command import Provider
 from textual.theme import Theme
 
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
 from evaltui.core.show import visible
 from evaltui.files.user_config import config_file, last_theme, remember_theme
 from evaltui.files.workspace import SelectionError, agents_in, select
@@ -24,6 +25,7 @@ from evaltui.tui.palette import ActionProvider, CaseProvider, ThemeProvider
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.main import MainScreen
+from evaltui.tui.terminal_keys import know_alt_enter
 from evaltui.workbench.keymap import read_keymap
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -34,7 +36,7 @@ _HERE = Path(__file__).parent
 
 
 class WorkbenchApp(KeysInOrder[int]):
-    """`set_name` is the id or the file of the set to start in."""
+    """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved."""
 
     TITLE = "evaltui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
@@ -44,16 +46,18 @@ class WorkbenchApp(KeysInOrder[int]):
         ThemeProvider,
     }
 
-    def __init__(self, workbench: Workbench, set_name: str | None = None) -> None:
+    def __init__(self, workbench: Workbench, set_name: str | None = None, *, watch: bool = False) -> None:
         super().__init__()
         self.workbench = workbench
         self._set_name = set_name
+        self._watch = watch
         self.refusal: str | None = None
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen(self.workbench)
 
     def on_mount(self) -> None:
+        know_alt_enter()
         self.animation_level = "none"
         self._use_theme()
         self._use_keymap()
@@ -89,6 +93,8 @@ class WorkbenchApp(KeysInOrder[int]):
         if self._set_name and not self._select_set(self._set_name):
             self.exit(return_code=WRONG_USE)
             return
+        if self._watch:
+            self.workbench.watching.start()
         if isinstance(self.screen, MainScreen):
             self.screen.offer_unsaved()
         await self.workbench.warm_up()
@@ -119,7 +125,13 @@ class WorkbenchApp(KeysInOrder[int]):
         await self.workbench.close()
 
 
-def open_workbench(agent_dir: Path, set_name: str | None = None) -> int:
+def open_workbench(
+    agent_dir: Path,
+    set_name: str | None = None,
+    *,
+    watch: bool = False,
+    record_mode: RecordMode = DEFAULT_MODE,
+) -> int:
     """Show the workbench until the user leaves it; the exit code of the program."""
     if several := agents_in(agent_dir):
         chosen = ChooserApp(agent_dir, several).run()
@@ -127,7 +139,7 @@ def open_workbench(agent_dir: Path, set_name: str | None = None) -> int:
             return 0
         agent_dir /= chosen
     given = [set_name] if set_name and Path(set_name).exists() else []
-    app = WorkbenchApp(Workbench(agent_dir, given), set_name)
+    app = WorkbenchApp(Workbench(agent_dir, given, record_mode), set_name, watch=watch)
     app.run()
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
 

@@ -51,9 +51,15 @@ class KeysInOrder(App[ReturnType]):
 def _is_typed(event: events.Key, focused: Widget | None) -> bool:
     """Whether the key is text for a field."""
     if isinstance(focused, TextArea) and event.key == "enter":
-        return not focused.read_only
+        return not focused.read_only and not _ends_text(focused, event.key)
     is_text = event.is_printable and not event.key.startswith("alt+")
     return isinstance(focused, Input | TextArea) and is_text
+
+
+def _ends_text(field: TextArea, key: str) -> bool:
+    """Whether a key that is text elsewhere is bound in the field itself, as in one that sends messages."""
+    binding = field.screen.active_bindings.get(key)
+    return binding is not None and binding.node is field
 
 
 async def _caught_up(field: Widget) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from evaltui.tui.pane import Pane
 from evaltui.tui.panes.case import CaseView
+from evaltui.tui.panes.chat import ChatView
 from evaltui.tui.panes.console import ConsoleView
 from evaltui.tui.panes.result import ResultView
 from evaltui.tui.panes.trace import TraceView
@@ -28,6 +29,7 @@ PANES: tuple[PaneKind, ...] = (
     PaneKind("cases", "Cases", CaseTree),
     PaneKind("case", "Case", CaseView),
     PaneKind("result", "Result", ResultView),
+    PaneKind("chat", "Chat", ChatView),
     PaneKind("trace", "Trace", TraceView),
     PaneKind("console", "Console", ConsoleView),
 )
@@ -36,7 +38,10 @@ TITLES = {kind.id: kind.title for kind in PANES}
 
 _ALL = tuple(kind.id for kind in PANES)
 _MAIN = tuple(pane for pane in _ALL if pane != "cases")
-_RIGHT = tuple(pane for pane in _MAIN if pane != "case")
+# What is worked on, with what came of it beside it.
+_MIDDLE = ("case", "chat")
+_RIGHT = tuple(pane for pane in _MAIN if pane not in _MIDDLE)
+LEFT_TO_RIGHT = ("cases", *_MIDDLE, *_RIGHT)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Layout:
 
     focus: str = "cases"
     main: str = "case"
+    middle: str = "case"
     right: str = "result"
     cases_hidden: bool = False
     maximised: bool = False
@@ -70,6 +76,8 @@ class Layout:
         self.main = pane
         if pane in _RIGHT:
             self.right = pane
+        else:
+            self.middle = pane
 
     def hide_cases(self, hidden: bool) -> None:
         self.cases_hidden = hidden
@@ -83,4 +91,4 @@ class Layout:
         cases = () if self.cases_hidden else (Column(("cases",), "cases"),)
         if width < WIDE:
             return (*cases, Column(_MAIN, self.main))
-        return (*cases, Column(("case",), "case"), Column(_RIGHT, self.right))
+        return (*cases, Column(_MIDDLE, self.middle), Column(_RIGHT, self.right))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from textual.message import Message
+from textual.widget import Widget
+
 from evaltui.reports.lines import Line, Span, draw
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.line_view import LineView, ScrolledLines
@@ -22,12 +25,18 @@ class Copied(NamedTuple):
 class Pane(LineView, can_focus=True, inherit_bindings=False):
     """Draws what the workbench knows. It is told to `follow` after every change, while it can be seen."""
 
+    class ChatFromHere(Message):
+        """The user wants to talk with the agent, from the selected case on."""
+
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
 
     def follow(self) -> None:
         raise NotImplementedError
+
+    def action_chat_from_here(self) -> None:
+        self.post_message(self.ChatFromHere())
 
     def heading(self) -> Line:
         """What the pane shows, beside its title; in few words."""
@@ -37,9 +46,22 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         """What copying takes from here."""
         return None
 
+    def copied_json(self) -> Copied | None:
+        """The same as data."""
+        return None
+
     def mark(self) -> Span | None:
         """What its tab says of it, in a glyph."""
         return None
+
+    def below(self) -> Widget | None:
+        """What stands below it and belongs to it: something to type in."""
+        return None
+
+    @property
+    def entry(self) -> Widget:
+        """What has the focus first when one comes here."""
+        return self
 
 
 class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):

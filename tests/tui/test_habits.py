@@ -95,7 +95,7 @@ async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
         await started(app, pilot)
-        await pilot.press("5", "question_mark")
+        await pilot.press("6", "question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await until(pilot, lambda: "Run the selected case; on a set, all of it" in screen_text(app))
         assert "not now: no case" in screen_text(app)
@@ -110,7 +110,7 @@ async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
         lines = screen_lines(app)
         row = next(number for number, line in enumerate(lines) if "Give the whole screen" in line)
         await pilot.click(offset=(lines[row].index("Give the whole"), row))
-        await until(pilot, lambda: "━━ 5 Console" in screen_lines(app)[1])
+        await until(pilot, lambda: "━━ 6 Console" in screen_lines(app)[1])
 
 
 async def palette(pilot, app, query):
@@ -159,14 +159,14 @@ async def test_a_theme_that_cannot_be_used_is_no_obstacle(parrot, no_settings_of
 
 async def test_own_keys_work_and_are_shown(parrot, no_settings_of_the_user):
     no_settings_of_the_user.mkdir()
-    (no_settings_of_the_user / "keys.toml").write_text("[keys]\nrun = 'f9'\nnext_pane = ['w', 'tab']\n")
+    (no_settings_of_the_user / "keys.toml").write_text("[keys]\nrun = 'f9'\nnext_pane = ['f7', 'tab']\n")
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
         await until(pilot, lambda: " f9 run " in screen_lines(app)[-1])
         await pilot.press("r")
         assert app.workbench.run is None
-        await pilot.press("w")
+        await pilot.press("f7")
         assert app.screen.focused.id == "case"
         await pilot.press("f9")
         await ran(app, pilot, 1)

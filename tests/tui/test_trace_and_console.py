@@ -127,23 +127,27 @@ async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
         await ran(app, pilot, "differs")
         await until(pilot, lambda: "It is there." in screen_text(app))
         shown = screen_text(app)
-        assert '← {"found": ["a", "b"]}' in shown
-        assert shown.index("call  ") < shown.index("← ") < shown.index("It is there.")
-        await pilot.press("down", "enter")
+        assert '← {"' in shown
+        assert shown.index("tool     find") < shown.index("← ") < shown.index("It is there.")
+        await pilot.press("home", "down", "down", "enter")
         await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
         await until(pilot, lambda: '"kind": "tool_call"' in screen_text(app))
+        await pilot.press("tab", "tab")
+        await until(pilot, lambda: '"kind": "tool_result"' in screen_text(app))
+        await pilot.press("tab")
+        await until(pilot, lambda: "→ find   by root_agent" in screen_text(app))
         assert "\x1b" not in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, DetailsScreen))
 
 
-async def test_an_error_is_the_last_event(desk):
+async def test_a_trace_opens_at_its_first_error(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
         await ran(app, pilot, "raises")
         await pilot.press("t")
-        await until(pilot, lambda: "! error  ValueError: [/boom] \\x1b[2J" in screen_text(app))
-        await pilot.press("end", "enter")
+        await until(pilot, lambda: "! error   ValueError: [/boom] \\x1b[2J" in screen_text(app))
+        await pilot.press("enter")
         await until(pilot, lambda: "in root_agent" in screen_text(app))
 
 
@@ -176,21 +180,38 @@ async def test_a_trace_of_ten_thousand_events_is_walked_at_once(desk):
         assert len(app.screen.query("*")) < 60
 
 
+async def test_a_trace_is_folded_and_searched(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, "differs")
+        await pilot.press("t")
+        await until(pilot, lambda: "It is there." in screen_text(app))
+        await pilot.press("down", "space")
+        await until(pilot, lambda: "It is there." not in screen_text(app))
+        await pilot.press("space", "slash", *"kind:tool")
+        await until(pilot, lambda: "kind:tool" in screen_text(app) and "tool     find" in screen_text(app))
+        assert "It is there." not in screen_text(app)
+        await pilot.press("x")
+        await until(pilot, lambda: "there is no kind 'toolx'; did you mean 'tool'?" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: "It is there." in screen_text(app))
+
+
 @SIZES
 async def test_the_console_shows_what_was_printed_and_counts_what_was_not_seen(desk, size):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=size) as pilot:
         await ran(app, pilot, "shouts")
         await until(pilot, lambda: app.workbench.console.total == 2)
-        await until(pilot, lambda: "5 Console 2" in screen_text(app))
-        await pilot.press("5", "z")
+        await until(pilot, lambda: "6 Console 2" in screen_text(app))
+        await pilot.press("6", "z")
         await until(pilot, lambda: "stderr" in screen_text(app) and "stdout" in screen_text(app))
         # Which case printed a line that comes when it is over cannot be known.
         key = CaseKey(app.workbench.sets[0].path, "shouts")
         app.workbench.console.add(1, "stdout", "a line of its own", key)
         app.workbench.say("printed")
         await until(pilot, lambda: "stdout shouts a line of its own" in " ".join(screen_text(app).split()))
-        assert "5 Console 2" not in screen_text(app)
+        assert "6 Console 2" not in screen_text(app)
         shown = screen_text(app)
         assert "[/x] \\x1b[2J 日本" in shown
         assert "\x1b" not in shown
@@ -205,8 +226,8 @@ async def test_an_empty_console_says_what_comes_there(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.workspace is not None)
-        await pilot.press("5", "enter", "t", "enter")
-        await pilot.press("5")
+        await pilot.press("6", "enter", "t", "enter")
+        await pilot.press("6")
         await until(pilot, lambda: "nothing printed yet" in screen_text(app))
 
 

@@ -13,6 +13,7 @@ from evaltui.core.outcome import ArgDiff, CallDiff
 from evaltui.core.show import show_change, show_value, type_change, visible
 from evaltui.reports.lines import Line, Span, pad
 from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page
+from evaltui.workbench.state import DifferenceAt
 
 _MARKS = {
     "same": ("=", "dim", ""),
@@ -31,29 +32,34 @@ _MAX_VALUE = 160
 _UNBROKEN = "\xa0"
 
 
-def write_call(page: Page, diff: CallDiff, turn: int, *, checked: bool) -> None:
-    """One row of the aligned trajectory; a changed call has its arguments below it.
+def write_call(page: Page, diff: CallDiff, turn: int, row: int, *, checked: bool) -> None:
+    """One row of the aligned trajectory of a turn, both from 0; a changed call has its arguments below it.
 
-    `turn` counts from 1. What is not `checked` is no difference, whatever it is.
+    What is not `checked` is no difference, whatever it is.
     """
     beside = page.width >= SIDE_BY_SIDE
-    title = f"turn {turn} · {call_name(diff)}"
+    title = f"turn {turn + 1} · {call_name(diff)}"
     if diff.op == "changed":
         _write_name(page, diff, beside=beside)
         paths = min(_MAX_PATH, max((cell_len(visible(arg.path)) for arg in diff.args), default=4))
         for arg in diff.args:
             place = f"{title} · {visible(arg.path) or 'args'}"
             differs = checked and arg.op != "same"
-            with page.difference(place, _arg_sides(arg)) if differs else nullcontext():
+            at = DifferenceAt("argument", turn, row, arg.path)
+            with page.difference(at, place, _arg_sides(arg)) if differs else nullcontext():
                 _write_arg(page, arg, max(paths, 4), beside=beside)
         return
     differs = checked and diff.op != "same"
-    with page.difference(f"{title} · {diff.op}", _call_sides(diff)) if differs else nullcontext():
+    at = DifferenceAt("call", turn, row)
+    with page.difference(at, f"{title} · {diff.op}", _call_sides(diff)) if differs else nullcontext():
         if beside:
             _write_beside(page, diff)
         else:
             call = diff.actual or diff.expected
             _write_inline(page, _head(diff), call.args if call else None, _MARKS[diff.op][2])
+    for arg in diff.args:
+        if arg.rule:
+            _write_arg(page, arg, cell_len(visible(arg.path)), beside=beside)
 
 
 def _call_sides(diff: CallDiff) -> dict[str, Any]:
@@ -115,7 +121,9 @@ def _write_arg(page: Page, arg: ArgDiff, paths: int, *, beside: bool) -> None:
     mark, tone, note = _MARKS[arg.op]
     path = pad(visible(arg.path) or "args", paths)
     head: Line = [("    ", ""), (mark if arg.op != "same" else " ", tone), (f" {path}  ", "")]
-    if arg.op == "changed" and not beside:
+    if arg.rule:
+        _write_passed(page, arg, [("    ≈ ", "dim"), (f"{path}  ", "dim")], beside=beside)
+    elif arg.op == "changed" and not beside:
         write_change(page, head, arg.expected, arg.actual)
     elif arg.op == "changed":
         before, after = show_change(arg.expected, arg.actual, _MAX_VALUE)
@@ -134,6 +142,16 @@ def _write_arg(page: Page, arg: ArgDiff, paths: int, *, beside: bool) -> None:
             page.columns([value], [absent], head)
         else:
             page.columns([absent], [value, (f"  {note}", "dim")], head)
+
+
+def _write_passed(page: Page, arg: ArgDiff, head: Line, *, beside: bool) -> None:
+    """A difference that a rule lets pass: seen, and not to be looked at."""
+    before, after = show_change(arg.expected, arg.actual, _MAX_VALUE)
+    rule: Span = (f"  rule: {visible(arg.rule)}", "dim")
+    if beside:
+        page.columns([(before, "dim")], [(after, "dim"), rule], head)
+    else:
+        page.text([(before, "dim"), (" ≈ ", "dim"), (after, "dim"), rule], head)
 
 
 def write_change(page: Page, head: Line, expected: Any, actual: Any) -> None:

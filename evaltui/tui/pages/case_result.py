@@ -8,15 +8,18 @@ from rich.cells import cell_len
 
 from evaltui.core.evalset import EvalCase, full_text
 from evaltui.core.explain import error_text, sentence
-from evaltui.core.outcome import CaseResult, Expectation, MetricResult, Status, TurnResult
+from evaltui.core.outcome import CallDiff, CaseResult, Expectation, MetricResult, Status, TurnResult
 from evaltui.core.show import scores, visible, visible_lines
 from evaltui.core.text_diff import WordOp, words
 from evaltui.reports.lines import Span, pad
 from evaltui.tui.pages.calls import MARGIN, write_call, write_change
+from evaltui.tui.pages.history import write_history_rows
 from evaltui.tui.pages.outcome import glyph, verdict
 from evaltui.tui.pages.problems import write_error
+from evaltui.tui.pages.repeats import repeats_verdict, write_repeats
 from evaltui.tui.pages.writer import LABEL, SIDE_BY_SIDE, Page
-from evaltui.workbench.state import Scored
+from evaltui.workbench.histories import CasePast
+from evaltui.workbench.state import DifferenceAt, Scored
 from evaltui.workbench.verdicts import WORDS, turn_status
 
 EXPECTATIONS: dict[Expectation, str] = {
@@ -34,19 +37,22 @@ _WORD_MARKS: dict[WordOp, tuple[str, str, str]] = {
 # Below this share of common text, marking single words confuses more than it shows.
 _MIN_COMMON = 0.3
 _LONGEST_TEXT = 20_000
+_WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
+# So many equal calls in a row are worth a line, not more.
+_MOST_EQUAL = 4
 
 
-def write_case_result(page: Page, scored: Scored) -> None:
-    result = scored.result
-    why = sentence(result)
-    page.text([(why, "")] if why else [], [*verdict(result.status), ("  ", "")])
-    _write_repeats(page, result)
+def write_case_result(page: Page, scored: Scored, past: CasePast | None = None, *, unfolded: bool) -> None:
+    """`unfolded` shows equal calls in a row one by one; `past` is what is known of earlier runs."""
+    result = scored.shown
+    _write_verdict(page, scored)
     _write_metrics(page, result.metrics)
+    write_history_rows(page, past, passed=result.status is Status.PASSED)
     if result.error:
         page.blank()
         write_error(page, result.error)
     for number, turn in enumerate(result.turns):
-        _write_turn(page, result, number, turn, scored.case)
+        _write_turn(page, result, number, turn, scored.case, unfolded)
     _write_state(page, result)
     _write_measured(page, result.metrics)
     for metric in result.metrics:
@@ -56,16 +62,21 @@ def write_case_result(page: Page, scored: Scored) -> None:
             write_error(page, metric.error)
 
 
-def _write_repeats(page: Page, result: CaseResult) -> None:
+def _write_verdict(page: Page, scored: Scored) -> None:
+    """Why; of a case that was run several times, what they say together and why the shown one came out so."""
+    result = scored.result
     if len(result.repeats) < 2:
+        why = sentence(result)
+        page.text([(why, "")] if why else [], [*verdict(result.status), ("  ", "")])
         return
-    spans: list[Span] = []
-    for repeat in result.repeats:
-        spans += [glyph(repeat.status), (" ", "")]
-    count = f" {result.passed_repeats} of {len(result.repeats)} passed, needs {result.policy}"
+    page.row(*repeats_verdict(result))
     page.blank()
-    page.labelled("runs", [*spans, (count, "")])
-    page.labelled("", [("what follows is the gravest of them", "dim")])
+    write_repeats(page, scored)
+    page.blank()
+    shown = result.repeats[scored.repeat]
+    why = sentence(shown)
+    head: list[Span] = [(f"Run {scored.repeat + 1}", "bold"), ("  ", ""), *verdict(shown.status), ("  ", "")]
+    page.text([(why, "")] if why else [], head)
 
 
 def _write_metrics(page: Page, metrics: Sequence[MetricResult]) -> None:
@@ -89,6 +100,17 @@ def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     if reason:
         page.block([(reason, "dim")], 6)
+    if ways := [(way, metric.details[way]) for way in _WAYS if metric.details.get(way) is not None]:
+        _write_ways(page, ways, metric)
+
+
+def _write_ways(page: Page, ways: Sequence[tuple[str, float | None]], metric: MetricResult) -> None:
+    """What comes out by each way to compare calls: so one sees what relaxing would do."""
+    spans: list[Span] = [("      ", "")]
+    for way, score in ways:
+        passes = score is not None and metric.threshold is not None and score >= metric.threshold
+        spans += [(f"{way} ", "dim"), glyph(Status.PASSED if passes else Status.FAILED), ("   ", "")]
+    page.row(*spans)
 
 
 def _score(metric: MetricResult) -> str:
@@ -108,7 +130,9 @@ def _write_measured(page: Page, metrics: Sequence[MetricResult]) -> None:
         page.block([(", ".join(values), "dim")], 2)
 
 
-def _write_turn(page: Page, result: CaseResult, number: int, turn: TurnResult, case: EvalCase) -> None:
+def _write_turn(
+    page: Page, result: CaseResult, number: int, turn: TurnResult, case: EvalCase, unfolded: bool
+) -> None:
     page.blank()
     page.turns[number] = len(page.lines)
     status = turn_status(result, number)
@@ -121,13 +145,30 @@ def _write_turn(page: Page, result: CaseResult, number: int, turn: TurnResult, c
     checked = turn.expectation not in ("not checked", "context")
     if turn.calls and page.width >= SIDE_BY_SIDE:
         page.columns([("expected", "dim")], [("actual", "dim")], [(" " * MARGIN, "")])
-    for diff in turn.calls:
-        write_call(page, diff, number + 1, checked=checked)
+    for rows in _folded(turn.calls, unfolded):
+        if len(rows) > _MOST_EQUAL:
+            page.row(("    = ", "dim"), (f"{len(rows)} calls as expected: space shows them", "dim"))
+            continue
+        for row in rows:
+            write_call(page, turn.calls[row], number, row, checked=checked)
     for author, text in turn.unscored:
         page.labelled(
             "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "dim")]
         )
-    _write_answer(page, turn, number)
+    write_answers(page, turn, number)
+
+
+def _folded(calls: Sequence[CallDiff], unfolded: bool) -> Iterator[range]:
+    """The rows in groups: those that are as expected, one after the other, and every other alone."""
+    start = 0
+    for row, diff in enumerate(calls):
+        if unfolded or diff.op != "same" or diff.args:
+            if start < row:
+                yield range(start, row)
+            yield range(row, row + 1)
+            start = row + 1
+    if start < len(calls):
+        yield range(start, len(calls))
 
 
 def _user_text(case: EvalCase, number: int) -> str:
@@ -135,7 +176,8 @@ def _user_text(case: EvalCase, number: int) -> str:
     return full_text(turns[number].user_content) if number < len(turns) else ""
 
 
-def _write_answer(page: Page, turn: TurnResult, number: int) -> None:
+def write_answers(page: Page, turn: TurnResult, number: int) -> None:
+    """The expected answer beside the actual one, word for word where they have much in common."""
     expected, actual = turn.response.expected, turn.response.actual
     label = "answer" if turn.response.score is None else f"answer {turn.response.score:.2f}"
     if not expected and not actual:
@@ -146,7 +188,8 @@ def _write_answer(page: Page, turn: TurnResult, number: int) -> None:
     elif expected == actual:
         page.text([(_shown(actual), "")], first)
     else:
-        with page.difference(f"turn {number + 1} · answer", {"expected": expected, "actual": actual}):
+        at = DifferenceAt("answer", number)
+        with page.difference(at, f"turn {number + 1} · answer", {"expected": expected, "actual": actual}):
             if not actual:
                 page.text([("none, expected was  ", "red"), (_shown(expected), "")], first)
             else:
@@ -194,5 +237,6 @@ def _write_state(page: Page, result: CaseResult) -> None:
     for diff in result.state:
         head: list[Span] = [("  ~ ", "yellow"), (f"{pad(visible(diff.path), paths)}  ", "")]
         sides = {"expected": diff.expected, "actual": diff.actual}
-        with page.difference(f"final state · {visible(diff.path)}", sides):
+        at = DifferenceAt("state", path=diff.path)
+        with page.difference(at, f"final state · {visible(diff.path)}", sides):
             write_change(page, head, diff.expected, diff.actual)

@@ -1,16 +1,40 @@
-"""Everything that is known of one event."""
+"""Everything that is known of an event."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from evaltui.core.events import Event
-from evaltui.core.show import visible, visible_lines
+from evaltui.core.show import show_duration, visible, visible_lines
 from evaltui.tui.pages.json_value import write_json
-from evaltui.tui.pages.trace_row import duration, tokens_of
+from evaltui.tui.pages.span_row import tokens_of
 from evaltui.tui.pages.writer import Page
 
 _LONGEST_TEXT = 20_000
+
+
+def write_events(page: Page, events: Sequence[Event]) -> None:
+    """One after the other; where there are several, each with its kind above it."""
+    for event in events:
+        if len(events) > 1:
+            page.blank()
+            page.row((event.kind.replace("_", " ").capitalize(), "accent"))
+        write_event(page, event)
+    if not events:
+        page.text([("nothing but what ran inside of it is known", "dim")])
+
+
+def write_response(page: Page, events: Sequence[Event]) -> None:
+    """What a model or a tool has answered, as a value."""
+    answers = [event for event in events if event.kind in ("model_response", "tool_result", "error")]
+    if not answers:
+        waiting = (
+            "no answer yet, or none that is known" if events else "only models and tools have a response"
+        )
+        page.text([(waiting, "dim")])
+    for event in answers:
+        write_event(page, event)
 
 
 def write_event(page: Page, event: Event) -> None:
@@ -19,8 +43,8 @@ def write_event(page: Page, event: Event) -> None:
         "agent": visible(event.agent),
         "branch": visible(event.branch),
         "at": f"{event.t:.3f} s of the run",
-        "took": "" if event.duration is None else duration(event.duration),
-        "tokens": tokens_of(event),
+        "took": "" if event.duration is None else show_duration(event.duration),
+        "tokens": tokens_of(event.usage),
         "tool call": "inside a tool call" if event.data.get("nested") else "",
     }
     for label, value in facts.items():

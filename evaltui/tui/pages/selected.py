@@ -11,6 +11,7 @@ from evaltui.tui.pages.eval_set import write_set_results
 from evaltui.tui.pages.outcome import verdict
 from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.writer import Page
+from evaltui.workbench.histories import CasePast
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.verdicts import NOT_RUN, RUNNING
 from evaltui.workbench.workbench import Workbench
@@ -24,7 +25,7 @@ def fingerprint(workbench: Workbench) -> Hashable:
     selection = workbench.selection
     key, path = selection.case, selection.path
     opened = workbench.opened(path) if path else None
-    seen = id(workbench.workspace), path, key, id(opened), id(workbench.agent_error)
+    seen = id(workbench.workspace), path, key, id(opened), id(workbench.agent_error), workbench.watching.on
     if key is None:
         counts = workbench.results.counts(path) if path else None
         return *seen, tuple(counts.items()) if counts else ()
@@ -32,10 +33,13 @@ def fingerprint(workbench: Workbench) -> Hashable:
     return (
         *seen,
         id(workbench.results.get(key)),
+        id(workbench.history(key)),
+        workbench.is_stale(key),
         workbench.status(key),
         workbench.is_waiting(key),
         id(live),
         len(live),
+        workbench.shows_equal_calls,
     )
 
 
@@ -52,7 +56,7 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     if selection.turn is not None:
         title.append((f" › turn {selection.turn + 1}", ""))
     scored = workbench.results.get(CaseKey(selection.path, selection.eval_id))
-    return title, [(f"run {scored.run}", "dim")] if scored else [(set_id, "dim")]
+    return title, [(scored.run_name, "accent" if scored.past else "dim")] if scored else [(set_id, "dim")]
 
 
 def write_page(page: Page, workbench: Workbench) -> None:
@@ -79,7 +83,8 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     page.blank()
     write_error(page, workbench.agent_error)
     page.blank()
-    page.text([("The eval sets can still be read. Mend the agent, then run again.", "dim")])
+    then = "It is tried again when you save a file." if workbench.watching.on else "Mend it, then run again."
+    page.text([(f"Your eval sets can still be read and edited. {then}", "dim")])
     page.blank()
 
 
@@ -92,13 +97,35 @@ def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
         write_live(page, workbench.traces.live_events(key))
     elif scored is not None:
         from evaltui.tui.pages.case_result import write_case_result
+        from evaltui.workbench.past_runs import case_changed
 
         if workbench.is_waiting(key):
-            page.row((f"waits for its turn; this is from run {scored.run}", "dim"))
+            page.row((f"waits for its turn; this is from {scored.run_name}", "dim"))
             page.blank()
-        write_case_result(page, scored)
+        elif workbench.is_stale(key):
+            page.row((f"from {scored.run_name}, before the agent was changed", "yellow"))
+            page.blank()
+        elif scored.past and case_changed(scored):
+            page.text(
+                [
+                    (
+                        f"the case was changed after this {visible(scored.past)}: held against what it was",
+                        "yellow",
+                    )
+                ]
+            )
+            page.blank()
+        write_case_result(page, scored, workbench.history(key), unfolded=workbench.shows_equal_calls)
     else:
         _write_not_run(page, workbench, key)
+        _write_history(page, workbench.history(key))
+
+
+def _write_history(page: Page, past: CasePast | None) -> None:
+    if past is not None and past.history.points:
+        from evaltui.tui.pages.history import write_history
+
+        write_history(page, past)
 
 
 def _write_not_run(page: Page, workbench: Workbench, key: CaseKey) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
+from evaltui.workbench.state import DifferenceAt
 
 # Longer lines are hard to read, and their end is far from what it belongs to.
 MAX_WIDTH = 110
@@ -25,13 +26,23 @@ SIDE_BY_SIDE = 96
 class Difference:
     """Lines `first` to `last - 1` of a page tell of something that is not as expected.
 
-    `sides` are its values in full, by what they are: `expected`, `actual`.
+    `sides` are its values in full, by what they are: `expected`, `actual`. `at` is where in the result it is.
     """
 
+    at: DifferenceAt
     first: int
     last: int
     title: str
     sides: Mapping[str, Any]
+
+
+class RepeatAt(NamedTuple):
+    """A run of the case, from 0, stands in these cells of a line, counted from 0: `first` to `last - 1`."""
+
+    repeat: int
+    line: int
+    first: int
+    last: int
 
 
 @dataclass
@@ -42,16 +53,17 @@ class Page:
     lines: list[Line] = field(default_factory=list)
     turns: dict[int, int] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
+    repeats: list[RepeatAt] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.width = max(MIN_WIDTH, min(self.width, MAX_WIDTH))
 
     @contextmanager
-    def difference(self, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
+    def difference(self, at: DifferenceAt, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
         """What is written meanwhile tells of a difference."""
         first = len(self.lines)
         yield
-        self.differences.append(Difference(first, len(self.lines), title, sides))
+        self.differences.append(Difference(at, first, len(self.lines), title, sides))
 
     def blank(self) -> None:
         """An empty line, unless there is one or nothing is above it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.message import Message
@@ -12,10 +13,14 @@ from evaltui.core.show import visible
 from evaltui.reports.lines import Line, Span, cells
 from evaltui.tui.pages.outcome import counts
 from evaltui.tui.widgets.one_line import OneLine, both_ends
-from evaltui.workbench.actions import Action, Scope, hints, keys_of
+from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keys import key_name
 from evaltui.workbench.state import Run, Stage
+from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.outcome import ErrorInfo
 
 _NOTICE_SECONDS = 5.0
 
@@ -40,7 +45,9 @@ class Header(Bar):
             left += [(f" · {visible(part)}", "dim") for part in known if part and part != folder]
         if self._workbench.agent_error is not None:
             left.append(("  ! cannot be imported", "red"))
-        return both_ends(left, [*counts(self._workbench.results.counts()), (" ", "")], width)
+        outcomes = counts(self._workbench.results.counts())
+        watch: Line = [("watch ●", "accent"), ("   ", "")] if self._workbench.watching.on else []
+        return both_ends(left, [*watch, *outcomes, (" ", "")], width)
 
 
 class Status(Bar):
@@ -48,12 +55,56 @@ class Status(Bar):
 
     def line(self, width: int) -> Line:
         notice, run = self._workbench.notice, self._workbench.run
+        reaction = self._workbench.watching.last
         if notice is not None and time.monotonic() - notice.at < _NOTICE_SECONDS:
             return [(" ", ""), ("▸ ", "accent"), (visible(notice.text), "")]
+        past = self._workbench.past
+        if past is not None:
+            back = key_name(keys_of(BY_ID["cancel"], self._workbench)[0])
+            shown = [("shows the ", ""), (visible(past.title), "accent")]
+            return [(" ", ""), *shown, (f" · {back} goes back to the last results", "dim")]
+        is_over = run is None or run.over
+        if reaction is not None and reaction.run is None and is_over and (not run or reaction.at > run.at):
+            shown = _followed(reaction, self._workbench.agent_error)
+            return [(" ", ""), *shown, *(self._waiting() if reaction.step is Step.DONE else [])]
         if run is None:
             return []
-        shown = [*_over(run), *_remarks(run)] if run.over else _progress(run)
-        return [(" ", ""), *shown]
+        of_save = reaction if reaction is not None and reaction.run == run.number else None
+        if run.over:
+            return [(" ", ""), *_over(run), *_after_save(of_save), *_remarks(run), *self._waiting()]
+        return [(" ", ""), *_progress(run), *_because_of_save(of_save)]
+
+    def _waiting(self) -> Line:
+        """What is still to be run after a change, and what that costs."""
+        waiting = self._workbench.watching.waiting()
+        if not waiting.keys:
+            return []
+        return [(f" · {len(waiting.keys)} old ({calls_in_words(waiting.calls)})", "dim")]
+
+
+def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
+    """What follows from a save that leads to no run, or not yet."""
+    what = f"{visible(in_short(reaction.changed))} changed"
+    if reaction.step in (Step.IMPORTING, Step.SCORING):
+        return [(f"◐ {what}", "accent"), (f": {reaction.step}", "")]
+    if reaction.step is Step.BROKEN and error is not None:
+        return [(f"! {visible(in_a_line(error))}", "red"), (" · the results are from before", "dim")]
+    if reaction.rescored:
+        many = "1 case" if reaction.rescored == 1 else f"{reaction.rescored} cases"
+        done = f": {many} scored again, without the agent"
+    else:
+        done = ": nothing to run"
+    return [(f"{what}{done}", "dim"), *_after_save(reaction)]
+
+
+def _because_of_save(reaction: Reaction | None) -> Line:
+    return [] if reaction is None else [(f" · {calls_in_words(reaction.calls)}", "dim")]
+
+
+def _after_save(reaction: Reaction | None) -> Line:
+    if reaction is None or reaction.seconds is None:
+        return []
+    return [(f" · verdict {show_seconds(reaction.seconds)} after the save", "dim")]
 
 
 def _progress(run: Run) -> Line:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 
+from evaltui.core.arg_path import parse_arg_path
 from evaltui.core.document.edits import EditError
 from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.core.show import show_size, visible
+from evaltui.core.show import visible
 from evaltui.reports.lines import Line, cells
+from evaltui.tui import attaching
 from evaltui.tui.bindings import bindings
 from evaltui.tui.external_editor import EditorError, edit_outside
 from evaltui.tui.pages.empty import write_no_sets
@@ -26,13 +26,13 @@ from evaltui.tui.pane import PagePane
 from evaltui.tui.widgets.field import FieldLine, FieldText
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_document import CaseDocument
+from evaltui.workbench.differences import expected_call
 from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Part, Row, RowId
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
 
 _MOST_CHOICES = 6
 _TALLEST = 12
-_MOST_ATTACHED = 20 * 1024 * 1024
 
 _LINE_HINT = "enter keeps it · tab goes on · esc takes it back"
 _ADD_HINT = "enter adds it · type to find it · esc leaves"
@@ -209,6 +209,27 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
                 self._current, self._at = 0, self._rows[0].id
                 if self._document.is_new:
                     self._move_to_id(("turn", 0, "user", 0))
+
+    def show_expected(self, at: DifferenceAt) -> None:
+        """Go to what is expected where a result differs; where nothing is, to its turn."""
+        self.follow()
+        key = self._workbench.selection.case
+        scored = self._workbench.results.get(key) if key else None
+        if scored is None:
+            return
+        wanted: RowId = ("final_state",) if at.turn is None else ("turn", at.turn)
+        if at.kind == "answer":
+            wanted = (*wanted, "answer", 0)
+        elif (call := expected_call(scored.shown, scored.case, at)) is not None:
+            wanted = (*wanted, "call", call)
+            if at.kind == "argument" and at.row is not None and at.turn is not None:
+                args = scored.shown.turns[at.turn].calls[at.row].expected
+                names = list((args.args if args else None) or {})
+                first = next(iter(parse_arg_path(at.path)), None) if at.path else None
+                wanted = (*wanted, "arg", names.index(first)) if first in names else wanted
+        self._move_to_id(wanted)
+        self._show_current()
+        self.refresh()
 
     def _scroll_to_selection(self) -> None:
         """After the page is written: the cursor is where it is to be."""
@@ -499,36 +520,19 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _ask_for_file(self, turn: int) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
 
-        self.app.push_screen(
-            PromptScreen(
-                "Attach a file", check=self._cannot_attach, hint="its path, from where evaltui was started"
-            ),
-            partial(self._attach_file, turn),
-        )
-
-    def _cannot_attach(self, text: str) -> str | None:
-        path = Path(text).expanduser()
-        try:
-            if not path.is_file():
-                return "there is no such file"
-            if path.stat().st_size > _MOST_ATTACHED:
-                return f"it is larger than {show_size(_MOST_ATTACHED)}"
-        except (OSError, ValueError) as error:
-            return str(error)
-        return None
+        question = PromptScreen(attaching.TITLE, check=attaching.cannot_attach, hint=attaching.HINT)
+        self.app.push_screen(question, partial(self._attach_file, turn))
 
     def _attach_file(self, turn: int, text: str | None) -> None:
         if text is None or self._ready() is None:
             return
-        path = Path(text).expanduser()
         try:
-            payload = path.read_bytes()
+            file = attaching.read_attached(text)
         except OSError as error:
-            self._workbench.say(f"{path.name} is not attached: {error}")
+            self._workbench.say(f"{text} is not attached: {error}")
             return
-        mime_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        if self._do(self._document.attach(turn, payload, mime_type)):
-            self._workbench.say(f"attached {path.name} ({mime_type}, {show_size(len(payload))})")
+        if self._do(self._document.attach(turn, file.payload, file.mime_type)):
+            self._workbench.say(file.said)
 
     # A field is opened, typed in, and closed
 

@@ -14,6 +14,7 @@ from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.chat.chat import NO_RUN
 from evaltui.workbench.workbench import Workbench
 
 _SOURCE = 7
@@ -92,5 +93,6 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         number = self.cursor - self._above
         if 0 <= number < len(self._log):
             printed = self._log[number]
-            title: Line = [(visible(printed.source), "bold"), (f" · run {printed.run}", "dim")]
+            when = f"run {printed.run}" if printed.run != NO_RUN else "the conversation"
+            title: Line = [(visible(printed.source), "bold"), (f" · {when}", "dim")]
             self.app.push_screen(DetailsScreen(title, partial(write_printed, printed=printed)))

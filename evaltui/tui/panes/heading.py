@@ -53,21 +53,32 @@ class Heading(OneLine):
         ending: Line = [(" ", ""), *cut(shown, room), (" ", "")] if shown and room >= _MIN_SHOWN else []
         stroke = self._stroke(len(self._tabs) == 1)
         fill = max(0, width - cells(left) - cells(ending) - 2)
-        return cut([*left, (stroke[0] * fill, stroke[1]), *ending, (stroke[0] * 2, stroke[1])], width)
+        last = min(2, max(0, width - cells(left) - cells(ending) - fill))
+        return cut([*left, (stroke[0] * fill, stroke[1]), *ending, (stroke[0] * last, stroke[1])], width)
 
     def _stroke(self, active: bool) -> Span:
         return ("━", "accent") if active and self._focused else ("─", "dim")
 
     def _drawn_tabs(self, width: int) -> list[Line]:
-        """The tabs, closer together where they would not fit."""
-        apart = [self._tab(tab, 2, 1) for tab in self._tabs]
-        return apart if sum(map(cells, apart)) < width else [self._tab(tab, 1, 0) for tab in self._tabs]
+        """The tabs, closer together where what is shown beside them would not fit.
 
-    def _tab(self, tab: Tab, before: int, behind: int) -> Line:
+        Where they do not fit themselves, only the active one has its title.
+        """
+        beside = self._shown()[:1]
+        for needed in (cells(beside) + 6 if beside else 0, 0):
+            for before, behind in ((2, 1), (1, 0), (0, 0)):
+                drawn = [self._tab(tab, before, behind, title=True) for tab in self._tabs]
+                if sum(map(cells, drawn)) + needed < width:
+                    return drawn
+        return [self._tab(tab, 0, 0, title=tab.active) for tab in self._tabs]
+
+    def _tab(self, tab: Tab, before: int, behind: int, *, title: bool) -> Line:
+        """With strokes before and behind it; the active one is never without."""
         stroke, tone = self._stroke(tab.active)
         mark: Line = [(" ", ""), tab.mark] if tab.mark else []
-        label = (f" {tab.key} {tab.title}", "bold" if tab.active else "dim")
-        return [(stroke * before, tone), label, *mark, (" ", ""), (stroke * behind, tone)]
+        label = (f" {tab.key} {tab.title}" if title else f" {tab.key}", "bold" if tab.active else "dim")
+        start = stroke * max(before, int(tab.active))
+        return [(start, tone), label, *mark, (" ", ""), (stroke * behind, tone)]
 
     def on_click(self, event: events.Click) -> None:
         left = 0

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
 from functools import partial
+
+from textual import events
 
 from evaltui.reports.lines import Line, Span
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.selected import fingerprint, page_title, write_page
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.pane import PagePane
+from evaltui.tui.pane import Copied, PagePane
 from evaltui.tui.screens.details import DetailsScreen
+from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.differences import differences_of
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
@@ -24,13 +29,15 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._current: int | None = None
-        self._current_case: CaseKey | None = None
+        # Where the selected difference was seen last: when it is gone, the next one has its number.
+        self._last: tuple[CaseKey | None, int] = (None, 0)
+        self._marked = range(0)
 
     def heading(self) -> Line:
         title, origin = page_title(self._workbench)
-        if self._current is not None:
-            origin = [(f"{self._current + 1}/{len(self.page.differences)}", ""), (" differences", "")]
+        current = self._current
+        if current is not None:
+            origin = [(f"{current + 1}/{len(self.page.differences)}", ""), (" differences", "")]
         return [*origin, *([("  ", "")] if origin else []), *title]
 
     def mark(self) -> Span | None:
@@ -45,61 +52,123 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     # Differences
 
+    @property
+    def _current(self) -> int | None:
+        """Which of the differences on the page is selected."""
+        at = self._workbench.difference
+        if at is None:
+            return None
+        return next((number for number, one in enumerate(self.page.differences) if one.at == at), None)
+
     def follow(self) -> None:
-        page, selection = self.page, self._workbench.selection.case
         super().follow()
-        rewritten = self.page is not page
-        if selection != self._current_case or (
-            rewritten and len(self.page.differences) != len(page.differences)
-        ):
-            self._current = None
-        self._current_case = selection
+        marked = self._lines_of_current()
+        if marked != self._marked:
+            self._marked = marked
+            self.refresh()
+
+    def _lines_of_current(self) -> range:
+        current = self._current
+        if current is None:
+            return range(0)
+        self._last = self._workbench.selection.case, current
+        difference = self.page.differences[current]
+        return range(difference.first, difference.last)
 
     def step_difference(self, step: int) -> None:
         """Go to the next (1) or the previous (-1) difference and mark it, around the end with a notice."""
-        self.follow()
-        differences = self.page.differences
+        key = self._workbench.selection.case
+        scored = self._workbench.results.get(key) if key else None
+        differences = list(differences_of(scored.result)) if scored else []
         if not differences:
             self._workbench.say(_NO_DIFFERENCES)
             return
-        number = self._beyond(step) if self._current is None else self._current + step
+        at = self._workbench.difference
+        number = self._beyond(step) if at is None else differences.index(at) + step
         if not 0 <= number < len(differences):
             number = 0 if step > 0 else len(differences) - 1
             self._workbench.say("from the first difference again" if step > 0 else "from the last one again")
-        self._current = number
-        difference = differences[number]
-        self.show_line(difference.last - 1)
-        self.show_line(difference.first)
-        self.refresh()
+        # At once, for the key that comes next; a page that was hidden has its lines only later.
+        self._workbench.select_difference(differences[number])
+        self.call_after_refresh(self._show_difference)
+
+    def _show_difference(self) -> None:
+        self.follow()
+        if (current := self._current) is not None:
+            difference = self.page.differences[current]
+            self.show_line(difference.last - 1)
+            self.show_line(difference.first)
 
     def _beyond(self, step: int) -> int:
-        """The first difference from the top of what is seen, or the last one above it."""
+        """The one where the selected one has been, else the first one seen; or the last one before it."""
+        case, last = self._last
+        if case == self._workbench.selection.case:
+            return last if step > 0 else last - 1
         top = self.scroll_offset.y
         above = sum(difference.first < top for difference in self.page.differences)
         return above if step > 0 else above - 1
 
     def action_open_details(self) -> None:
-        if self._current is None:
+        current = self._current
+        if current is None:
             hint = "n goes to a difference, enter shows all of it"
             self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
             return
         # It colours JSON, which the first frame need not wait for.
         from evaltui.tui.pages.difference import write_sides
 
-        difference = self.page.differences[self._current]
+        difference = self.page.differences[current]
         title: Line = [(difference.title, "bold")]
         self.app.push_screen(DetailsScreen(title, partial(write_sides, difference=difference)))
 
-    def _is_current(self, number: int) -> bool:
-        if self._current is None:
-            return False
-        difference = self.page.differences[self._current]
-        return difference.first <= number < difference.last
+    def on_click(self, event: events.Click) -> None:
+        """Show the run that is pointed at, or go to the difference; once more shows all of that."""
+        line = self.scroll_offset.y + event.y
+        # The first cell is the margin of the marker.
+        cell = event.x - 1
+        for one in self.page.repeats:
+            if one.line == line and one.first <= cell < one.last:
+                self._workbench.show_repeat(one.repeat)
+                return
+        found = (one for one in self.page.differences if one.first <= line < one.last)
+        if (difference := next(found, None)) is not None:
+            self._workbench.select_difference(difference.at)
+            self.follow()
+            if event.chain == 2:
+                self.action_open_details()
 
     def line(self, number: int) -> Line:
-        if not self._is_current(number):
+        if number not in self._marked:
             return super().line(number)
         return [("▌", "accent"), *self.page.lines[number]]
 
     def line_classes(self, number: int) -> tuple[str, ...]:
-        return ("current-line",) if self._is_current(number) else ()
+        return ("current-line",) if number in self._marked else ()
+
+    def action_accept(self) -> None:
+        # The first frame does not wait for what is seen only now.
+        from evaltui.tui.screens.accept import AcceptScreen
+
+        self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench)))
+
+    def action_relax(self) -> None:
+        key, at = self._workbench.selection.case, self._workbench.difference
+        if key is None or at is None:
+            return
+        from evaltui.tui.screens.relax import RelaxScreen
+        from evaltui.workbench.relaxing import Relaxing
+
+        self.app.push_screen(RelaxScreen(self._workbench, Relaxing(self._workbench, key, at)))
+
+    def action_toggle_fold(self) -> None:
+        self._workbench.toggle_equal_calls()
+
+    def copied_json(self) -> Copied | None:
+        key = self._workbench.selection.case
+        scored = self._workbench.results.get(key) if key else None
+        if scored is None:
+            return None
+        from evaltui.reports.json_report import case_result_json
+
+        text = json.dumps(case_result_json(scored.result), indent=2, ensure_ascii=False)
+        return Copied(f"the result of {scored.result.eval_id} as JSON", text)

@@ -1,46 +1,56 @@
-"""Everything that happened in the selected case."""
+"""Everything that happened in the selected case: what ran inside what, and for how long."""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
-from evaltui.core.show import visible
+from evaltui.core.show import show_duration, visible
+from evaltui.core.trace.spans import Span
 from evaltui.reports.lines import Line
 from evaltui.tui.bindings import bindings
-from evaltui.tui.pages.trace_row import TraceRows, duration
-from evaltui.tui.pane import Pane
-from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.pages.span_row import span_line
+from evaltui.tui.pane import Copied, Pane
+from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.trace_outline import Outline
 from evaltui.workbench.traces import Trace
 from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
+# A hundred thousand events take a second to become spans: the screen goes on meanwhile.
+_MOST_AT_ONCE = 4_000
+
 
 class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
-    """One row per event, however many there are: a row is made into text when it is drawn."""
+    """One row per span, however many there are: a row is made into text when it is drawn."""
 
     BINDINGS = bindings(Scope.TRACE)
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._rows = TraceRows()
+        self._outline = Outline()
         self._remark = "looking for eval sets …"
         self._key: CaseKey | None = None
         self._trace: Trace | None = None
         self._shown = Selection()
+        self._looks_for_error = False
+        self._wanted: tuple[int, int | None] | None = None
+        self._drawn: tuple[int, str, str] = (0, "", "")
 
     def heading(self) -> Line:
-        trace, rows = self._trace, self._rows
-        if trace is None or not rows.events:
+        trace, tree = self._trace, self._outline.tree
+        if trace is None or not tree.events:
             return []
-        facts = [f"run {trace.run}", f"{len(rows.events) + trace.left_out:,} events"]
+        facts = [f"run {trace.run}", f"{tree.events + trace.left_out:,} events"]
         if trace.repeats > 1:
             facts.insert(1, f"repeat {trace.repeat + 1} of {trace.repeats}")
-        if rows.tokens:
-            facts.append(f"{rows.tokens:,} tokens")
-        return [(facts[0], "dim"), *((f" · {fact}", "dim") for fact in [*facts[1:], duration(rows.seconds)])]
+        if tokens := tree.tokens:
+            facts.append(f"{tokens:,} tokens")
+        facts.append(show_duration(sum(turn.seconds for turn in tree.turns)))
+        return [(facts[0], "dim"), *((f" · {fact}", "dim") for fact in facts[1:])]
 
     # Following the workbench
 
@@ -51,26 +61,45 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             # Its log is being read: what could be seen while it ran is what will be in there.
             return
         if self._is_another(key, trace):
-            self._rows = TraceRows()
+            self._outline = Outline()
             self.line_count = 0
         self._key, self._trace = key, trace
-        before = len(self._rows.events), self._remark
+        current = self._current()
         if trace is not None:
-            self._rows.add(trace.events[len(self._rows.events) :])
+            known = self._outline.tree.events
+            self._outline.add(trace.events[known : known + _MOST_AT_ONCE])
+            if self._outline.tree.events < len(trace.events):
+                self.call_later(self.follow)
+        if self._outline.search != self._workbench.trace_search:
+            self._outline.set_search(self._workbench.trace_search)
         self._remark = self._remark_now(key, trace)
-        if self.line_count == 0 or (len(self._rows.events), self._remark) != before:
-            fresh = self.line_count == 0
-            self.lines_changed(len(self._rows.events) + bool(self._remark))
-            if fresh and not (trace and trace.live):
-                self.start_at(0)
+        drawn = self._outline.tree.events, self._remark, self._outline.search
+        if self.line_count == 0 or drawn != self._drawn:
+            self._drawn = drawn
+            self._draw_rows(current, is_live=bool(trace and trace.live))
         self._go_to_selection()
+        self._go_to_wanted()
+
+    def _draw_rows(self, current: Span | None, *, is_live: bool) -> None:
+        fresh = self.line_count == 0
+        at_end = self.cursor >= self.line_count - 1
+        self.lines_changed(len(self._outline.rows) + bool(self._remark))
+        if fresh and not is_live:
+            self.start_at(0)
+            self._looks_for_error = True
+        elif current is not None and not (is_live and at_end):
+            self.cursor = min(self._outline.row_of(current.number) or 0, max(0, self.line_count - 1))
+
+        if self._looks_for_error and not self.cursor and self._outline.tree.first_error is not None:
+            self._looks_for_error = False
+            self.start_at(self._outline.row_of(self._outline.tree.first_error) or 0)
 
     def _is_another(self, key: CaseKey | None, trace: Trace | None) -> bool:
         if trace is None or self._trace is None or key != self._key:
             return True
         same = (trace.run, trace.repeat) == (self._trace.run, self._trace.repeat)
         # A case that is tried again after a crash begins anew.
-        return not same or len(trace.events) < len(self._rows.events)
+        return not same or len(trace.events) < self._outline.tree.events
 
     def _remark_now(self, key: CaseKey | None, trace: Trace | None) -> str:
         if key is None:
@@ -78,6 +107,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if trace is None:
             status = self._workbench.status(key)
             return "nothing run yet: r runs the case" if status == NOT_RUN else "reading the log …"
+        if trace.events and not self._outline.rows:
+            return "nothing that happened here has this in it: / changes the search, esc shows all"
         if trace.left_out:
             return f"… and {trace.left_out:,} more events, which only the log of the run has"
         if trace.live:
@@ -87,31 +118,129 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def _go_to_selection(self) -> None:
         """To the turn that was selected in the list of cases."""
         selection = self._workbench.selection
-        if selection == self._shown or not self._rows.events:
+        if selection == self._shown or not self._outline.rows:
             return
         self._shown = selection
-        if selection.turn is not None and (line := self._rows.first_of(selection.turn)) is not None:
-            self.move_to(line)
+        if selection.turn is None:
+            return
+        turns = self._outline.tree.turns
+        if turn := next((turn for turn in turns if turn.turn == selection.turn), None):
+            self._move_to_span(turn)
+
+    def show(self, turn: int, call: int | None) -> None:
+        """Go to a call that the agent made in a turn, both counted from 0; without one, to the turn."""
+        self._wanted = turn, call
+        self.follow()
+
+    def _go_to_wanted(self) -> None:
+        """As soon as it is there: the log may still be being read."""
+        tree = self._outline.tree
+        if self._wanted is None or self._trace is None or tree.events < len(self._trace.events):
+            return
+        (turn, call), self._wanted = self._wanted, None
+        span = None if call is None else tree.call(turn, call)
+        span = span or next((one for one in tree.turns if one.turn == turn), None)
+        if span is not None:
+            self._looks_for_error = False
+            self._move_to_span(span)
+
+    def _move_to_span(self, span: Span) -> None:
+        row = self._outline.row_of(span.number)
+        self.lines_changed(len(self._outline.rows) + bool(self._remark))
+        if row is not None:
+            self.move_to(row)
 
     # Drawing
 
     def line(self, number: int) -> Line:
         marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
-        if number >= len(self._rows.events):
+        if number >= len(self._outline.rows):
             tone = "accent" if self._remark == "…" else "dim"
             return [marker, (visible(self._remark), tone)]
-        return [marker, *self._rows.line(number, self.line_width - 2)]
+        span = self._outline.span(number)
+        turn = self._turn_of(span)
+        is_folded = span.number in self._outline.folded and not self._outline.search
+        op = self._op(span)
+        return [marker, *span_line(span, turn, self.line_width - 2, folded=is_folded, op=op)]
+
+    def _turn_of(self, span: Span) -> Span:
+        around = self._outline.tree.ancestors(span.number)
+        return self._outline.tree.spans[around[-1]] if around else span
+
+    def _op(self, span: Span) -> str:
+        """How a call differs from what is expected."""
+        if span.call is None or span.turn is None or self._key is None or self._trace is None:
+            return ""
+        return self._workbench.call_op(self._key, self._trace.run, self._trace.repeat, span.turn, span.call)
+
+    # Keys
+
+    def _current(self) -> Span | None:
+        rows = self._outline.rows
+        return self._outline.span(self.cursor) if self.cursor < len(rows) else None
+
+    def copied(self) -> Copied | None:
+        span = self._current()
+        if span is None or not span.events:
+            return None
+        events = [event.to_json() for event in span.events]
+        return Copied(f"the {span.kind}", json.dumps(events, indent=2, ensure_ascii=False))
 
     def open_current(self) -> None:
         self.action_open_details()
 
-    def action_open_details(self) -> None:
-        if self.cursor >= len(self._rows.events):
-            return
-        # It colours JSON, which the first frame need not wait for.
-        from evaltui.tui.pages.event import write_event
+    def action_toggle_fold(self) -> None:
+        if span := self._current():
+            self._fold(span, folded=span.number not in self._outline.folded)
 
-        event = self._rows.events[self.cursor]
-        turn = "" if event.turn is None else f" · turn {event.turn + 1}"
-        title: Line = [(event.kind.replace("_", " "), "bold"), (turn, ""), (f" · event {event.seq}", "dim")]
-        self.app.push_screen(DetailsScreen(title, partial(write_event, event=event)))
+    def action_fold(self) -> None:
+        """Fold; what has nothing to fold goes to what it is in."""
+        span = self._current()
+        if span is None:
+            return
+        if span.children and span.number not in self._outline.folded:
+            self._fold(span, folded=True)
+        elif span.parent is not None:
+            self._move_to_span(self._outline.tree.spans[span.parent])
+
+    def action_unfold(self) -> None:
+        span = self._current()
+        if span is not None and span.number in self._outline.folded:
+            self._fold(span, folded=False)
+        elif span is not None and span.children:
+            self.action_line_down()
+
+    def _fold(self, span: Span, *, folded: bool) -> None:
+        if not span.children or folded == (span.number in self._outline.folded):
+            return
+        self._outline.toggle(span.number)
+        self._move_to_span(span)
+
+    def action_open_details(self) -> None:
+        span = self._current()
+        if span is None:
+            return
+        # These colour JSON, which the first frame need not wait for.
+        from evaltui.core.trace.graph import graph_of
+        from evaltui.core.trace.requests import request_of
+        from evaltui.tui.pages.event import write_events, write_response
+        from evaltui.tui.pages.graph import write_graph
+        from evaltui.tui.pages.request import write_request
+
+        spans = self._outline.tree.spans
+        happened = span.events or [spans[number].events[0] for number in span.children[:1]]
+        answer = span.events if span.kind in ("model", "tool") else ()
+        tabs = [
+            Tab(
+                "Event",
+                partial(write_events, events=happened),
+            ),
+            Tab("Request", lambda page: write_request(page, request_of(spans, span.number))),
+            Tab("Response", partial(write_response, events=answer)),
+            Tab("Graph", lambda page: write_graph(page, graph_of(spans, span.turn))),
+        ]
+        turn = "" if span.turn is None else f" · turn {span.turn + 1}"
+        what = visible(span.agent) if span.kind == "agent" else span.kind
+        title: Line = [(what, "bold"), (turn, ""), (f" · {show_duration(span.seconds)}", "dim")]
+        first = 3 if span.kind == "agent" else 0
+        self.app.push_screen(DetailsScreen(title, tabs, first))

@@ -19,6 +19,7 @@ from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench import set_editing
+from evaltui.workbench.acceptable import choices_in_list
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import CaseKey, Selection
@@ -178,14 +179,17 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         scored = self._workbench.results.get(key)
         waiting = self._workbench.is_waiting(key)
         mark, tone = glyph(status)
+        stale = self._workbench.is_stale(key) and scored is not None and status == scored.result.status
         pale = "dim" if waiting or self._marking.is_cut(key) else ""
         chosen = ("* ", "accent") if key in self._marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
-        left: Line = [chosen, (mark, "dim" if waiting else tone), (f" {name}", pale)]
+        left: Line = [chosen, (mark, "dim" if waiting or stale else tone), (f" {name}", pale)]
         if case.eval_id in self._unsaved_cases(entry.path):
             left.append((" ●", "bold"))
         if self._marking.is_cut(key):
             left.append(("  cut", "dim"))
+        if stale:
+            left.append(("  old", "dim"))
         if scored is None or waiting or status != scored.result.status:
             return left, []
         return left, self._verdict(scored.result, cells(left))
@@ -216,7 +220,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _turn_line(self, entry: SetEntry, case: CaseInfo, turn: int) -> Line:
         scored = self._workbench.results.get(CaseKey(entry.path, case.eval_id))
-        status = turn_status(scored.result, turn) if scored else NOT_RUN
+        status = turn_status(scored.shown, turn) if scored else NOT_RUN
         mark = glyph(status) if status else (" ", "")
         return [
             ("    ", ""),
@@ -299,6 +303,16 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def action_edit_case(self) -> None:
         self.post_message(self.Edit())
+
+    def action_accept_cases(self) -> None:
+        choices = choices_in_list(self._workbench)
+        if not choices:
+            self._workbench.say("no case in view has failed")
+            return
+        # The first frame does not wait for what is seen only now.
+        from evaltui.tui.screens.accept import AcceptScreen
+
+        self.app.push_screen(AcceptScreen(self._workbench, choices))
 
     def action_new_case(self) -> None:
         if self._workbench.sets:

@@ -19,8 +19,8 @@ from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.screens.versions import moves
 from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.hints import moves
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import BY_ID, Scope

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy
-from evaltui.tui.layout import KEYS, PANES, TITLES, Column, Layout
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, PANES, TITLES, Column, Layout
+from evaltui.tui.pane import Copied
 from evaltui.tui.panes.bars import Footer, Header, Status
+from evaltui.tui.panes.case import CaseView
 from evaltui.tui.panes.filter import FilterInput
 from evaltui.tui.panes.heading import Heading, Tab
 from evaltui.tui.panes.result import ResultView
 from evaltui.tui.panes.too_small import TooSmall, is_too_small
+from evaltui.tui.panes.trace import TraceView
+from evaltui.tui.panes.trace_filter import TraceFilter
 from evaltui.tui.panes.tree import CaseTree
 from evaltui.tui.screens.help import HelpScreen
 from evaltui.tui.screens.jump import Jump, JumpScreen
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.widgets.filter_line import FilterLine
+from evaltui.tui.widgets.message_box import MessageField
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.drafts import Clashing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
+if TYPE_CHECKING:
+    from evaltui.tui.screens.runs import Wanted
+
 # Events come by the thousand, eyes see some thirty pictures a second.
 _FRAME = 1 / 30
 _TICK = 0.1
+# Actions of one pane that lead to another.
+_LEAPS = ("go_to_trace", "show_event", "show_expected")
 
 
 class MainScreen(Screen[None], inherit_bindings=False):
@@ -44,7 +58,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._headings = {
             name: Heading(pane.heading, id=f"{name}-heading") for name, pane in self._panes.items()
         }
-        self._filter = FilterInput(workbench, id="filter")
+        self._filters: dict[str, FilterLine] = {
+            "cases": FilterInput(workbench, id="filter"),
+            "trace": TraceFilter(workbench, id="trace-filter"),
+        }
         self._slots = {name: self._slot(name) for name in self._panes}
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
@@ -52,16 +69,20 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._drawn = 0.0
         self._will_draw = False
         self._asked: list[Clashing] = []
+        self._came_from: str | None = None
 
     def _slot(self, pane: str) -> Vertical:
-        above = [self._headings[pane], *([self._filter] if pane == "cases" else [])]
-        return Vertical(*above, self._panes[pane], id=f"{pane}-slot", classes="slot")
+        above = [self._headings[pane], *([self._filters[pane]] if pane in self._filters else [])]
+        below = self._panes[pane].below()
+        return Vertical(
+            *above, self._panes[pane], *([below] if below else []), id=f"{pane}-slot", classes="slot"
+        )
 
     def compose(self) -> ComposeResult:
         yield TooSmall(id="too-small")
         yield self._header
         with Horizontal(id="panes"):
-            yield from self._slots.values()
+            yield from (self._slots[pane] for pane in LEFT_TO_RIGHT)
         yield self._status
         yield self._footer
 
@@ -86,7 +107,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._will_draw = False
         self._drawn = time.monotonic()
         self._ask_about_clashes()
-        self._filter.follow()
+        for line in self._filters.values():
+            line.follow()
         for column in self._columns():
             self._panes[column.shown].follow()
             self._draw_heading(column)
@@ -115,8 +137,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
     @property
     def scope(self) -> Scope:
         """Where the keys work now."""
-        if self._filter.has_focus:
+        if isinstance(self.focused, FilterLine):
             return Scope.FILTER
+        if isinstance(self.focused, MessageField):
+            return Scope.MESSAGE
         if isinstance(self.focused, Input | TextArea):
             return Scope.FIELD
         return Scope[self._layout.focus.upper()]
@@ -132,12 +156,15 @@ class MainScreen(Screen[None], inherit_bindings=False):
         for name, slot in self._slots.items():
             slot.display = name in shown
             slot.set_class(name == columns[-1].shown, "-last")
-        pane = self._panes[self._layout.focus]
-        is_in_place = self.focused is not None and pane in self.focused.ancestors
-        if not is_in_place and not (self._filter.has_focus and self._layout.focus == "cases"):
-            self.set_focus(pane, scroll_visible=False)
+        if self._pane_of(self.focused) != self._layout.focus:
+            self.set_focus(self._panes[self._layout.focus].entry, scroll_visible=False)
         self.set_class(len(columns) == 3, "-three")
         self._changed()
+
+    def _pane_of(self, widget: Widget | None) -> str | None:
+        """The pane that a widget is, or belongs to."""
+        around = set(widget.ancestors_with_self) if widget else set()
+        return next((pane for pane, slot in self._slots.items() if slot in around), None)
 
     def _go_to(self, pane: str) -> None:
         self._layout.go_to(pane)
@@ -148,12 +175,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         # A click focuses a pane, too. By the time this is heard of, the focus may be elsewhere again.
-        if (
-            event.widget is self.focused
-            and event.widget.id in self._panes
-            and event.widget.id != self._layout.focus
-        ):
-            self._go_to(event.widget.id)
+        pane = self._pane_of(event.widget)
+        if event.widget is self.focused and pane is not None and pane != self._layout.focus:
+            self._go_to(pane)
         self._changed()
 
     # Actions
@@ -170,11 +194,11 @@ class MainScreen(Screen[None], inherit_bindings=False):
                 self._show_result()
         elif pane in self._panes:
             self._go_to(pane)
-        elif action.where == (Scope.FILTER,):
-            getattr(self, f"action_{action_id}")()
+            self.set_focus(self._panes[pane].entry, scroll_visible=False)
         else:
-            # A pane knows its own keys; what is meant everywhere is known here.
-            place = self.focused if Scope.MAIN not in action.where else self
+            # A pane knows its own keys; what is meant everywhere, or leads elsewhere, is known here.
+            is_ours = Scope.MAIN in action.where or action.where == (Scope.FILTER,) or action_id in _LEAPS
+            place = self if is_ours else self.focused
             getattr(place, f"action_{action_id}")()
 
     def _show_result(self) -> None:
@@ -207,12 +231,37 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def _go_to_difference(self, step: int) -> None:
         self._go_to("result")
-        # It writes its page for the width that it gets only now.
-        self.call_after_refresh(self._step_difference, step)
-
-    def _step_difference(self, step: int) -> None:
         self.query_one(ResultView).step_difference(step)
         self._changed()
+
+    def action_go_to_trace(self) -> None:
+        self._go_to("trace")
+
+    def action_show_event(self) -> None:
+        """What happened where the result differs."""
+        self._leap("trace")
+        at = self._workbench.difference
+        if at is not None and at.turn is not None:
+            call = self._workbench.made_call(at)
+            trace = self.query_one(TraceView)
+            self.call_after_refresh(trace.show, at.turn, call)
+
+    def action_show_expected(self) -> None:
+        """What is expected where the result differs."""
+        self._leap("case")
+        if (at := self._workbench.difference) is not None:
+            self.call_after_refresh(self.query_one(CaseView).show_expected, at)
+
+    def _leap(self, pane: str) -> None:
+        self._came_from = self._layout.focus
+        self._go_to(pane)
+
+    def action_back(self) -> None:
+        if self._came_from is None:
+            self._workbench.say("there is nowhere to go back to: t and e in a result go elsewhere")
+        else:
+            back, self._came_from = self._came_from, None
+            self._go_to(back)
 
     def action_zoom(self) -> None:
         self._layout.maximised = not self._layout.maximised
@@ -229,17 +278,19 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._go_to("cases")
 
     def action_filter(self) -> None:
-        self._go_to("cases")
-        self._filter.display = True
+        """Of the trace, if one is there; else of the cases."""
+        pane = self._layout.focus if self._layout.focus in self._filters else "cases"
+        self._go_to(pane)
+        self._filters[pane].display = True
         # At once, not soon: what is typed right behind the key is meant for the filter.
-        self.set_focus(self._filter)
+        self.set_focus(self._filters[pane])
 
     def action_keep_filter(self) -> None:
-        self.set_focus(self._panes["cases"])
+        self.set_focus(self._panes[self._layout.focus])
 
     def action_clear_filter(self) -> None:
-        self._workbench.clear_filter()
-        self.set_focus(self._panes["cases"])
+        self._filters[self._layout.focus].set_filter("")
+        self.set_focus(self._panes[self._layout.focus])
 
     def action_reload(self) -> None:
         self.run_worker(self._workbench.open(), group="reload", exclusive=True)
@@ -267,7 +318,12 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self._go_to(pane)
 
     def action_copy(self) -> None:
-        copied = self._panes[self._layout.focus].copied()
+        self._copy(self._panes[self._layout.focus].copied())
+
+    def action_copy_json(self) -> None:
+        self._copy(self._panes["result"].copied_json())
+
+    def _copy(self, copied: Copied | None) -> None:
         if copied is None:
             self._workbench.say("there is nothing to copy here")
         else:
@@ -295,6 +351,47 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def action_find_case(self) -> None:
         self.query_one(CaseTree).action_find_case()
+
+    def action_runs(self) -> None:
+        # It reads logs, which the first frame need not wait for.
+        from evaltui.tui.screens.runs import RunsScreen
+
+        self.app.push_screen(RunsScreen(self._workbench), self._run_chosen)
+
+    def _run_chosen(self, wanted: Wanted | None) -> None:
+        if wanted is not None:
+            self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
+
+    async def _show_run(self, wanted: Wanted) -> None:
+        workbench = self._workbench
+        if wanted.resumes:
+            if await workbench.resume(wanted.path):
+                self._show_result()
+            return
+        workbench.say(f"reading the {wanted.title} …")
+        if not await workbench.open_run(wanted.path, wanted.title):
+            return
+        if wanted.case is None:
+            self._go_to("cases")
+        elif selection := workbench.case_of(wanted.case):
+            workbench.select(selection)
+            self._go_to("result")
+        else:
+            workbench.say(f"the case {wanted.case[1]} is not in the eval sets any more")
+
+    def action_run_repeatedly(self) -> None:
+        from evaltui.workbench.repeating import EXAMPLE, problem_of, proposal, title_of
+
+        workbench = self._workbench
+        question = PromptScreen(title_of(workbench), proposal(workbench), problem_of, EXAMPLE)
+        self.app.push_screen(question, self._run_repeatedly)
+
+    def _run_repeatedly(self, asked: str | None) -> None:
+        from evaltui.workbench.repeating import parse_repeated
+
+        if asked is not None:
+            self._workbench.run_repeatedly(parse_repeated(asked))
+            self._show_result()
 
     def action_criteria(self) -> None:
         if self._workbench.selection.path is not None:
@@ -327,6 +424,25 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._go_to("result" if has_result else "case")
 
     def on_case_tree_edit(self) -> None:
+        self._go_to("case")
+
+    def on_pane_chat_from_here(self) -> None:
+        """Ask where in the case to begin; without a case there is nothing to ask."""
+        key, chat = self._workbench.selection.case, self._workbench.chat
+        if key is not None:
+            from evaltui.tui.screens.chat_from import ChatFromScreen
+
+            self.app.push_screen(ChatFromScreen(self._workbench, key), self._chat_begun)
+            return
+        if chat.transcript is None:
+            chat.new()
+        self._chat_begun(True)
+
+    def _chat_begun(self, begun: bool | None) -> None:
+        if begun:
+            self.action_perform("show_chat")
+
+    def on_chat_view_saved(self) -> None:
         self._go_to("case")
 
     def on_heading_chosen(self, message: Heading.Chosen) -> None:

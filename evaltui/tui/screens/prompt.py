@@ -89,11 +89,11 @@ class QuestionNote(Static):
 
     def __init__(self, hint: str = "") -> None:
         super().__init__(Content(fit_for_terminal(visible(hint))), markup=False)
-        self._hint = hint
+        self.hint = hint
 
     def show(self, problem: str | None) -> None:
         self.set_class(problem is not None, "-problem")
-        self.update(Content(fit_for_terminal(visible(f"! {problem}" if problem else self._hint))))
+        self.update(Content(fit_for_terminal(visible(f"! {problem}" if problem else self.hint))))
 
 
 class QuestionKeys(OneLine):

@@ -16,8 +16,8 @@ from evaltui.files.journal import Recovered
 from evaltui.reports.lines import Line, wrap
 from evaltui.tui.bindings import bindings
 from evaltui.tui.panes.bars import Status
-from evaltui.tui.screens.versions import Hint, Hints, moves
 from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.hints import Hint, Hints, moves
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.recovery import Recovery

@@ -16,8 +16,8 @@ from evaltui.files.folders import CONFIG_NAME
 from evaltui.reports.lines import Line, pad
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.versions import Hint, Hints, moves
 from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.hints import Hint, Hints, moves
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import BY_ID, Scope, keys_of

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -23,11 +22,10 @@ from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import SIDE_BY_SIDE
 from evaltui.tui.panes.bars import Status
 from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.hints import Hint, Hints, moves
 from evaltui.tui.widgets.one_line import OneLine, rule
-from evaltui.workbench.actions import BY_ID, Scope, keys_of
-from evaltui.workbench.actions.action import LISTS
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.drafts import Clashing
-from evaltui.workbench.keys import key_name
 from evaltui.workbench.workbench import Workbench
 
 _TICK = 0.25
@@ -35,45 +33,6 @@ _TICK = 0.25
 _AROUND = 3
 _MOST_COMPARISONS = 4_000_000
 _CHOSEN = {"mine": "mine is kept", "theirs": "theirs is taken", None: "undecided"}
-
-
-def moves() -> list[BindingType]:
-    """The keys that go about in every list."""
-    shared = {action.id for action in BY_ID.values() if action.where == LISTS}
-    return [one for one in bindings(Scope.DETAILS) if isinstance(one, Binding) and one.id in shared]
-
-
-class Hint(NamedTuple):
-    """An action that is worth doing here, and what it is called here."""
-
-    action: str
-    word: str
-
-
-class Hints(OneLine):
-    """Keys and what they do on a screen that lies over the main one; a click does it."""
-
-    def __init__(self, workbench: Workbench, hints: Callable[[], Sequence[Hint]]) -> None:
-        super().__init__()
-        self._workbench = workbench
-        self._hints = hints
-
-    def line(self, width: int) -> Line:
-        return [span for _, part in self._parts() for span in part]
-
-    def _parts(self) -> Iterator[tuple[str, Line]]:
-        for hint in self._hints():
-            key = key_name(keys_of(BY_ID[hint.action], self._workbench)[0])
-            yield hint.action, [(" ", ""), (key, "bold"), (f" {hint.word} ", "dim")]
-
-    async def on_click(self, event: events.Click) -> None:
-        event.stop()
-        left = event.x
-        for action, part in self._parts():
-            if left < cells(part):
-                await self.screen.run_action(f"perform('{action}')")
-                return
-            left -= cells(part)
 
 
 class VersionsScreen(ModalScreen[bool], inherit_bindings=False):

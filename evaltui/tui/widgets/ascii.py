@@ -7,7 +7,7 @@ import os
 import sys
 from functools import cache
 
-_INSTEAD = str.maketrans("✓✗≈–○◐●·━─│▌█▏▾▸›→←↑↓↕…", "+x~-o**.=-||#|v>>><^v%~")
+_INSTEAD = str.maketrans("✓✗≈–○◐●·━─│▌█▏▾▸›→←↑↓↕↳…×▁▂▃▄▅▆▇", "+x~-o**.=-||#|v>>><^v%>~x_.:-=+*")
 
 
 def fit_for_terminal(text: str) -> str:

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evaltui.tui.bindings import bindings
+from evaltui.tui.widgets.typed_text import shown_safely
 from evaltui.workbench.actions import Scope
 
 Tell = Callable[[str], None]
@@ -103,7 +104,7 @@ class FieldText(_Told, TextArea):
 
     def get_line(self, line_index: int) -> Text:
         """JSON in colours, line by line: none of its texts goes over the end of a line."""
-        line = super().get_line(line_index)
+        line = shown_safely(super().get_line(line_index))
         if self.is_json:
             for token in _JSON_TOKEN.finditer(line.plain):
                 style = self.get_component_rich_style(f"tone-{token.lastgroup}", partial=True)

@@ -1,0 +1,111 @@
+"""A message that is being written: what is attached, which one it replaces, those that were sent before."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+from evaltui.core.events import Json
+from evaltui.core.show import show_size, visible
+from evaltui.reports.lines import Line
+from evaltui.tui.attaching import Attached
+from evaltui.workbench.chat.conversation import ChatTurn, text_of
+
+
+class MessageDraft:
+    """All of a message but its text, which is in the field."""
+
+    def __init__(self) -> None:
+        self.instead_of: ChatTurn | None = None
+        self._attached: list[tuple[str, Json]] = []
+        self._aside: tuple[str, list[tuple[str, Json]]] = "", []
+        # Which of the messages sent before is shown, and what was written before one was.
+        self._place: int | None = None
+        self._written = ""
+
+    @property
+    def has_attached(self) -> bool:
+        return bool(self._attached)
+
+    def begin(self, content: Json) -> str:
+        """Take over a message; returns its text for the field."""
+        self.end()
+        parts = content.get("parts") or []
+        self._attached = [("", part) for part in parts if not part.get("text")]
+        return text_of(content)
+
+    def begin_instead(self, turn: ChatTurn, written: str) -> str:
+        """Change the message of a turn; what was being written is put aside meanwhile."""
+        aside = self._aside if self.instead_of is not None else (written, self._attached)
+        text = self.begin(turn.content)
+        self.instead_of, self._aside = turn, aside
+        return text
+
+    def end(self) -> str:
+        """The message is sent or left; returns what had been put aside for it, for the field."""
+        text, self._attached = self._aside
+        self._aside = "", []
+        self.instead_of, self._place = None, None
+        return text
+
+    def content(self, text: str) -> Json:
+        """The message as a genai Content."""
+        said = [{"text": text}] if text.strip() else []
+        return {"role": "user", "parts": [*said, *(part for _, part in self._attached)]}
+
+    # Files
+
+    def attach(self, file: Attached) -> None:
+        # The URL-safe alphabet is the one that genai reads and writes.
+        data = base64.urlsafe_b64encode(file.payload).decode("ascii")
+        self._attached.append((file.name, {"inline_data": {"mime_type": file.mime_type, "data": data}}))
+
+    def detach(self) -> None:
+        """Without the file that was attached last."""
+        if self._attached:
+            self._attached.pop()
+
+    def chips(self, number: int | None) -> Line:
+        """What goes along, and that it replaces turn `number`, from 0."""
+        line: Line = []
+        if number is not None:
+            line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "dim")]
+        for name, part in self._attached:
+            line += [(_chip(name, part), "accent"), (" ", "")]
+        return line
+
+    # Messages sent before
+
+    def earlier(self, text: str, inputs: Sequence[str]) -> str | None:
+        """The message before the one that is shown; None where there is none."""
+        if self._place is None:
+            self._written = text
+        place = (len(inputs) if self._place is None else self._place) - 1
+        if not 0 <= place < len(inputs):
+            return None
+        self._place = place
+        return inputs[place]
+
+    def later(self, inputs: Sequence[str]) -> str | None:
+        """The message after it, at last what was being written."""
+        if self._place is None:
+            return None
+        self._place += 1
+        if self._place < len(inputs):
+            return inputs[self._place]
+        self._place = None
+        return self._written
+
+
+def _chip(name: str, part: Json) -> str:
+    blob, link = part.get("inline_data"), part.get("file_data")
+    if blob is not None:
+        kind, what = (
+            str(blob.get("mime_type") or "file"),
+            show_size(len(str(blob.get("data") or "")) * 3 // 4),
+        )
+    elif link is not None:
+        kind, what = str(link.get("mime_type") or "file"), "linked"
+    else:
+        kind, what = "part", ", ".join(part)
+    return f"[{' '.join(visible(known) for known in (kind, what, name) if known)}]"

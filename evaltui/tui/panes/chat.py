@@ -1,0 +1,432 @@
+"""The conversation with the agent: what was said and done, and the message that is being written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from functools import partial
+
+from textual import events
+from textual.message import Message
+from textual.widget import Widget
+
+from evaltui.core.show import show_duration, show_value, visible
+from evaltui.reports.lines import Line, Span
+from evaltui.tui import attaching
+from evaltui.tui.bindings import bindings
+from evaltui.tui.external_editor import EditorError, edit_outside
+from evaltui.tui.message_draft import MessageDraft
+from evaltui.tui.pages.chat_row import ONE_LINE, who_width, write_row
+from evaltui.tui.pages.empty import write_nothing_said
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import Copied, Pane
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.widgets.block_lines import BlockLines
+from evaltui.tui.widgets.message_box import MessageBox
+from evaltui.workbench.actions import BY_ID, Scope, keys_of
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript
+from evaltui.workbench.chat.rows import ChatRows, Row
+from evaltui.workbench.keys import key_name
+from evaltui.workbench.workbench import Workbench
+
+_LOOK_AT_CODE = 1.0
+_TICK = 0.2
+_MOST_STATE = 40
+# The cells at the end of a call that fold and unfold its result.
+_FOLD = 10
+
+
+class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
+    """A row may have many lines, and there may be ten thousand rows: only what is seen is written."""
+
+    BINDINGS = bindings(Scope.CHAT)
+
+    class Saved(Message):
+        """The conversation is a case now, which is selected."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._chat = workbench.chat
+        self._rows = ChatRows()
+        self._box = MessageBox(self._told, self._note, self._chips, id="message")
+        self._draft = MessageDraft()
+        self._shown: Transcript | None = None
+        # Of the calls: they stay what they are when their results come and their rows are replaced.
+        self._unfolded: set[int] = set()
+        self._names: set[str] = set()
+        self._column = 0
+        self._empty: list[Line] = []
+        self._drawn: Hashable = None
+        self._showed_cursor = True
+
+    def below(self) -> Widget | None:
+        return self._box
+
+    @property
+    def entry(self) -> Widget:
+        return self._box.field
+
+    def on_mount(self) -> None:
+        self.set_interval(_LOOK_AT_CODE, self._look_at_code)
+        self.set_interval(_TICK, self._tick)
+
+    def _look_at_code(self) -> None:
+        if self.is_on_screen and self._chat.transcript is not None:
+            self._chat.look_at_code()
+
+    def _tick(self) -> None:
+        """Time passes: seconds of a turn."""
+        if self._chat.busy and self.is_on_screen:
+            self._box.follow()
+
+    # Around the rows
+
+    def heading(self) -> Line:
+        transcript = self._chat.transcript
+        if transcript is None:
+            return []
+        line: Line = [(visible(transcript.title), "")]
+        if transcript.agent_name:
+            line += [("  with ", "dim"), (visible(transcript.agent_name), "")]
+        if state := transcript.state:
+            line.append((f"  state {show_value(state, _MOST_STATE)}", "dim"))
+        return line
+
+    def mark(self) -> Span | None:
+        return ("◐", "accent") if self._chat.busy else None
+
+    def copied(self) -> Copied | None:
+        """What the current row says or holds."""
+        row = self._current
+        if row is None:
+            return None
+        holds = row.result if row.result is not None else row.args
+        if row.kind == "state":
+            holds = {change.path: change.actual for change in row.changes}
+        text = row.text if holds is None else json.dumps(holds, ensure_ascii=False, indent=2, default=repr)
+        if row.error is not None:
+            text = row.error.traceback or str(row.error)
+        return Copied(f"this {row.kind}", text) if text else None
+
+    def _note(self) -> tuple[Line, Line]:
+        """What the rule above the message says."""
+        chat, transcript = self._chat, self._chat.transcript
+        below = self.lines_below
+        more: Line = (
+            [(f"{below:,} more line{'' if below == 1 else 's'} below", "dim")]
+            if below and self._rows.rows
+            else []
+        )
+        if chat.cancelling:
+            return [("◐ cancelling", "accent")], more
+        if chat.opening:
+            return [("◐ starting the agent", "accent")], more
+        running = (
+            next((turn for turn in transcript.turns if turn.stage == "running"), None) if transcript else None
+        )
+        if running is not None:
+            spent = show_duration(running.seconds or 0.0)
+            return [
+                ("◐ ", "accent"),
+                (f"turn {self._number(running)}", "accent"),
+                (f" · {spent}", "dim"),
+            ], more
+        if files := chat.code_changes:
+            key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
+            named = visible(files[0]) if len(files) == 1 else f"{visible(files[0])} and {len(files) - 1} more"
+            changed: Line = [(f"{named} changed", "accent"), (": the next turn uses the new code", "")]
+            if chat.refuses_to_replay() is None:
+                changed += [("  ", ""), (key, "bold"), (" replays", "dim")]
+            return changed, more
+        return [], more
+
+    def _number(self, turn: ChatTurn) -> int:
+        """From 1."""
+        transcript = self._chat.transcript
+        return transcript.turns.index(turn) + 1 if transcript and turn in transcript.turns else 1
+
+    def _chips(self) -> Line:
+        return self._draft.chips(self._replaced)
+
+    @property
+    def _replaced(self) -> int | None:
+        """The index of the turn that the message is to replace."""
+        turn, transcript = self._draft.instead_of, self._chat.transcript
+        if turn is None or transcript is None or turn not in transcript.turns:
+            return None
+        return transcript.turns.index(turn)
+
+    # Following the workbench
+
+    def follow(self) -> None:
+        transcript = self._chat.transcript
+        is_another = transcript is not self._shown
+        if is_another:
+            self._shown = transcript
+            self._unfolded.clear()
+            self._names.clear()
+            self._column = 0
+        first = self._rows.follow(transcript)
+        if is_another:
+            first = 0
+        changed = first < len(self._rows.rows) or is_another or len(self._rows.rows) != self.block_count
+        if self._widen(first):
+            first = 0
+        if not self._rows.rows:
+            self._show_empty()
+        elif changed:
+            self.blocks_changed(first, len(self._rows.rows))
+        if is_another:
+            self.call_after_refresh(self.show_end)
+        self._take_proposal()
+        self._box.follow()
+        if self.shows_cursor != self._showed_cursor:
+            self._showed_cursor = self.shows_cursor
+            self.refresh()
+
+    def _widen(self, first: int) -> bool:
+        """Whether the column of names has become wider."""
+        new = {row.who for row in self._rows.rows[first:]} - self._names
+        self._names |= new
+        before, self._column = self._column, max(self._column, who_width(new))
+        return self._column != before
+
+    def _show_empty(self) -> None:
+        """What there is to do before anything has been said, or why nothing can be."""
+        fingerprint = (self.line_width, self._shown, self._shown and self._shown.broken, self._chat.opening)
+        if fingerprint == self._drawn and self.block_count == 1:
+            return
+        self._drawn = fingerprint
+        page = Page(max(20, self.line_width - 2))
+        write_nothing_said(page, self._shown)
+        self._empty = page.lines
+        self.blocks_changed(0, 1)
+        self.scroll_to(y=0, animate=False, force=True)
+
+    def _take_proposal(self) -> None:
+        """What the user may want to say next is written for them, unless they are writing something."""
+        proposal = self._chat.take_proposal()
+        if proposal is not None and not self._box.field.text.strip() and not self._draft.has_attached:
+            self._box.field.begin(self._draft.begin(proposal))
+
+    # Drawing
+
+    @property
+    def _current(self) -> Row | None:
+        rows = self._rows.rows
+        return rows[self.cursor] if self.cursor < len(rows) else None
+
+    @property
+    def shows_cursor(self) -> bool:
+        # While one writes, it would only be in the way of reading.
+        return not self._box.field.has_focus
+
+    def height(self, number: int) -> int:
+        rows = self._rows.rows
+        if rows:
+            row = rows[number]
+            if row.kind in ONE_LINE or (row.kind == "call" and not self._is_unfolded(row)):
+                return 1
+        return super().height(number)
+
+    def block(self, number: int) -> list[Line]:
+        rows = self._rows.rows
+        if not rows:
+            return self._empty
+        row, before = rows[number], rows[number - 1] if number else None
+        return write_row(row, self.line_width - 2, self._column, before, unfolded=self._is_unfolded(row))
+
+    def line(self, number: int) -> Line:
+        return super().line(number) if self._rows.rows else [(" ", ""), *self._empty[number]]
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        return super().line_classes(number) if self._rows.rows else ()
+
+    def _is_unfolded(self, row: Row) -> bool:
+        return bool(row.events) and id(row.events[0]) in self._unfolded
+
+    def on_resize(self) -> None:
+        if self._rows.rows:
+            super().on_resize()
+        else:
+            self._show_empty()
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._box.follow()
+
+    # Rows
+
+    def on_click(self, event: events.Click) -> None:
+        super().on_click(event)
+        row = self._current
+        if row is not None and row.kind == "call" and event.chain == 1 and event.x >= self.line_width - _FOLD:
+            self.action_toggle_result()
+
+    def open_current(self) -> None:
+        self.action_open_details()
+
+    def action_toggle_result(self) -> None:
+        row = self._current
+        if row is None or row.kind != "call" or not row.events:
+            self._workbench.say("space shows the result of a call: go to one")
+            return
+        if row.result is None:
+            self._workbench.say("there is no result of this call yet")
+            return
+        self._unfolded ^= {id(row.events[0])}
+        at_end = self.cursor == self.block_count - 1
+        self.blocks_changed(self.cursor, self.block_count)
+        if not at_end:
+            self.move_to(self.cursor)
+
+    def action_open_details(self) -> None:
+        row, transcript = self._current, self._shown
+        if row is None or transcript is None:
+            return
+        # It colours JSON, which the first frame need not wait for.
+        from evaltui.tui.pages.chat_details import details_title, write_details
+
+        turn = transcript.turns[row.turn]
+        self.app.push_screen(DetailsScreen(details_title(row), partial(write_details, row=row, turn=turn)))
+
+    def action_session_state(self) -> None:
+        from evaltui.tui.pages.chat_details import write_session
+
+        if (transcript := self._chat.transcript) is not None:
+            title: Line = [("Session", "bold"), (f" · {visible(transcript.title)}", "dim")]
+            self.app.push_screen(DetailsScreen(title, partial(write_session, transcript=transcript)))
+
+    # Going back
+
+    def action_edit_message(self) -> None:
+        turn = self._turn_of_current()
+        if turn is not None:
+            self._box.field.begin(self._draft.begin_instead(turn, self._box.field.text))
+            self.action_write_message()
+
+    def action_rewind(self) -> None:
+        row = self._current
+        if row is not None:
+            self._chat.rewind(row.turn)
+
+    def _turn_of_current(self) -> ChatTurn | None:
+        row, transcript = self._current, self._chat.transcript
+        return transcript.turns[row.turn] if row is not None and transcript is not None else None
+
+    # Beginning, ending
+
+    def action_write_message(self) -> None:
+        self._box.follow()
+        self.screen.set_focus(self._box.field, scroll_visible=False)
+
+    def action_new_chat(self) -> None:
+        from evaltui.tui.screens.new_chat import NewChatScreen
+
+        self.app.push_screen(NewChatScreen(self._workbench), self._begun)
+
+    def _begun(self, begun: bool | None) -> None:
+        if begun:
+            self.action_write_message()
+
+    def action_save_as_case(self) -> None:
+        from evaltui.tui.screens.save_case import SaveCaseScreen
+
+        try:
+            screen = SaveCaseScreen(self._workbench)
+        except ValueError as error:
+            self._workbench.say(f"no case can be made of this: {error}")
+            return
+        self.app.push_screen(screen, self._saved)
+
+    def _saved(self, saved: bool | None) -> None:
+        if saved:
+            self.post_message(self.Saved())
+
+    # The message
+
+    def _told(self, action_id: str) -> None:
+        """A key that the message does not take itself."""
+        match action_id:
+            case "send":
+                self._send()
+            case "leave_message":
+                self._leave()
+            case "earlier_message":
+                self._recall(self._draft.earlier(self._box.field.text, self._chat.inputs))
+            case "later_message":
+                self._recall(self._draft.later(self._chat.inputs))
+            case "message_in_editor":
+                self._go_on_outside()
+            case "attach_file":
+                self._ask_for_file()
+            case "detach":
+                self._draft.detach()
+                self._box.follow()
+            case "earlier_rows":
+                self.scroll_page_up(animate=False)
+            case "later_rows":
+                self.scroll_page_down(animate=False)
+            case "new_chat":
+                self.action_new_chat()
+            case "save_as_case":
+                self.action_save_as_case()
+
+    def _send(self) -> None:
+        text = self._box.field.text
+        content = self._draft.content(text)
+        if not content["parts"]:
+            self._workbench.say("there is nothing to send yet: write a message")
+            return
+        if reason := self._chat.refuses_to_send():
+            self._workbench.say(reason)
+            return
+        replaced = self._replaced
+        self._box.field.begin(self._draft.end())
+        self.call_after_refresh(self.show_end)
+        if replaced is None:
+            self._chat.send(content)
+        else:
+            self._chat.resend(replaced, content)
+
+    def _leave(self) -> None:
+        if self._chat.busy:
+            self._chat.cancel()
+        elif self._draft.instead_of is not None:
+            self._box.field.begin(self._draft.end())
+            self._box.follow()
+        else:
+            self.screen.set_focus(self, scroll_visible=False)
+
+    def _recall(self, text: str | None) -> None:
+        if text is not None:
+            self._box.field.begin(text)
+
+    def _go_on_outside(self) -> None:
+        try:
+            changed = edit_outside(self.app, self._box.field.text, ".md")
+        except EditorError as error:
+            self._workbench.say(str(error))
+            return
+        self._box.field.begin(changed)
+
+    def _ask_for_file(self) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+
+        question = PromptScreen(attaching.TITLE, check=attaching.cannot_attach, hint=attaching.HINT)
+        self.app.push_screen(question, self._attach_file)
+
+    def _attach_file(self, text: str | None) -> None:
+        if text is None:
+            return
+        try:
+            self._draft.attach(attaching.read_attached(text))
+        except OSError as error:
+            self._workbench.say(f"{text} is not attached: {error}")
+        self._box.follow()

@@ -1,0 +1,215 @@
+"""How much of what the agent did is accepted, and what that changes in the files; over the main screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, cells
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.file_change import write_file_change
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.widgets.hints import Hint, Hints, moves
+from evaltui.tui.widgets.line_view import LineView, ScrolledLines
+from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.workbench.acceptable import Choice
+from evaltui.workbench.accepting import Proposal, accept, propose
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.workbench import Workbench
+
+_HINTS = (Hint("accept_it", "accept"), Hint("leave_it", "leave it"))
+_GAP = "   "
+# Of the dialog: title, choices, keys, and space between them.
+_OTHER_LINES = 11
+_LEAST_LINES = 3
+
+
+class AcceptScreen(ModalScreen[None], inherit_bindings=False):
+    """Shows what each choice would change; nothing is changed before `enter`, nor what was not shown."""
+
+    BINDINGS = bindings(Scope.ACCEPT)
+    AUTO_FOCUS = "AcceptLines"
+
+    def __init__(self, workbench: Workbench, choices: Sequence[Choice]) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._choices = choices
+        self._current = 0
+        self._known: dict[int, Proposal] = {}
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="accept"):
+            yield AcceptTitle()
+            yield AcceptLines()
+            yield AcceptChoices([choice.title for choice in self._choices])
+            yield AcceptHints(self._workbench, lambda: _HINTS)
+
+    def on_mount(self) -> None:
+        self._choose(0)
+
+    def on_resize(self) -> None:
+        self.query_one(AcceptLines).on_resize()
+
+    def action_perform(self, action_id: str) -> None:
+        match action_id:
+            case "leave_it":
+                self.dismiss()
+            case "accept_it":
+                self._accept()
+            case "accept_more" | "accept_less":
+                self._choose(self._current + (1 if action_id == "accept_more" else -1))
+            case _:
+                getattr(self.query_one(AcceptLines), f"action_{action_id}")()
+
+    def _choose(self, number: int) -> None:
+        self._current = number % len(self._choices)
+        choice = self._choices[self._current]
+        self.query_one(AcceptTitle).show(choice)
+        self.query_one(AcceptChoices).show(self._current)
+        self.query_one(AcceptLines).show(self._known.get(self._current))
+        if self._current not in self._known:
+            self.run_worker(self._look(self._current), group="propose", exclusive=True)
+
+    async def _look(self, number: int) -> None:
+        self._known[number] = await propose(self._workbench, self._choices[number])
+        if number == self._current:
+            self.query_one(AcceptLines).show(self._known[number])
+
+    def _accept(self) -> None:
+        proposal = self._known.get(self._current)
+        if proposal is None or proposal.problem:
+            return
+        if accept(self._workbench, proposal):
+            self.dismiss()
+        else:
+            self._known.clear()
+            self._choose(self._current)
+
+    def on_accept_choices_chosen(self, message: AcceptChoices.Chosen) -> None:
+        self._choose(message.number)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside it leaves it."""
+        if not self.query_one("#accept").region.contains(event.screen_x, event.screen_y):
+            self.dismiss()
+
+
+class AcceptTitle(OneLine):
+    _choice: Choice | None = None
+
+    def show(self, choice: Choice) -> None:
+        self._choice = choice
+        self.refresh()
+
+    def line(self, width: int) -> Line:
+        cases = self._choice.cases if self._choice else ()
+        name = visible(cases[0].eval_id) if len(cases) == 1 else f"{len(cases)} cases"
+        title: Line = [("Accept", "bold"), (" into ", ""), (name, "bold")]
+        return rule(title, [], width, heavy=True)
+
+
+class AcceptLines(ScrolledLines, inherit_bindings=False):
+    """The lines of the files that would be other ones, and what there is to know before."""
+
+    BINDINGS = moves()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._proposal: Proposal | None = None
+        self._page = Page(80)
+
+    def show(self, proposal: Proposal | None) -> None:
+        self._proposal = proposal
+        self.scroll_home(animate=False)
+        self._write()
+
+    def on_resize(self) -> None:
+        self._write()
+
+    def _write(self) -> None:
+        page = Page(self.size.width - 2)
+        if self._proposal is None:
+            page.row(("reading what the agent did …", "dim"))
+        else:
+            _write_proposal(page, self._proposal)
+        self._page = page
+        self.styles.height = max(_LEAST_LINES, min(len(page.lines), self.screen.size.height - _OTHER_LINES))
+        self.lines_changed(len(page.lines))
+
+    def line(self, number: int) -> Line:
+        return [(" ", ""), *self._page.lines[number]]
+
+
+def _write_proposal(page: Page, proposal: Proposal) -> None:
+    for remark in proposal.remarks:
+        page.text([(visible(remark), "yellow")], [("! ", "yellow")])
+    if proposal.problem:
+        page.text([(visible(proposal.problem), "")], [("! ", "yellow")])
+    for change in proposal.changes:
+        page.blank()
+        write_file_change(page, change)
+
+
+class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
+    """What can be accepted, from the least to the most."""
+
+    class Chosen(Message):
+        """The user clicked one."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        super().__init__()
+        self._titles = titles
+        self._current = 0
+        self._rows: list[list[int]] = []
+
+    def show(self, current: int) -> None:
+        self._current = current
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """As many in a line as there is room for."""
+        self._rows = []
+        left = 0
+        for number in range(len(self._titles)):
+            size = cells(self._choice(number))
+            if not self._rows or size > left:
+                self._rows.append([])
+                left = self.size.width - 1
+            self._rows[-1].append(number)
+            left -= size
+        self.styles.height = len(self._rows)
+        self.lines_changed(len(self._rows))
+
+    def line(self, number: int) -> Line:
+        return [(" ", ""), *(span for choice in self._rows[number] for span in self._choice(choice))]
+
+    def _choice(self, number: int) -> Line:
+        if number == self._current:
+            return [("(•) ", "accent"), (self._titles[number], "accent"), (_GAP, "")]
+        return [("( ) ", "dim"), (self._titles[number], ""), (_GAP, "")]
+
+    def on_click(self, event: events.Click) -> None:
+        left = event.x - 1
+        for number in self._rows[event.y] if event.y < len(self._rows) else ():
+            if 0 <= left < cells(self._choice(number)):
+                self.post_message(self.Chosen(number))
+            left -= cells(self._choice(number))
+
+
+class AcceptHints(Hints):
+    """Keys, and the way back."""
+
+    def line(self, width: int) -> Line:
+        keys: Line = [*super().line(width), (" ", ""), ("left right", "bold"), (" choose ", "dim")]
+        note: Line = [(" undo takes it back ", "dim")]
+        return [*keys, *note] if cells(keys) + cells(note) <= width else keys

@@ -1,0 +1,269 @@
+"""Two runs held against each other, case by case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from evaltui.core.compare import CaseChange, Key, Kind
+from evaltui.core.show import visible
+from evaltui.reports.comparison import comparison_lines
+from evaltui.reports.lines import Line, draw
+from evaltui.tui.bindings import bindings
+from evaltui.tui.clipboard import copy
+from evaltui.tui.pages.comparison import change_line, kind_line, spent_line, sums_line, write_change
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import Copied
+from evaltui.tui.panes.bars import Footer, Status
+from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.comparing import (
+    FOLDED_AT_FIRST,
+    Compared,
+    ComparedRow,
+    KindTitle,
+    compare_kept,
+    rows_of,
+)
+from evaltui.workbench.workbench import Workbench
+
+_TICK = 0.1
+_COPIED_WIDTH = 110
+# The file of a run, and what it is called.
+Side = tuple[Path, str]
+
+
+class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindings=False):
+    """Returns the run and the case that the user wants to see."""
+
+    BINDINGS = bindings(Scope.COMPARISON)
+    AUTO_FOCUS = "#comparison-rows"
+
+    def __init__(self, workbench: Workbench, base: Side, candidate: Side) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._base = base
+        self._candidate = candidate
+        self._compared: Compared | None = None
+        self._problem = ""
+
+    def compose(self) -> ComposeResult:
+        yield ComparisonTitle(self._title)
+        yield ComparisonLine(self._sums)
+        yield ComparisonLine(self._spent)
+        yield ComparedRows(id="comparison-rows")
+        yield ComparisonLine(lambda width: [("─" * width, "dim")])
+        yield ChangeDetails(id="comparison-details")
+        yield Status(self._workbench, id="comparison-status")
+        yield Footer(self._workbench, id="comparison-footer")
+
+    def on_mount(self) -> None:
+        self.query_one(Footer).scope = Scope.COMPARISON
+        self.set_interval(_TICK, lambda: self.query_one(Status).refresh())
+        self._compare()
+
+    def _compare(self) -> None:
+        self._compared = None
+        self.rows.show(None)
+        self.run_worker(self._read(), group="compare", exclusive=True)
+
+    async def _read(self) -> None:
+        try:
+            self._compared = await asyncio.to_thread(compare_kept, self._base[0], self._candidate[0])
+        except (OSError, ValueError) as error:
+            self._problem = str(error)
+        self.rows.show(self._compared)
+        self._draw_around()
+
+    def _draw_around(self) -> None:
+        row = self.rows.current
+        self.query_one(ChangeDetails).show(row if isinstance(row, CaseChange) else None)
+        for line in self.query(OneLine):
+            line.refresh()
+
+    @property
+    def rows(self) -> ComparedRows:
+        return self.query_one(ComparedRows)
+
+    def _title(self) -> Line:
+        base, candidate = visible(self._base[1]), visible(self._candidate[1])
+        return [(base, ""), (" → ", "dim"), (candidate, "bold")]
+
+    def _sums(self, width: int) -> Line:
+        if self._problem:
+            return [(f" ! {visible(self._problem)}", "red")]
+        if self._compared is None:
+            return [(" reading both runs …", "dim")]
+        return [(" ", ""), *sums_line(self._compared.comparison)]
+
+    def _spent(self, width: int) -> Line:
+        return [(" ", ""), *spent_line(self._compared)] if self._compared else []
+
+    def action_perform(self, action_id: str) -> None:
+        match action_id:
+            case "close_comparison":
+                self.dismiss(None)
+            case "open_changed":
+                self._open()
+            case "fold_kind":
+                self.rows.toggle_fold()
+                self._draw_around()
+            case "swap_runs":
+                self._base, self._candidate = self._candidate, self._base
+                self._compare()
+            case "copy_comparison":
+                self._copy()
+            case _:
+                getattr(self.rows, f"action_{action_id}")()
+
+    def _open(self) -> None:
+        row = self.rows.current
+        if not isinstance(row, CaseChange):
+            self.action_perform("fold_kind")
+        elif reason := self._workbench.refuses_to_open():
+            self._workbench.say(reason)
+        else:
+            path, title = self._candidate if row.candidate is not None else self._base
+            self.dismiss((path, title, row.key))
+
+    def _copy(self) -> None:
+        if self._compared is None:
+            return
+        lines = comparison_lines(self._compared.comparison, _COPIED_WIDTH)
+        text = "".join(f"{draw(line, color=False)}\n" for line in lines)
+        self._workbench.say(copy(self.app, self._workbench.agent_dir, Copied("the comparison", text)))
+
+    def on_compared_rows_moved(self) -> None:
+        self._draw_around()
+
+    def on_compared_rows_opened(self) -> None:
+        self._open()
+
+    def on_footer_pressed(self, message: Footer.Pressed) -> None:
+        self.action_perform(message.action)
+
+
+class ComparisonTitle(OneLine):
+    def __init__(self, title: Callable[[], Line]) -> None:
+        super().__init__()
+        self._title = title
+
+    def line(self, width: int) -> Line:
+        return rule([("Compare", "bold"), ("  ", ""), *self._title()], [], width, heavy=True)
+
+
+class ComparisonLine(OneLine):
+    def __init__(self, drawn: Callable[[int], Line]) -> None:
+        super().__init__()
+        self._drawn_line = drawn
+
+    def line(self, width: int) -> Line:
+        return self._drawn_line(width)
+
+
+class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """The kinds, each with its cases; the keys are those of the screen."""
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+    class Opened(Message):
+        """A case is to be opened."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._compared: Compared | None = None
+        self._folded: set[Kind] = set(FOLDED_AT_FIRST)
+        self._rows: list[ComparedRow] = []
+        self._names = 0
+        self._several_sets = False
+
+    def show(self, compared: Compared | None) -> None:
+        self._compared = compared
+        changes = compared.comparison.cases if compared else ()
+        self._several_sets = len({change.key[0] for change in changes}) > 1
+        self._names = max((len(self._id_of(change)) for change in changes), default=0)
+        self._write()
+        # Whoever compares wants to see a case first, not the title above it.
+        self.cursor = 1 if len(self._rows) > 1 and isinstance(self._rows[1], CaseChange) else 0
+        self.scroll_to(y=0, animate=False)
+
+    def _write(self) -> None:
+        self._rows = list(rows_of(self._compared.comparison, self._folded)) if self._compared else []
+        self.lines_changed(len(self._rows))
+
+    @property
+    def current(self) -> ComparedRow | None:
+        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+
+    def toggle_fold(self) -> None:
+        """Of the kind that the cursor is in, and go to its title."""
+        row = self.current
+        if row is None:
+            return
+        self._folded ^= {row.kind}
+        self._write()
+        title = next(
+            number
+            for number, one in enumerate(self._rows)
+            if isinstance(one, KindTitle) and one.kind == row.kind
+        )
+        self.move_to(title)
+
+    def _id_of(self, change: CaseChange) -> str:
+        eval_set_id, eval_id = change.key
+        return visible(f"{eval_set_id}:{eval_id}" if self._several_sets else eval_id)
+
+    def line(self, number: int) -> Line:
+        row = self._rows[number]
+        marker = ("▌ " if number == self.cursor else "  ", "accent")
+        if isinstance(row, KindTitle):
+            return [marker, *kind_line(row)]
+        width = self.line_width - 4
+        names = max(8, min(self._names, width * 2 // 5))
+        return [marker, ("  ", ""), *change_line(row, self._id_of(row), names, width)]
+
+    def open_current(self) -> None:
+        self.post_message(self.Opened())
+
+    def move_to(self, number: int) -> None:
+        super().move_to(number)
+        self.post_message(self.Moved())
+
+    def on_resize(self) -> None:
+        self.lines_changed(len(self._rows))
+
+
+class ChangeDetails(LineView):
+    """All of the case that the cursor is on."""
+
+    can_focus = False
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._change: CaseChange | None = None
+        self._lines: list[Line] = []
+
+    def show(self, change: CaseChange | None) -> None:
+        self._change = change
+        self._write()
+
+    def _write(self) -> None:
+        page = Page(max(24, self.size.width - 2))
+        if self._change is not None:
+            write_change(page, self._change)
+        self._lines = page.lines
+        self.lines_changed(len(self._lines))
+
+    def on_resize(self) -> None:
+        self._write()
+
+    def line(self, number: int) -> Line:
+        return [(" ", ""), *self._lines[number]]

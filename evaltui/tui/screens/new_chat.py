@@ -1,0 +1,207 @@
+"""Where a new conversation begins: the agent in it, its user and app, the session state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from evaltui.core.events import Json
+from evaltui.core.problems import Problem
+from evaltui.files.json_text import parse
+from evaltui.reports.lines import Line, pad
+from evaltui.tui.bindings import bindings
+from evaltui.tui.external_editor import EditorError, edit_outside
+from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
+from evaltui.tui.widgets.choice_line import ChoiceLine
+from evaltui.tui.widgets.field import FieldLine, FieldText
+from evaltui.tui.widgets.hints import Hint, Hints
+from evaltui.tui.widgets.one_line import OneLine
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.chat.conversation import SessionStart
+from evaltui.workbench.workbench import Workbench
+
+_EMPTY = "an empty session"
+_LEARNING = 0.2
+
+
+class NewChatScreen(ModalScreen[bool], inherit_bindings=False):
+    """Begins a conversation, and returns whether it has."""
+
+    BINDINGS = bindings(Scope.FORM)
+    AUTO_FOCUS = "#chat-begin"
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        transcript = workbench.chat.transcript
+        self._starts = {_EMPTY: SessionStart()}
+        if transcript is not None and transcript.session != SessionStart():
+            self._starts["as the conversation before"] = transcript.session
+        self._known_agents = self._agents()
+        self._agent = transcript.agent_name if transcript else None
+
+    def compose(self) -> ComposeResult:
+        names = list(self._known_agents)
+        agent = names.index(self._agent) if self._agent in names else 0
+        with Vertical(id="new-chat"):
+            yield QuestionTitle("New conversation")
+            yield ChoiceLine("begin", list(self._starts), len(self._starts) - 1, id="chat-begin")
+            yield ChoiceLine("agent", self._known_agents, agent, id="chat-agent")
+            for label in ("user", "app"):
+                with Horizontal(classes="form-line"):
+                    yield FormLabel(label)
+                    yield FieldLine(self._told, id=f"chat-{label}")
+            with Horizontal(classes="form-text"):
+                yield FormLabel("state")
+                yield FieldText(self._told, id="chat-state")
+            yield QuestionNote("the state is a JSON object; ctrl+j begins from there")
+            yield Hints(self._workbench, self._hints)
+
+    def on_mount(self) -> None:
+        self._fill()
+        self._workbench.learn_agent()
+        self.set_interval(_LEARNING, self._follow_agent)
+        if (key := self._workbench.selection.case) is not None:
+            self.run_worker(self._offer_case(key), exit_on_error=False)
+
+    def _hints(self) -> list[Hint]:
+        if isinstance(self.focused, FieldText):
+            return [Hint("end_text", "begin"), Hint("next_field", "next"), Hint("leave_field", "leave")]
+        return [
+            Hint("form_take", "begin"),
+            Hint("form_next", "next"),
+            *([Hint("form_right", "another")] if isinstance(self.focused, ChoiceLine) else []),
+            Hint("form_leave", "leave"),
+        ]
+
+    # What there is to choose from
+
+    def _agents(self) -> list[str]:
+        """The agent itself, then those below it."""
+        info: dict[str, Any] = self._workbench.chat.info or self._workbench.agent or {}
+        return [str(info.get("name") or "the agent itself"), *map(str, info.get("sub_agents") or ())]
+
+    def _follow_agent(self) -> None:
+        known = self._agents()
+        if known != self._known_agents:
+            self._known_agents = known
+            self.query_one("#chat-agent", ChoiceLine).offer(known)
+
+    async def _offer_case(self, key: Any) -> None:
+        try:
+            found = await self._workbench.chat.origin(key)
+        except ValueError:
+            # A case that has no turns may be chatted from all the same, but for its session.
+            return
+        self._starts[f"as {key.eval_id} begins"] = found.session
+        self.query_one("#chat-begin", ChoiceLine).offer(list(self._starts))
+
+    def _fill(self) -> None:
+        start = list(self._starts.values())[self.query_one("#chat-begin", ChoiceLine).chosen]
+        self.query_one("#chat-user", FieldLine).begin(start.user_id, selected=False)
+        self.query_one("#chat-app", FieldLine).begin(start.app_name, selected=False)
+        text = json.dumps(start.state, indent=2, ensure_ascii=False) if start.state else "{}"
+        self.query_one(FieldText).begin(text, selected=False, is_json=True)
+
+    def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
+        if message.line.id == "chat-begin":
+            self._fill()
+
+    # Keys
+
+    def action_perform(self, action_id: str) -> None:
+        self._told(action_id)
+
+    def _told(self, action_id: str) -> None:
+        match action_id:
+            case "form_take" | "end_field" | "end_text" | "save_field":
+                self._begin()
+            case "form_leave" | "leave_field":
+                self.dismiss(False)
+            case "form_next" | "next_field" | "form_down" | "next_choice":
+                self._step(1)
+            case "form_previous" | "previous_field" | "form_up" | "previous_choice":
+                self._step(-1)
+            case "form_left":
+                self._choose(-1)
+            case "form_right" | "form_toggle":
+                self._choose(1)
+            case "field_in_editor":
+                self._go_on_outside()
+
+    def _step(self, step: int) -> None:
+        fields = list(self._fields())
+        at = fields.index(self.focused) if self.focused in fields else 0
+        self.set_focus(fields[(at + step) % len(fields)])
+
+    def _fields(self) -> Iterator[Widget]:
+        yield from self.query("#chat-begin, #chat-agent, #chat-user, #chat-app, #chat-state").results(Widget)
+
+    def _choose(self, step: int) -> None:
+        if isinstance(self.focused, ChoiceLine):
+            self.focused.step(step)
+
+    def _go_on_outside(self) -> None:
+        field = self.query_one(FieldText)
+        try:
+            field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
+        except EditorError as error:
+            self.query_one(QuestionNote).show(str(error))
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        self.query_one(QuestionNote).show(self._state()[1])
+
+    def on_descendant_focus(self) -> None:
+        self.query_one(Hints).refresh()
+
+    # Beginning
+
+    def _state(self) -> tuple[Json, str | None]:
+        """What is typed, and why it is no state."""
+        text = self.query_one(FieldText).text.strip()
+        if not text:
+            return {}, None
+        found = parse(text)
+        if isinstance(found, Problem):
+            where = f"line {found.line}: " if found.line else ""
+            return {}, f"{where}{found.message}"
+        if not isinstance(found, dict):
+            return {}, 'the state is an object: {"name": value, ...}'
+        return found, None
+
+    def _begin(self) -> None:
+        state, problem = self._state()
+        if problem is not None:
+            self.query_one(QuestionNote).show(problem)
+            self.set_focus(self.query_one(FieldText))
+            return
+        agent = self.query_one("#chat-agent", ChoiceLine).chosen
+        start = SessionStart(
+            self.query_one("#chat-app", FieldLine).value.strip(),
+            self.query_one("#chat-user", FieldLine).value.strip(),
+            state=state,
+        )
+        self._workbench.chat.new(start, self._known_agents[agent] if agent else None)
+        self.dismiss(True)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside it leaves it."""
+        if not self.query_one("#new-chat").region.contains(event.screen_x, event.screen_y):
+            self.dismiss(False)
+
+
+class FormLabel(OneLine):
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self._label = label
+
+    def line(self, width: int) -> Line:
+        return [(" ", ""), (pad(self._label, 8), "dim")]

@@ -1,0 +1,374 @@
+"""The runs that were kept: opened, named, resumed, and held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from evaltui.core.compare import Key
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, cells, pad
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.outcome import counts, glyph
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.panes.bars import Footer, Status, show_seconds
+from evaltui.tui.screens.comparison import ComparisonScreen
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.kept_runs import KeptRow, KeptRuns
+from evaltui.workbench.past_titles import when
+from evaltui.workbench.verdicts import COUNTED, RUNNING
+from evaltui.workbench.workbench import Workbench
+
+_TICK = 0.1
+_WHEN = 19
+_NAME, _LONG_NAME = 12, 24
+_STATE = 24
+# From here on there is room for names of files.
+_ROOMY = 90
+_COUNTS = 20
+_SECONDS = 11
+
+
+class Wanted(NamedTuple):
+    """A run to be shown, and in it a case; or a run to go on with."""
+
+    path: Path
+    title: str
+    case: Key | None = None
+    resumes: bool = False
+
+
+class RunsScreen(ModalScreen[Wanted | None], inherit_bindings=False):
+    """Returns what the user wants to see; no key of the main screen works until then."""
+
+    BINDINGS = bindings(Scope.RUNS)
+    AUTO_FOCUS = "#runs-rows"
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._runs = KeptRuns(workbench.agent_dir, self._changed)
+        self.base: Path | None = None
+
+    def compose(self) -> ComposeResult:
+        yield RunsTitle(self._title)
+        yield RunRows(self, self._runs, id="runs-rows")
+        yield RunsRule()
+        yield RunDetails(id="runs-details")
+        yield Status(self._workbench, id="runs-status")
+        yield Footer(self._workbench, id="runs-footer")
+
+    def on_mount(self) -> None:
+        self.query_one(Footer).scope = Scope.RUNS
+        self.set_interval(_TICK, lambda: self.query_one(Status).refresh())
+        self.run_worker(self._runs.load(), group="load", exclusive=True)
+
+    async def on_unmount(self) -> None:
+        await self._runs.close()
+
+    def _changed(self) -> None:
+        if self.is_mounted:
+            self.rows.follow()
+            self.draw_around()
+
+    def draw_around(self) -> None:
+        path = self.rows.current
+        self.query_one(RunDetails).show(self._runs.row(path) if path else None)
+        for line in self.query(OneLine):
+            line.refresh()
+
+    @property
+    def rows(self) -> RunRows:
+        return self.query_one(RunRows)
+
+    def _title(self) -> str:
+        paths = self._runs.paths
+        count = "" if paths is None else "1 run" if len(paths) == 1 else f"{len(paths)} runs"
+        base = self._runs.row(self.base) if self.base else None
+        return f"base ●: {base.title} · {count}" if base else count
+
+    # Actions
+
+    def action_perform(self, action_id: str) -> None:
+        match action_id:
+            case "close_runs":
+                self.dismiss(None)
+            case "reload_runs":
+                self.run_worker(self._runs.load(), group="load", exclusive=True)
+            case "open_run" | "mark_base" | "compare_runs" | "name_run" | "resume_run":
+                self._do_with_current(action_id)
+            case _:
+                getattr(self.rows, f"action_{action_id}")()
+
+    def _do_with_current(self, action_id: str) -> None:
+        path = self.rows.current
+        row = self._runs.row(path) if path else None
+        if row is None:
+            self._workbench.say("no run was kept yet" if path is None else "this run is still being read")
+        elif row.problem:
+            self._workbench.say(f"this run cannot be read: {row.problem}")
+        elif action_id == "open_run":
+            self._open(row)
+        elif action_id == "mark_base":
+            self.base = None if self.base == row.path else row.path
+            self.rows.refresh()
+            self.draw_around()
+        elif action_id == "compare_runs":
+            self._compare(row)
+        elif action_id == "name_run":
+            self._ask_name(row)
+        else:
+            self._resume(row)
+
+    def _open(self, row: KeptRow) -> None:
+        if reason := self._workbench.refuses_to_open():
+            self._workbench.say(reason)
+        else:
+            self.dismiss(Wanted(row.path, row.title))
+
+    def _compare(self, row: KeptRow) -> None:
+        paths = self._runs.paths or ()
+        base = self.base if self.base in paths else self._before(row.path, paths)
+        if base is None:
+            self._workbench.say("there is no run before this one: space on another one makes it the base")
+        elif base == row.path:
+            self._workbench.say("this is the base: go to the run that is to be held against it")
+        else:
+            before = self._runs.row(base)
+            title = before.title if before else base.name
+            self.app.push_screen(
+                ComparisonScreen(self._workbench, (base, title), (row.path, row.title)), self._compared
+            )
+
+    @staticmethod
+    def _before(path: Path, paths: Sequence[Path]) -> Path | None:
+        """The newest run is the first one."""
+        after = list(paths).index(path) + 1
+        return paths[after] if after < len(paths) else None
+
+    def _compared(self, chosen: tuple[Path, str, Key] | None) -> None:
+        if chosen is not None:
+            self.dismiss(Wanted(*chosen))
+
+    def _ask_name(self, row: KeptRow) -> None:
+        def take(name: str | None) -> None:
+            if name is not None:
+                self._give_name(row, name.strip())
+
+        hint = "a name that `evaltui compare` and `--baseline` know as well; another run that has it loses it"
+        self.app.push_screen(PromptScreen(f"Name the {row.title}", row.name, _no_name, hint), take)
+
+    def _give_name(self, row: KeptRow, name: str) -> None:
+        from evaltui.files.history import name_run
+        from evaltui.files.workspace import SelectionError
+
+        try:
+            name_run(self._workbench.agent_dir, row.id, name)
+        except (SelectionError, OSError) as error:
+            self._workbench.say(str(error))
+            return
+        self._workbench.runs_changed()
+        self.run_worker(self._runs.load(), group="load", exclusive=True)
+
+    def _resume(self, row: KeptRow) -> None:
+        if row.is_of_adk:
+            self._workbench.say("a result file of google-adk does not say what is missing")
+        elif row.ending == "going on":
+            self._workbench.say("this run is still going on")
+        elif reason := self._workbench.refuses_to_run():
+            self._workbench.say(reason)
+        else:
+            self.dismiss(Wanted(row.path, row.title, resumes=True))
+
+    def on_run_rows_moved(self) -> None:
+        self.draw_around()
+
+    def on_run_rows_opened(self) -> None:
+        self.action_perform("open_run")
+
+    def on_footer_pressed(self, message: Footer.Pressed) -> None:
+        self.action_perform(message.action)
+
+
+def _no_name(text: str) -> str | None:
+    return None if text.strip() else "it needs a name"
+
+
+class RunsTitle(OneLine):
+    def __init__(self, count: Callable[[], str]) -> None:
+        super().__init__()
+        self._count = count
+
+    def line(self, width: int) -> Line:
+        return rule([("Runs", "bold")], [(self._count(), "dim")], width, heavy=True)
+
+
+class RunsRule(OneLine):
+    def line(self, width: int) -> Line:
+        return [("─" * width, "dim")]
+
+
+class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """A line per run, read when it is drawn; the keys are those of the screen."""
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+    class Opened(Message):
+        """A run is to be opened."""
+
+    def __init__(self, screen: RunsScreen, runs: KeptRuns, *, id: str) -> None:
+        super().__init__(id=id)
+        self._screen = screen
+        self._runs = runs
+        self._at: Path | None = None
+
+    @property
+    def current(self) -> Path | None:
+        paths = self._runs.paths
+        return paths[self.cursor] if paths and self.cursor < len(paths) else None
+
+    def follow(self) -> None:
+        """Show what is known by now; the cursor stays with its run."""
+        paths = self._runs.paths or ()
+        self.lines_changed(max(1, len(paths)))
+        if self._at in paths:
+            self.cursor = paths.index(self._at)
+        self.cursor = min(self.cursor, self.line_count - 1)
+        self._at = self.current
+
+    def on_mount(self) -> None:
+        self.follow()
+
+    def on_resize(self) -> None:
+        self.follow()
+
+    def line(self, number: int) -> Line:
+        paths = self._runs.paths
+        if not paths:
+            text = "looking for runs …" if paths is None else "No run was kept yet: esc, then r runs a case."
+            return [("  ", ""), (text, "dim")]
+        path, here = paths[number], number == self.cursor
+        marker = ("▌" if here else " ", "accent")
+        base = ("●" if path == self._screen.base else " ", "accent")
+        row = self._runs.row(path)
+        if row is None:
+            return [marker, base, ("…  ", "dim"), (visible(path.name), "dim")]
+        return [marker, base, *run_line(row, self.line_width - 2)]
+
+    def open_current(self) -> None:
+        self.post_message(self.Opened())
+
+    def move_to(self, number: int) -> None:
+        super().move_to(number)
+        self._at = self.current
+        self.post_message(self.Moved())
+
+
+def run_line(row: KeptRow, width: int) -> Line:
+    """How it ended, when it began, its name, how its cases came out, how long it took, the agent's state."""
+    name = "google-adk" if row.is_of_adk and not row.name else row.name
+    roomy = width >= _ROOMY
+    head: Line = [
+        _mark(row),
+        (f" {when(row.started):{_WHEN}}  ", ""),
+        (pad(visible(name), _LONG_NAME if roomy else _NAME), "bold" if row.name else "dim"),
+        ("  ", ""),
+    ]
+    if row.problem:
+        return [*head, ("cannot be read", "red")]
+    figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "dim")]
+    return [
+        *head,
+        *figures,
+        (" " * max(1, _COUNTS - cells(figures)), ""),
+        (f"{_lasted(row):>{_SECONDS}}", "yellow" if row.ending == "interrupted" else "dim"),
+        *_state_columns(row, roomy=roomy),
+    ]
+
+
+def _state_columns(row: KeptRow, *, roomy: bool) -> Line:
+    state = _agent_state(row, roomy=roomy)
+    if not roomy:
+        return [(f"  {state}", "dim")]
+    return [(f"  {pad(state, _STATE)}  {', '.join(map(visible, row.sets))}", "dim")]
+
+
+def _mark(row: KeptRow) -> tuple[str, str]:
+    if row.problem:
+        return glyph("ERROR")
+    if row.ending == "going on":
+        return glyph(RUNNING)
+    return ("…", "yellow") if row.status is None else glyph(row.status)
+
+
+def _lasted(row: KeptRow) -> str:
+    if row.ending != "over":
+        return row.ending
+    return "" if row.seconds is None else show_seconds(row.seconds)
+
+
+def _agent_state(row: KeptRow, *, roomy: bool) -> str:
+    """Whether the agent is what it was then."""
+    if row.changed is None:
+        return ""
+    if not row.changed:
+        return "the agent is the same" if roomy else "same"
+    one, *more = row.changed
+    if not roomy:
+        return "changed"
+    return f"{f'{1 + len(more)} files' if more else visible(one)} changed since"
+
+
+class RunDetails(LineView):
+    """What is known of the run that the cursor is on."""
+
+    can_focus = False
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._row: KeptRow | None = None
+        self._lines: list[Line] = []
+
+    def show(self, row: KeptRow | None) -> None:
+        self._row = row
+        self._write()
+
+    def _write(self) -> None:
+        page = Page(max(24, self.size.width - 2))
+        if self._row is not None:
+            write_run(page, self._row)
+        self._lines = page.lines
+        self.lines_changed(len(self._lines))
+
+    def on_resize(self) -> None:
+        self._write()
+
+    def line(self, number: int) -> Line:
+        return self._lines[number]
+
+
+def write_run(page: Page, row: KeptRow) -> None:
+    page.labelled("run", [(visible(row.id), "")])
+    if row.problem:
+        page.labelled("problem", [(visible(row.problem), "red")])
+        return
+    done = sum(row.counts.values())
+    sets = ", ".join(map(visible, row.sets))
+    all_of_them = "1 case" if row.selected == 1 else f"{row.selected} cases"
+    how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
+    rest = ", r runs the rest" if row.ending == "interrupted" and done != row.selected else ""
+    page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "dim")])
+    if row.model:
+        page.labelled("model", [(visible(row.model), "")])
+    if row.changed:
+        page.labelled("changed", [(", ".join(map(visible, row.changed)), ""), (" since then", "dim")])

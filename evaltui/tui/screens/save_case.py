@@ -1,0 +1,355 @@
+"""The conversation as a case: its id, its set, which turns, and what is expected of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from evaltui.core.show import show_value, visible
+from evaltui.reports.lines import Line, cells, cut, pad
+from evaltui.tui.bindings import bindings
+from evaltui.tui.screens.new_chat import FormLabel
+from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
+from evaltui.tui.widgets.choice_line import ChoiceLine
+from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.widgets.field import FieldLine
+from evaltui.tui.widgets.hints import Hint, Hints
+from evaltui.tui.widgets.one_line import OneLine
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.chat import saving
+from evaltui.workbench.chat.saving import SaveChoices, TurnChoice, TurnMode
+from evaltui.workbench.workbench import Workbench
+
+_NEW_SET = "a new set"
+_MODES: tuple[TurnMode, ...] = ("scored", "context", "left out")
+# The columns of a turn: what it is, then what of it is expected.
+_KEPT = ("calls", "results", "texts", "answer")
+_FIELDS = {"calls": "calls", "results": "results", "texts": "intermediate", "answer": "answer"}
+_NUMBER, _MODE, _CELL = 4, 9, 9
+_MEANINGS = {
+    "mode": "a context turn is run, not scored; one left out is not in the case",
+    "calls": "which tools it calls, with which arguments; off: its calls are not checked",
+    "results": "what the tools returned is kept with the calls",
+    "texts": "what it said before its answer",
+    "answer": "the text of its answer",
+    "state": "the case begins with the session state before its first turn",
+    "final": "the session state after the last turn is expected, too",
+}
+
+
+class SaveCaseScreen(ModalScreen[bool], inherit_bindings=False):
+    """Adds the case to its set, unsaved, and returns whether it has."""
+
+    BINDINGS = bindings(Scope.FORM)
+    AUTO_FOCUS = "#save-id"
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self.choices = saving.proposed(workbench)
+        self._targets = saving.targets(workbench)
+
+    def compose(self) -> ComposeResult:
+        entries = [self._workbench.entry(path) for path in self._targets]
+        names = [entry.eval_set_id if entry else "" for entry in entries]
+        target = self.choices.target
+        chosen = self._targets.index(target) if target in self._targets else len(names)
+        with Vertical(id="save-case"):
+            yield QuestionTitle("Make a case of the conversation")
+            with Horizontal(classes="form-line"):
+                yield FormLabel("id")
+                yield FieldLine(self._told, id="save-id")
+            yield ChoiceLine("in", [*names, _NEW_SET], chosen, id="save-target")
+            with Horizontal(classes="form-line", id="save-new-line") as line:
+                line.display = target is None
+                yield FormLabel("called")
+                yield FieldLine(self._told, id="save-new")
+            yield TurnHeader()
+            yield TurnRows(self._workbench, lambda: self.choices, self._set, id="save-turns")
+            yield QuestionNote()
+            yield Hints(self._workbench, self._hints)
+
+    def on_mount(self) -> None:
+        self.query_one("#save-id", FieldLine).begin(self.choices.eval_id, selected=True)
+        self.query_one("#save-new", FieldLine).begin(self.choices.new_set, selected=False)
+        self._follow_target()
+
+    def _hints(self) -> list[Hint]:
+        if isinstance(self.focused, TurnRows):
+            more = [Hint("form_toggle", "change"), Hint("form_right", "column")]
+        elif isinstance(self.focused, ChoiceLine):
+            more = [Hint("form_right", "another set")]
+        else:
+            more = []
+        return [Hint("form_take", "make it"), Hint("form_next", "next"), *more, Hint("form_leave", "leave")]
+
+    # What is chosen
+
+    def _set(self, choices: SaveChoices) -> None:
+        self.choices = choices
+        self._show_note()
+
+    def _follow_target(self) -> None:
+        line = self.query_one("#save-target", ChoiceLine)
+        is_new = line.chosen >= len(self._targets)
+        target = None if is_new else self._targets[line.chosen]
+        line.remark = "" if target is None else target.name
+        line.refresh()
+        self.query_one("#save-new-line").display = is_new
+        self._set(replace(self.choices, target=target))
+
+    def on_choice_line_changed(self) -> None:
+        self._follow_target()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.id == "save-id":
+            self._set(replace(self.choices, eval_id=event.value.strip()))
+        else:
+            self._set(replace(self.choices, new_set=event.value.strip()))
+
+    def _show_note(self) -> None:
+        """Why it cannot be done so; else what the column under the cursor means."""
+        note = self.query_one(QuestionNote)
+        if problem := saving.problem(self._workbench, self.choices):
+            note.show(problem)
+        else:
+            rows = self.query_one(TurnRows)
+            note.hint = _MEANINGS[rows.column] if rows.has_focus else ""
+            note.show(None)
+
+    def on_turn_rows_moved(self) -> None:
+        self._show_note()
+
+    def on_descendant_focus(self) -> None:
+        self._show_note()
+        self.query_one(Hints).refresh()
+
+    # Keys
+
+    def action_perform(self, action_id: str) -> None:
+        self._told(action_id)
+
+    def _told(self, action_id: str) -> None:
+        rows = self.query_one(TurnRows)
+        in_rows = rows.has_focus
+        match action_id:
+            case "form_take" | "end_field":
+                self._take()
+            case "form_leave" | "leave_field":
+                self.dismiss(False)
+            case "form_next" | "next_field" | "next_choice":
+                self._step(1)
+            case "form_previous" | "previous_field" | "previous_choice":
+                self._step(-1)
+            case "form_down":
+                if in_rows:
+                    rows.action_line_down()
+                else:
+                    self._step(1)
+            case "form_up":
+                if in_rows and rows.cursor:
+                    rows.action_line_up()
+                else:
+                    self._step(-1)
+            case "form_left" | "form_right" | "form_toggle":
+                step = -1 if action_id == "form_left" else 1
+                if isinstance(self.focused, ChoiceLine):
+                    self.focused.step(step)
+                elif in_rows and action_id == "form_toggle":
+                    rows.toggle()
+                elif in_rows:
+                    rows.step_column(step)
+            case "form_edit":
+                self.set_focus(self.query_one("#save-id"))
+
+    def _step(self, step: int) -> None:
+        fields = list(self._fields())
+        at = fields.index(self.focused) if self.focused in fields else 0
+        self.set_focus(fields[(at + step) % len(fields)])
+
+    def _fields(self) -> Iterator[Widget]:
+        for widget in self.query("#save-id, #save-target, #save-new, #save-turns").results(Widget):
+            if widget.id != "save-new" or self.choices.target is None:
+                yield widget
+
+    def _take(self) -> None:
+        if saving.problem(self._workbench, self.choices) is not None:
+            self._show_note()
+        elif saving.save(self._workbench, self.choices):
+            self.dismiss(True)
+        elif self._workbench.notice is not None:
+            self.query_one(QuestionNote).show(self._workbench.notice.text)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click beside it leaves it."""
+        if not self.query_one("#save-case").region.contains(event.screen_x, event.screen_y):
+            self.dismiss(False)
+
+
+class TurnHeader(OneLine):
+    def line(self, width: int) -> Line:
+        room = _text_room(width)
+        return [
+            (pad(" turn", _NUMBER + _MODE + room + 1), "dim"),
+            *((f"{name:<{_CELL}}", "dim") for name in _KEPT),
+        ]
+
+
+def _text_room(width: int) -> int:
+    return max(8, width - 1 - _NUMBER - _MODE - _CELL * len(_KEPT))
+
+
+class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """The turns, each with what is kept of it, then the state before and after them. Of a turn, one cell is
+    current."""
+
+    class Moved(Message):
+        """Another cell is the current one."""
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        choices: Callable[[], SaveChoices],
+        change: Callable[[SaveChoices], None],
+        *,
+        id: str,
+    ) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+        self._choices = choices
+        self._change = change
+        self._at = 0
+        self.styles.height = len(choices().turns) + 2
+
+    @property
+    def column(self) -> str:
+        """What the current cell is about."""
+        beyond = self.cursor - len(self._choices().turns)
+        if beyond >= 0:
+            return ("state", "final")[min(beyond, 1)]
+        return ("mode", *_KEPT)[self._at]
+
+    def on_resize(self) -> None:
+        self.lines_changed(len(self._choices().turns) + 2)
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def move_to(self, number: int) -> None:
+        super().move_to(number)
+        self.post_message(self.Moved())
+
+    def step_column(self, step: int) -> None:
+        self._at = max(0, min(self._at + step, len(_KEPT)))
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def open_current(self) -> None:
+        """A click on a cell changes it already."""
+
+    def toggle(self) -> None:
+        choices, column = self._choices(), self.column
+        if column == "state":
+            self._change(replace(choices, state=not choices.state))
+        elif column == "final":
+            self._change(replace(choices, final_state=not choices.final_state))
+        else:
+            turn = choices.turns[self.cursor]
+            changed = _toggled(turn, column)
+            turns = tuple(changed if one is turn else one for one in choices.turns)
+            self._change(replace(choices, turns=turns))
+        self.refresh()
+
+    # Drawing
+
+    def line(self, number: int) -> Line:
+        choices = self._choices()
+        here = number == self.cursor and self.has_focus
+        marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
+        if number < len(choices.turns):
+            return [marker, *self._turn(choices.turns[number], number + 1, current=self._at if here else -1)]
+        return [marker, *self._state(choices, is_final=number > len(choices.turns), here=here)]
+
+    def _turn(self, turn: TurnChoice, number: int, *, current: int) -> Line:
+        room = _text_room(self.line_width)
+        left_out = turn.mode == "left out"
+        line: Line = [
+            (f"{number:>2}  ", "dim"),
+            (f"{turn.mode:<{_MODE}}", _tone(turn.mode == "scored", current == 0)),
+            (pad(visible(turn.text), room - 1) + " ", "dim" if left_out else ""),
+        ]
+        for place, name in enumerate(_KEPT, 1):
+            line.append((f"{_cell(turn, name):<{_CELL}}", _tone(turn.mode == "scored", current == place)))
+        return line
+
+    def _state(self, choices: SaveChoices, *, is_final: bool, here: bool) -> Line:
+        state = self._state_of(choices, is_final=is_final)
+        kept = choices.final_state if is_final else choices.state
+        label = "expect the state at the end" if is_final else "begin with the state before"
+        head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "accent" if here else "")]
+        shown = show_value(state, 400) if state else "empty"
+        return cut([*head, (shown, "dim")], max(cells(head), self.line_width - 1))
+
+    def _state_of(self, choices: SaveChoices, *, is_final: bool) -> Any:
+        transcript = self._workbench.chat.transcript
+        chosen = [turn.index for turn in choices.turns if turn.mode != "left out"]
+        if transcript is None or not chosen:
+            return {}
+        return transcript.turns[chosen[-1]].state_after if is_final else transcript.state_before(chosen[0])
+
+    def on_click(self, event: events.Click) -> None:
+        super().on_click(event)
+        self.focus()
+        if self.cursor < len(self._choices().turns):
+            first = 1 + _NUMBER + _MODE + _text_room(self.line_width)
+            at = (event.x - first) // _CELL + 1 if event.x >= first else 0
+            self._at = min(at, len(_KEPT))
+            if not at and not _NUMBER < event.x <= _NUMBER + _MODE:
+                self.post_message(self.Moved())
+                return
+        self.toggle()
+
+
+def _tone(scored: bool, current: bool) -> str:
+    if current:
+        return "accent"
+    return "" if scored else "dim"
+
+
+def _box(on: bool) -> str:
+    return "[x]" if on else "[ ]"
+
+
+def _cell(turn: TurnChoice, name: str) -> str:
+    if turn.mode != "scored":
+        return ""
+    field = _FIELDS[name]
+    if name == "calls" and not turn.has_calls:
+        return f"{_box(turn.calls)} none"
+    return _box(getattr(turn, field)) if getattr(turn, f"has_{field}") else "–"
+
+
+def _toggled(turn: TurnChoice, column: str) -> TurnChoice:
+    if column == "mode":
+        return replace(turn, mode=_MODES[(_MODES.index(turn.mode) + 1) % len(_MODES)])
+    match column:
+        case "calls":
+            return replace(turn, calls=not turn.calls)
+        case "results":
+            return replace(turn, results=not turn.results)
+        case "texts":
+            return replace(turn, intermediate=not turn.intermediate)
+        case _:
+            return replace(turn, answer=not turn.answer)

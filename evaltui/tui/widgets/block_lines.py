@@ -1,0 +1,170 @@
+"""Blocks of one or more lines, of which one is the current one; new ones come at the end."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from textual import events
+
+from evaltui.reports.lines import Line
+from evaltui.tui.widgets.line_view import LineView
+
+# What was drawn last is drawn again with every piece of a streamed text.
+_KEPT = 512
+
+
+class BlockLines(LineView, can_focus=True, inherit_bindings=False):
+    """Only the blocks that are seen are written. The end is followed as long as it is seen.
+
+    A subclass writes `block(number)` for the width of now, knows its `height` where that can be told without
+    writing it, and calls `blocks_changed`. An empty line keeps blocks apart.
+    """
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.cursor = 0
+        self._ends: list[int] = []
+        self._written: dict[int, list[Line]] = {}
+        self._wide = 0
+        # Not the same as being at the end: what is new is laid out only later.
+        self._follows = True
+
+    def block(self, number: int) -> list[Line]:
+        raise NotImplementedError
+
+    def height(self, number: int) -> int:
+        return len(self._block(number))
+
+    def open_current(self) -> None:
+        """A double click."""
+        raise NotImplementedError
+
+    @property
+    def shows_cursor(self) -> bool:
+        return True
+
+    @property
+    def block_count(self) -> int:
+        return len(self._ends)
+
+    @property
+    def lines_below(self) -> int:
+        """How many lines there are below what is seen; none as long as the end is followed."""
+        return 0 if self._follows else max(0, self.line_count - self.scroll_offset.y - self.size.height)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if new_value + self.size.height >= self.line_count:
+            self._follows = True
+        elif new_value < old_value:
+            self._follows = False
+
+    # Blocks and their lines
+
+    def blocks_changed(self, first: int, count: int) -> None:
+        """There are `count` blocks now; those before `first` are as they were."""
+        if self.line_width != self._wide:
+            self._wide, first = self.line_width, 0
+        was_last = self.cursor >= self.block_count - 1
+        del self._ends[first:]
+        self._written = {number: block for number, block in self._written.items() if number < first}
+        end = self._ends[-1] if self._ends else 0
+        for number in range(first, count):
+            end += self.height(number)
+            self._ends.append(end)
+        if was_last or self.cursor >= count:
+            self.cursor = max(0, count - 1)
+        self.lines_changed(end)
+        if self._follows:
+            # How much there is to scroll is known once it has been laid out.
+            self.call_after_refresh(self.show_end)
+
+    def show_end(self) -> None:
+        self._follows = True
+        self.scroll_to(y=max(0, self.line_count - self.size.height), animate=False, force=True)
+
+    def on_resize(self) -> None:
+        if self.block_count:
+            self.blocks_changed(0 if self.line_width != self._wide else self.block_count, self.block_count)
+
+    def _block(self, number: int) -> list[Line]:
+        block = self._written.get(number)
+        if block is None:
+            if len(self._written) >= _KEPT:
+                self._written.clear()
+            block = self._written[number] = self.block(number)
+        return block
+
+    def top_of(self, number: int) -> int:
+        return self._ends[number - 1] if number else 0
+
+    def number_at(self, line: int) -> int:
+        """The block that a line is of."""
+        return bisect_right(self._ends, line)
+
+    def line(self, number: int) -> Line:
+        block = self.number_at(number)
+        line = self._block(block)[number - self.top_of(block)]
+        if not line:
+            return []
+        marker = "▌" if block == self.cursor and self.shows_cursor else " "
+        return [(marker, "accent" if self.has_focus else "dim"), *line]
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        is_current = self.number_at(number) == self.cursor and bool(self.line(number))
+        return ("current-line",) if is_current and self.shows_cursor else ()
+
+    # Going about
+
+    def move_to(self, number: int) -> None:
+        if not self.block_count:
+            return
+        upwards = number < self.cursor
+        self.cursor = max(0, min(number, self.block_count - 1))
+        top, last = self.top_of(self.cursor), self._ends[self.cursor] - 1
+        seen = max(1, self.size.height) - 1
+        # Of what is longer than the screen, the end that one comes from.
+        for line in (max(top, last - seen), last) if upwards else (min(last, top + seen), top):
+            self.show_line(line)
+        self.refresh()
+
+    def action_line_down(self) -> None:
+        # What is longer than the screen is read before it is left.
+        if self.block_count and self._ends[self.cursor] > self.scroll_offset.y + self.size.height:
+            self.scroll_relative(y=1, animate=False)
+        else:
+            self.move_to(self.cursor + 1)
+
+    def action_line_up(self) -> None:
+        if self.block_count and self.top_of(self.cursor) < self.scroll_offset.y:
+            self.scroll_relative(y=-1, animate=False)
+        else:
+            self.move_to(self.cursor - 1)
+
+    def action_page_down(self) -> None:
+        self._page(1)
+
+    def action_page_up(self) -> None:
+        self._page(-1)
+
+    def _page(self, step: int) -> None:
+        if not self.block_count:
+            return
+        wanted = self.top_of(self.cursor) + step * max(1, self.size.height - 1)
+        number = min(self.number_at(max(0, wanted)), self.block_count - 1)
+        self.move_to(number if number != self.cursor else self.cursor + step)
+
+    def action_top(self) -> None:
+        self.move_to(0)
+        self.show_line(0)
+
+    def action_bottom(self) -> None:
+        self.move_to(self.block_count - 1)
+        self.show_end()
+
+    def on_click(self, event: events.Click) -> None:
+        line = self.scroll_offset.y + event.y
+        if line < self.line_count:
+            self.move_to(self.number_at(line))
+            if event.chain == 2:
+                self.open_current()

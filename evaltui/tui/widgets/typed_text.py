@@ -1,0 +1,27 @@
+"""Text as a field shows it while it is edited: nothing in it is obeyed by the terminal."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from evaltui.core.show import visible
+
+_DELETE = 0x7F
+
+
+def shown_safely(line: Text) -> Text:
+    """The line with a picture for every control character, so that each keeps its place."""
+    plain = line.plain
+    if plain.isprintable():
+        return line
+    line.plain = "".join(
+        letter if letter == "\t" or visible(letter) == letter else _picture(letter) for letter in plain
+    )
+    return line
+
+
+def _picture(letter: str) -> str:
+    code = ord(letter)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == _DELETE else "\ufffd"

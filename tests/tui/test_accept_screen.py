@@ -1,0 +1,206 @@
+"""Accepting by keys and mouse: seen as the change to the file, done, undone."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.panes.result import ResultView
+from evaltui.tui.screens.accept import AcceptScreen
+from evaltui.workbench.differences import differences_of
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+NARROW, WIDE = (80, 24), (160, 45)
+
+HOUSE = """
+    from evaltui.events import text, tool_call
+
+    def root_agent(message, session):
+        session.state["light"] = "off"
+        if message == "light off":
+            yield tool_call("set_light", {"room": "Kitchen", "on": "no", "[/bold]": "\\x1b[2J"})
+            yield tool_call("notify", {})
+        yield text("The kitchen light is now off.")
+"""
+OFF = "The kitchen light is now off."
+LIGHT = {"name": "set_light", "args": {"room": "Kitchen", "on": False}}
+
+
+@pytest.fixture
+def house(write_agent):
+    folder = write_agent(HOUSE, name="house")
+    dark = [turn("hello", OFF), turn("light off", "It is dark.", LIGHT)]
+    path = write_cases(folder, "lights", {"dark": dark, "wrong": [turn("hello", "Something else.")]})
+    data = json.loads(path.read_text())
+    data["eval_cases"][0]["final_session_state"] = {"light": "on"}
+    path.write_text(json.dumps(data, indent=2))
+    return path
+
+
+async def ran(app, pilot, path, case="dark"):
+    await until(pilot, lambda: app.workbench.sets)
+    app.workbench.select(Selection(path, case))
+    app.workbench.run_all()
+    await until(pilot, lambda: app.workbench.run.over)
+
+
+def is_shown(app, text):
+    return lambda: isinstance(app.screen, AcceptScreen) and text in screen_text(app)
+
+
+def text_of(app, path):
+    return app.workbench.editing.draft(path).document.text
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_the_selected_argument_is_previewed_accepted_and_undone(house, size):
+    before = house.read_text()
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=size) as pilot:
+        await ran(app, pilot, house)
+        await pilot.press("n")
+        await until(pilot, lambda: app.workbench.difference)
+        await pilot.press("a")
+        await until(pilot, is_shown(app, '+ "on": "no"'))
+        number = 1 + next(n for n, line in enumerate(before.splitlines()) if '"on": false' in line)
+        assert f'{number} - "on": false' in screen_text(app)
+        assert "lights.evalset.json  -1  +1" in screen_text(app)
+        assert "(•) This argument" in screen_text(app)
+        assert app.workbench.editing.unsaved() == []
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
+        assert text_of(app, house) == before.replace('"on": false', '"on": "no"')
+        await pilot.press("u")
+        await until(pilot, lambda: text_of(app, house) == before)
+
+
+async def test_the_next_difference_comes_after_the_accepted_one(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await ran(app, pilot, house)
+        await pilot.press("n", "n")
+        await until(
+            pilot, lambda: app.workbench.difference and app.workbench.difference.path == "['[/bold]']"
+        )
+        await pilot.press("a")
+        await until(pilot, is_shown(app, "+"))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.difference is None)
+        await pilot.press("n")
+        await until(pilot, lambda: app.workbench.difference)
+        assert app.workbench.difference.kind == "call"
+
+
+async def test_each_choice_shows_its_own_change_and_leaving_changes_nothing(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, house)
+        await pilot.press("n", "a")
+        await until(pilot, is_shown(app, "(•) This argument"))
+        await pilot.press("tab")
+        await until(pilot, is_shown(app, "\\u001b[2J"))
+        assert "(•) This call" in screen_text(app)
+        await pilot.press("right", "right", "right", "right")
+        await until(pilot, is_shown(app, "(•) The whole case"))
+        await until(pilot, is_shown(app, '"name": "notify"'))
+        await pilot.press("left")
+        await until(pilot, is_shown(app, "(•) The turn"))
+        await pilot.press("right", "right")
+        await until(pilot, is_shown(app, "in 2 cases"))
+        assert "Accept into 2 cases" in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
+        assert app.workbench.editing.unsaved() == []
+
+
+async def test_every_failing_case_from_the_list(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, house)
+        await pilot.press("1", "a")
+        await until(pilot, is_shown(app, "(•) The whole case"))
+        await pilot.press("l")
+        await until(pilot, is_shown(app, "in 2 cases"))
+        await pilot.press("enter")
+        for name in ("dark", "wrong"):
+            await until(pilot, lambda name=name: app.workbench.status(CaseKey(house, name)) == "PASSED")
+        await pilot.press("u")
+        await until(pilot, lambda: app.workbench.editing.undo_label is None)
+
+
+async def test_by_mouse(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await ran(app, pilot, house)
+        await until(pilot, lambda: "notify  extra" in screen_text(app))
+        row = next(n for n, line in enumerate(screen_lines(app)) if "notify  extra" in line)
+        await pilot.click(offset=(120, row))
+        await until(pilot, lambda: app.workbench.difference and app.workbench.difference.kind == "call")
+        await pilot.press("a")
+        await until(pilot, is_shown(app, "(•) This call"))
+        lines = screen_lines(app)
+        row = next(n for n, line in enumerate(lines) if "( ) The turn" in line)
+        await pilot.click(offset=(lines[row].index("The turn"), row))
+        await until(pilot, is_shown(app, "(•) The turn"))
+        await until(pilot, is_shown(app, OFF))
+        row = next(n for n, line in enumerate(screen_lines(app)) if "enter accept" in line)
+        await pilot.click(offset=(screen_lines(app)[row].index("accept"), row))
+        await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
+        assert app.workbench.editing.undo_label == "accept turn 2"
+        await pilot.press("3")
+        await until(pilot, lambda: app.workbench.difference is None)
+
+
+async def test_where_nothing_differs_it_is_said(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.sets)
+        await pilot.press("3", "a")
+        await until(pilot, lambda: "nothing run yet" in screen_text(app))
+        await pilot.press("1", "a")
+        await until(pilot, lambda: "nothing run yet" in screen_text(app))
+        assert not isinstance(app.screen, AcceptScreen)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE, (60, 20)])
+async def test_a_long_change_scrolls_and_the_choices_stay_in_sight(house, size):
+    data = json.loads(house.read_text())
+    many = [{"name": f"tool_{number}", "args": {"n": number}} for number in range(40)]
+    data["eval_cases"][0]["conversation"][1]["intermediate_data"]["tool_uses"] = many
+    house.write_text(json.dumps(data, indent=2))
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=size) as pilot:
+        await ran(app, pilot, house)
+        await pilot.press("1", "a")
+        await until(pilot, is_shown(app, "tool_0"))
+        assert "enter accept" in screen_text(app)
+        await pilot.press("G")
+        await until(pilot, is_shown(app, '"light": "off"'))
+        assert "(•) The whole case" in screen_text(app)
+        await pilot.resize_terminal(100, 30)
+        await until(pilot, is_shown(app, "enter accept"))
+
+
+async def test_the_page_shows_the_differences_that_the_workbench_knows(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await ran(app, pilot, house)
+        await until(pilot, lambda: app.screen.query_one(ResultView).page.differences)
+        page = app.screen.query_one(ResultView).page
+        result = app.workbench.results.get(CaseKey(house, "dark")).result
+        assert [one.at for one in page.differences] == list(differences_of(result))
+        assert page.differences[-1].at.kind == "state"
+
+
+async def test_of_a_file_in_one_line_only_what_differs_is_shown(house: Path):
+    house.write_text(json.dumps(json.loads(house.read_text())))
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, house)
+        await pilot.press("n", "a")
+        await until(pilot, is_shown(app, "1 + …"))
+        assert '"on": "no"' in screen_text(app)
+        assert "eval_set_id" not in screen_text(app)

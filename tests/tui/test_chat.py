@@ -1,0 +1,380 @@
+"""Talking with the agent on screen: the message, what is shown of the conversation, going back, new code."""
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+from rich.cells import cell_len
+
+from evaltui.core.events import Event
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.chat_from import ChatFromScreen
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.screens.new_chat import NewChatScreen
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.widgets.message_box import MessageField
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+NARROW, WIDE = (80, 24), (160, 45)
+DESK = """
+    import asyncio
+    from evaltui.events import text, tool_call, tool_result
+
+    async def root_agent(message, session):
+        if message == "slow":
+            yield text("I begin.")
+            await asyncio.sleep(60)
+        if message == "raise":
+            yield tool_call("find", {"where": "there"}, id="c1")
+            raise ValueError("[/boom] \\x1b[2J not today")
+        if message == "look":
+            yield tool_call("find", {"[/where]": "\\x1b[31mhere"}, id="c1")
+            yield tool_result("find", {"found": ["a", "b"]}, id="c1")
+        if message == "long":
+            yield text("\\n".join(f"line {number}" for number in range(60)))
+            return
+        session.state["count"] = session.state.get("count", 0) + 1
+        files = [part for part in session.content.parts if part.inline_data]
+        yield text(f"You said: {message}" + (f" and sent {len(files)} file" if files else ""))
+"""
+
+
+@pytest.fixture
+def desk(write_agent):
+    folder = write_agent(DESK, name="desk")
+    write_cases(
+        folder,
+        "desk",
+        {
+            "polite": [turn("hello", "You said: hello"), turn("bye", "Farewell")],
+            "other": [turn("look", "x")],
+        },
+    )
+    return folder
+
+
+async def opened(app, pilot):
+    """The chat is shown, and the message has the focus."""
+    await until(pilot, lambda: app.workbench.workspace is not None)
+    await pilot.press("4")
+    await until(pilot, lambda: isinstance(app.focused, MessageField))
+
+
+async def say(app, pilot, message):
+    await pilot.press(*message.replace(" ", "_"), "enter")
+    await until(pilot, lambda: not app.workbench.chat.busy)
+
+
+def stages(app):
+    return [one.stage for one in app.workbench.chat.transcript.turns]
+
+
+def marked(app):
+    """The row that the cursor is on."""
+    return [line.rpartition("▌")[2].strip() for line in screen_lines(app) if "▌" in line]
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+async def test_a_turn_is_shown_as_it_happens_and_each_row_opens(desk, size):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot)
+        assert "Nothing has been said yet." in screen_text(app)
+        await say(app, pilot, "look")
+        await until(pilot, lambda: "You said: look" in screen_text(app))
+        shown = screen_text(app)
+        assert "\x1b" not in shown
+        assert shown.index("you ") < shown.index("→ find  [/where]") < shown.index("You said: look")
+        await until(pilot, lambda: "state  count  1" in screen_text(app))
+        assert '"found"' not in shown
+        await pilot.press("escape", "home", "down")
+        await until(pilot, lambda: marked(app)[-1].startswith("root_agent"))
+        await pilot.press("space")
+        await until(pilot, lambda: '"found": [' in screen_text(app))
+        await pilot.press("space", "enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: '"kind": "tool_call"' in screen_text(app))
+        await pilot.press("escape", "S")
+        await until(pilot, lambda: "State now" in screen_text(app) and '"count": 1' in screen_text(app))
+
+
+async def test_several_lines_and_messages_sent_before(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: "there is nothing to send yet" in screen_text(app))
+        await pilot.press("o", "n", "e", "ctrl+j", "t", "w", "o", "enter")
+        await until(pilot, lambda: stages(app) == [TurnStage.DONE])
+        assert app.workbench.chat.transcript.turns[0].text == "one\ntwo"
+        field = app.focused
+        await say(app, pilot, "hi")
+        await pilot.press(*"now", "up")
+        assert field.text == "hi"
+        await pilot.press("up")
+        assert field.text == "one\ntwo"
+        # From its last line up to its first one, and only then further back.
+        await pilot.press("up", "up")
+        assert field.text == "one\ntwo"
+        await pilot.press("down", "down")
+        assert field.text == "hi"
+        await pilot.press("down")
+        assert field.text == "now"
+        await pilot.press("tab")
+        assert not isinstance(app.focused, MessageField)
+
+
+async def test_an_error_is_shown_where_it_happened_and_the_conversation_goes_on(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await say(app, pilot, "raise")
+        await until(pilot, lambda: "! ValueError: [/boom] \\x1b[2J not today" in screen_text(app))
+        await say(app, pilot, "hi")
+        await until(pilot, lambda: "You said: hi" in screen_text(app))
+        assert stages(app) == [TurnStage.FAILED, TurnStage.DONE]
+        assert app.workbench.chat.transcript.state == {"count": 1}
+        await pilot.press("escape", "home", "down", "down", "enter")
+        await until(pilot, lambda: "in root_agent" in screen_text(app))
+
+
+async def test_escape_cancels_a_turn_and_then_leaves_the_message(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await pilot.press(*"slow", "enter")
+        await until(pilot, lambda: "I begin." in screen_text(app))
+        assert "4 Chat ◐" in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: stages(app) == [TurnStage.CANCELLED])
+        await until(pilot, lambda: "cancelled: the next message" in screen_text(app))
+        assert isinstance(app.focused, MessageField)
+        await pilot.press("escape")
+        assert app.focused.id == "chat"
+        await pilot.press("i")
+        assert isinstance(app.focused, MessageField)
+
+
+async def test_an_earlier_message_is_changed_and_the_one_being_written_is_kept(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await say(app, pilot, "hi")
+        await say(app, pilot, "look")
+        await until(pilot, lambda: "You said: look" in screen_text(app))
+        await pilot.press(*"later", "escape", "home", "e")
+        await until(pilot, lambda: "in place of turn 1" in screen_text(app))
+        await pilot.press("exclamation_mark", "enter")
+        await until(pilot, lambda: "You said: hi!" in screen_text(app))
+        await until(pilot, lambda: stages(app) == [TurnStage.DONE])
+        assert "You said: look" not in screen_text(app)
+        assert app.focused.text == "later"
+        await pilot.press("escape", "B")
+        await until(pilot, lambda: "You said: look" in screen_text(app))
+        await pilot.press("home", "e", "escape")
+        await until(pilot, lambda: "in place of turn 1" not in screen_text(app))
+        assert app.focused.text == "later"
+
+
+async def test_going_back_proposes_what_was_said_there(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await say(app, pilot, "hi")
+        await say(app, pilot, "look")
+        await until(pilot, lambda: "You said: look" in screen_text(app))
+        await pilot.press("escape", "end", "D")
+        await until(pilot, lambda: "You said: look" not in screen_text(app))
+        assert len(app.workbench.chat.transcript.turns) == 1
+        await until(pilot, lambda: "> look" in screen_text(app))
+
+
+async def test_a_file_goes_along_as_a_chip(desk, tmp_path):
+    (tmp_path / "dot.png").write_bytes(b"x" * 2048)
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        for _ in range(2):
+            await pilot.press("f6")
+            await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+            app.screen.query_one("QuestionInput").value = str(tmp_path / "dot.png")
+            await pilot.press("enter")
+            await until(pilot, lambda: not isinstance(app.screen, PromptScreen))
+        await until(pilot, lambda: screen_text(app).count("[image/png 2 KB dot.png]") == 2)
+        await pilot.press("backspace")
+        await until(pilot, lambda: screen_text(app).count("[image/png 2 KB dot.png]") == 1)
+        await say(app, pilot, "see")
+        await until(pilot, lambda: "You said: see and sent 1 file" in screen_text(app))
+        assert "[image/png 2 KB]" in screen_text(app)
+        assert "dot.png]" not in screen_text(app)
+
+
+async def test_the_end_is_followed_until_one_looks_elsewhere(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await say(app, pilot, "long")
+        await until(pilot, lambda: "line 59" in screen_text(app) and "line 0" not in screen_text(app))
+        await pilot.press("pageup")
+        await until(pilot, lambda: "more lines below" in screen_text(app))
+        await pilot.press("pageup", "pageup", "pageup")
+        await until(pilot, lambda: "line 0" in screen_text(app))
+        await pilot.press("escape", "end")
+        await until(pilot, lambda: "more line" not in screen_text(app))
+        # What is longer than the screen is gone through from the end that one comes from, line by line.
+        await pilot.press("up")
+        await until(pilot, lambda: "line 59" in screen_text(app) and "line 41" not in screen_text(app))
+        await pilot.press("up")
+        await until(pilot, lambda: "line 41" in screen_text(app) and "line 59" not in screen_text(app))
+
+
+async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await say(app, pilot, "hi")
+        agent = desk / "agent.py"
+        agent.write_text(agent.read_text("utf-8").replace("You said:", "You meant:"), "utf-8")
+        await until(pilot, lambda: "agent.py changed: the next turn uses the new code" in screen_text(app))
+        await pilot.press("ctrl+l")
+        await until(pilot, lambda: "You meant: hi" in screen_text(app))
+        await until(pilot, lambda: "~ now different: the answer is another" in screen_text(app))
+        assert "agent.py changed: from here on the new code" in screen_text(app)
+        assert "You said" not in screen_text(app)
+        await pilot.press("escape")
+        while not marked(app)[-1].startswith("~"):
+            await pilot.press("up")
+        await pilot.press("enter")
+        await until(pilot, lambda: "[-said-] {+meant+}" in screen_text(app))
+
+
+async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("r")
+        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        assert app.workbench.selection.eval_id == "polite"
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, ChatFromScreen))
+        await until(pilot, lambda: "before turn 2 of 2  bye" in screen_text(app))
+        assert "1 turn as in the last run" in marked(app)[-1]
+        await pilot.press("enter")
+        await until(pilot, lambda: "> bye" in screen_text(app))
+        assert isinstance(app.focused, MessageField)
+        assert [one.source for one in app.workbench.chat.transcript.turns] == ["recorded"]
+        await pilot.press("enter")
+        await until(pilot, lambda: "You said: bye" in screen_text(app))
+        # The result stays in sight beside the conversation.
+        assert "3 Result" in screen_text(app)
+
+
+async def test_every_turn_of_a_case_is_said_again(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("c")
+        await until(pilot, lambda: "after its 2 turns" in screen_text(app))
+        await pilot.press("left", "left")
+        await until(pilot, lambda: "before turn 1 of 2  hello" in screen_text(app))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "You said: bye" in screen_text(app))
+        await until(pilot, lambda: stages(app) == [TurnStage.DONE] * 2)
+
+
+async def test_a_conversation_begins_with_a_state(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: isinstance(app.screen, NewChatScreen))
+        await pilot.press("tab", "tab", *"ann", "tab", "tab", "left_curly_bracket", "ctrl+j")
+        await until(pilot, lambda: "! line 1" in screen_text(app))
+        assert isinstance(app.screen, NewChatScreen)
+        await pilot.press("ctrl+a", "ctrl+k", *'{"count":', "4", "1", "right_curly_bracket", "ctrl+j")
+        await until(pilot, lambda: not isinstance(app.screen, NewChatScreen))
+        assert app.workbench.chat.transcript.session.user_id == "ann"
+        await until(pilot, lambda: 'state       {"count": 41}' in screen_text(app))
+        await say(app, pilot, "hi")
+        await until(pilot, lambda: "41 → 42" in screen_text(app))
+
+
+async def test_a_conversation_begins_as_a_case_does(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        app.workbench.select(Selection(app.workbench.sets[0].path, "polite"))
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: "‹ an empty session ›" in screen_text(app))
+        await pilot.press("right")
+        await until(pilot, lambda: "‹ as polite begins ›" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert app.workbench.chat.transcript is None
+
+
+async def test_a_click_on_the_message_goes_there(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot)
+        await pilot.press("escape", "1")
+        assert app.focused.id == "cases"
+        await pilot.click("#message-field")
+        await until(pilot, lambda: isinstance(app.focused, MessageField))
+        assert "━━ 4 Chat" in screen_lines(app)[1]
+
+
+EVIL = "[/x] [bold]b[/] \x1b[31mred\x07 \u202e 日本語テスト🎉 " * 20
+
+
+@pytest.mark.parametrize("size", [(60, 20), NARROW, (200, 50)], ids="{0[0]}x{0[1]}".format)
+async def test_hostile_words_are_shown_safely_at_every_size(desk, size):
+    def check():
+        lines = screen_lines(app)
+        assert len(lines) == size[1]
+        assert all(cell_len(line) <= size[0] for line in lines)
+        assert not {letter for line in lines for letter in line if letter < " " or letter in "\x7f\u202e"}
+
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot)
+        app.workbench.chat.send({"role": "user", "parts": [{"text": EVIL}]})
+        await until(pilot, lambda: stages(app) == [TurnStage.DONE])
+        await until(pilot, lambda: "state  count  1" in screen_text(app))
+        check()
+        for key in ("ctrl+t", "ctrl+n", "f1"):
+            await pilot.press("escape", key)
+            await until(pilot, lambda: len(app.screen_stack) == 2)
+            check()
+            await pilot.press("escape")
+            await until(pilot, lambda: len(app.screen_stack) == 1)
+        await pilot.press("escape", "home", "e")
+        await until(pilot, lambda: "in place of turn 1" in screen_text(app))
+        check()
+
+
+async def test_ten_thousand_calls_are_gone_through_at_once(desk):
+    def call(number):
+        part = {"function_call": {"name": "step", "args": {"number": number}}}
+        return Event("tool_call", {"role": "model", "parts": [part]}, agent="desk", id=f"c{number}")
+
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        content = {"role": "user", "parts": [{"text": "many"}]}
+        done = ChatTurn(content, stage=TurnStage.DONE, events=[call(number) for number in range(10_000)])
+        app.workbench.chat.transcript = Transcript("many", turns=[done])
+        app.workbench.say("there it is")
+        await until(pilot, lambda: "step  number 9999" in screen_text(app))
+        assert len(app.screen.query("*")) < 80
+        pane = app.screen.query_one("#chat")
+        written = []
+        block = pane.block
+        pane.block = lambda number: written.append(number) or block(number)
+        done.events.append(call(10_000))
+        app.workbench.say("one more")
+        await until(pilot, lambda: "step  number 10000" in screen_text(app))
+        # One more row is written, and what is seen anyway.
+        assert len(set(written)) < 30
+        await pilot.press("escape", "home")
+        await until(pilot, lambda: "step  number 0" in screen_text(app))

@@ -1,0 +1,81 @@
+"""What earlier runs say of a case, on its page."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.compare import CaseSummary, Circumstances, RunSummary
+from evaltui.core.config import EvalConfig
+from evaltui.core.evalset import EvalCase
+from evaltui.core.outcome import CaseResult, RepeatResult, Status
+from evaltui.core.stored_cases import StoredCase
+from evaltui.files.history import CaseHistory, CasePoint
+from evaltui.reports.lines import draw
+from evaltui.tui.pages.case_result import write_case_result
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.histories import CasePast
+from evaltui.workbench.past_titles import when
+from evaltui.workbench.state import Scored
+
+KEY = ("lights", "off")
+P, F = Status.PASSED, Status.FAILED
+
+
+def point(number, status, files=None):
+    summary = CaseSummary(
+        *KEY, status, passed=int(status is P), policy_met=status is P, scores={"rouge": number / 10}
+    )
+    circumstances = Circumstances(files=files or {"agent.py": "1"})
+    run = RunSummary(f"run-{number}", {KEY: summary}, circumstances=circumstances)
+    return CasePoint(datetime(2026, 1, number, 12, tzinfo=UTC), summary, run, Path(f"run-{number}.jsonl"))
+
+
+def past(*points, names=None):
+    return CasePast(CaseHistory(KEY, points), names or {})
+
+
+def lines(status, known, width=100):
+    case = EvalCase.model_validate({"eval_id": "off", "conversation": []})
+    result = CaseResult("off", status, eval_set_id="lights", repeats=(RepeatResult(status),))
+    page = Page(width)
+    scored = Scored(result, 1, StoredCase.of(case), EvalConfig.default())
+    write_case_result(page, scored, known, unfolded=False)
+    return [draw(line, color=False) for line in page.lines]
+
+
+def test_bars_when_it_last_passed_and_what_changed_since():
+    known = past(
+        point(1, P), point(10, P), point(3, F), point(2, F, {"agent.py": "2"}), names={"run-10": "baseline"}
+    )
+    began = when(datetime(2026, 1, 10, 12, tzinfo=UTC))
+    shown = lines(F, known)
+    assert "  history     ▂█▃▂  last 4 runs, rouge" in shown
+    assert f"  last passed 2 runs ago, baseline, {began}" in shown
+    assert "  since then  agent: agent.py" in shown
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ([point(1, F)], "never"),
+        ([point(1, F), point(2, F)], "in none of the last 2 runs"),
+        ([point(1, P), point(2, F)], f"in the run before, {when(datetime(2026, 1, 1, 12, tzinfo=UTC))}"),
+        ([], "never"),
+    ],
+)
+def test_when_a_case_last_passed(points, said):
+    assert f"  last passed {said}" in lines(F, past(*points))
+
+
+def test_of_a_case_that_passed_there_are_the_bars_only():
+    assert not any("last passed" in line or "since" in line for line in lines(P, past(point(1, P))))
+
+
+@pytest.mark.parametrize("status", [P, F])
+@pytest.mark.parametrize("width", [30, 78, 110])
+def test_what_is_below_does_not_move_when_the_history_comes(status, width):
+    known = past(point(1, P), *(point(2, F, {f"a_{n}.py": "2" for n in range(9)}) for _ in range(19)))
+    before = lines(status, None, width)
+    assert "  history     …" in before
+    assert len(lines(status, known, width)) == len(before) == len(lines(status, past(), width))

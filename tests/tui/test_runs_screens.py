@@ -1,0 +1,255 @@
+"""Repeats, history, the list of runs and their comparison, by keys and mouse."""
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.core.outcome import Status
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.comparison import ComparisonScreen
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.screens.runs import RunsScreen
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+NARROW, WIDE = (80, 24), (160, 45)
+
+COIN = """
+    import os
+    from pathlib import Path
+    from evaltui.events import text, tool_call
+
+    GREETING = "hello"
+
+    def times():
+        file = os.open(Path(__file__).with_name("times"), os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        os.write(file, b"x")
+        return os.lseek(file, 0, os.SEEK_CUR)
+
+    def root_agent(message, session):
+        if message == "toss" and times() % 2:
+            yield tool_call("pick_up", {"coin": "[/bold]\\x1b[2J"})
+        yield text(GREETING)
+"""
+
+
+@pytest.fixture
+def coin(write_agent):
+    folder = write_agent(COIN, name="coin")
+    cases = {"toss": [turn("toss", "hello")], "good": [turn("hi", "hello")], "bad": [turn("hi", "goodbye")]}
+    return write_cases(folder, "coins", cases)
+
+
+def rewrite(path, old, new):
+    agent = path.with_name("agent.py")
+    agent.write_text(agent.read_text().replace(old, new, 1))
+
+
+async def opened(app, pilot, path, case="toss"):
+    await until(pilot, lambda: app.workbench.sets)
+    app.workbench.select(Selection(path, case))
+
+
+async def run_all(app, pilot):
+    app.workbench.run_all()
+    await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+
+
+def shows(app, text, screen=None):
+    return lambda: (screen is None or isinstance(app.screen, screen)) and text in screen_text(app)
+
+
+def row_with(app, text):
+    return next(number for number, line in enumerate(screen_lines(app)) if text in line)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, size):
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot, coin)
+        await pilot.press("asterisk")
+        await until(pilot, shows(app, "Run toss several times", PromptScreen))
+        await pilot.press(*"5 most", "enter")
+        await until(pilot, shows(app, "what must pass is all, majority"))
+        await pilot.press(*["backspace"] * 4, *"majority", "enter")
+        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        await pilot.press("3")
+        await until(pilot, shows(app, "2/5 FLAKY  fails policy majority"))
+        assert "pass@k      0.40  0.70  0.90  1.00" in screen_text(app)
+        assert "pass^k      0.40  0.10  0.00  0.00" in screen_text(app)
+        assert "2 different trajectories" in screen_text(app)
+        assert '3×  ✗  pick_up (coin "[/bold]\\u001b[2J")' in screen_text(app)
+        result = app.workbench.results.get(CaseKey(coin, "toss")).result
+        failed = result.repeats.index(next(one for one in result.repeats if one.status is Status.FAILED))
+        assert f"run {failed + 1} is shown, the gravest" in screen_text(app)
+        await pilot.press("]")
+        second = (failed + 1) % 5
+        await until(pilot, shows(app, f"run {second + 1} is shown: "))
+        await pilot.press("[")
+        await until(pilot, shows(app, f"run {failed + 1} is shown: "))
+        passed = next(n for n, one in enumerate(result.repeats) if one.status is Status.PASSED)
+        row = row_with(app, "  runs     ")
+        line = screen_lines(app)[row]
+        await pilot.click(offset=(line.index("runs") + 11 + 3 * passed + 1, row))
+        await until(pilot, shows(app, f"run {passed + 1} is shown: "))
+        assert f"Run {passed + 1}  ✓ passed" in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_after_a_restart_history_and_runs_are_there(coin, size):
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot, coin)
+        await run_all(app, pilot)
+    rewrite(coin, '"hello"', '"goodbye"')
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot, coin, "good")
+        await run_all(app, pilot)
+        await pilot.press("3")
+        await until(pilot, shows(app, "last passed in the run before"))
+        assert "since then  agent: agent.py" in screen_text(app)
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot, coin, "good")
+        await pilot.press("3")
+        await until(pilot, shows(app, "last 2 runs, "))
+        assert "○ not run" in screen_text(app)
+        await pilot.press("H")
+        await until(pilot, shows(app, "2 runs", RunsScreen))
+        await until(pilot, lambda: screen_text(app).count("✗ 2") + screen_text(app).count("✗ 1") >= 2)
+        # The older one is named, and held against the newer one.
+        await pilot.press("down", "f2")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*"before", "enter")
+        await until(pilot, shows(app, "before ", RunsScreen))
+        await pilot.press("up", "equals_sign")
+        await until(pilot, shows(app, "changed: agent: agent.py", ComparisonScreen))
+        assert "run before of" in screen_text(app)
+        assert "▾ broken" in screen_text(app)
+        assert "▾ fixed  1" in screen_text(app)
+        await until(pilot, lambda: "response_match_score 1.00 → 0.00" in screen_text(app))
+        # From the case there to its result in that run.
+        row = row_with(app, "bad  ")
+        await pilot.click(offset=(10, row))
+        await until(pilot, lambda: app.screen.rows.current.key == ("coins", "bad"))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.past is not None)
+        assert app.workbench.selection.case == CaseKey(coin, "bad")
+        await until(pilot, shows(app, "shows the run of"))
+        await pilot.press("1", "escape")
+        await until(pilot, lambda: app.workbench.past is None)
+
+
+async def test_the_base_is_marked_and_the_sides_are_swapped(coin):
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot, coin)
+        for _ in range(2):
+            await run_all(app, pilot)
+        await pilot.press("H")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.rows.current)
+        newest = app.screen.rows.current
+        await until(pilot, lambda: app.screen._runs.row(newest))
+        await pilot.press("space")
+        await until(pilot, shows(app, "base ●: run of"))
+        await pilot.press("equals_sign")
+        await until(pilot, shows(app, "this is the base"))
+        await pilot.press("down", "equals_sign")
+        await until(pilot, lambda: isinstance(app.screen, ComparisonScreen) and app.screen._compared)
+        assert app.screen._compared.base.path == newest
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: app.screen._compared and app.screen._compared.candidate.path == newest)
+        await pilot.press("y")
+        await until(pilot, lambda: (coin.parent / ".evaltui" / "copied.txt").exists())
+        assert "compared with" in (coin.parent / ".evaltui" / "copied.txt").read_text()
+        await pilot.press("escape", "q")
+        await until(pilot, lambda: not isinstance(app.screen, RunsScreen | ComparisonScreen))
+
+
+async def test_what_did_not_change_is_folded(coin):
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot, coin, "good")
+        for _ in range(2):
+            app.workbench.run_case()
+            await until(pilot, lambda: app.workbench.run.over)
+        await pilot.press("H")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.rows.current)
+        await until(pilot, lambda: app.screen._runs.row(app.screen.rows.current))
+        await pilot.press("equals_sign")
+        await until(pilot, shows(app, "▸ unchanged  1", ComparisonScreen))
+        assert "    good " not in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, shows(app, "▾ unchanged  1"))
+        assert "    good " in screen_text(app)
+
+
+async def test_without_a_run_it_is_said(coin):
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot, coin)
+        await pilot.press("H")
+        await until(pilot, shows(app, "No run was kept yet", RunsScreen))
+        await pilot.press("enter", "equals_sign", "r", "space", "f2")
+        await until(pilot, shows(app, "no run was kept yet"))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, RunsScreen))
+
+
+async def test_an_interrupted_run_is_resumed_from_the_list(coin):
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot, coin)
+        await run_all(app, pilot)
+        log = app.workbench.run.log
+    # As if it had been killed before it came to its last case.
+    lines = log.read_text().splitlines(keepends=True)
+    first = next(n for n, line in enumerate(lines) if '"case":"bad"' in line)
+    kept = [line for line in lines if '"kind":"index"' not in line and '"kind":"footer"' not in line]
+    kept = [line for line in kept if '"bad"' not in line or '"kind":"header"' in line]
+    assert first
+    log.write_text("".join(kept))
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot, coin)
+        await pilot.press("H")
+        await until(pilot, shows(app, "interrupted", RunsScreen))
+        assert "2 of 3 cases" in screen_text(app)
+        await pilot.press("r")
+        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        assert app.workbench.run.remarks == []
+        assert sum(app.workbench.results.counts().values()) == 3
+
+
+async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
+    from evaltui.core.compare import CaseSummary
+    from evaltui.core.outcome import RepeatResult
+    from evaltui.core.stored_results import repeat_to_json
+    from evaltui.files.runs import RunLog
+
+    cases = {f"case_{number}": [turn("hi", "hello")] for number in range(10_000)}
+    write_cases(coin.parent, "coins", cases)
+    for passed in (True, False):
+        status = Status.PASSED if passed else Status.FAILED
+        sets = {"coins": {"config": {}, "whole": True}}
+        log = RunLog.create(coin.parent, {"selected": {"coins": list(cases)}, "sets": sets})
+        for case in cases:
+            log._repeats.setdefault(("coins", case), {})[0] = log.size
+            result = repeat_to_json(RepeatResult(status))
+            log._write({"kind": "repeat_result", "set": "coins", "case": case, "repeat": 0, "result": result})
+            log.result(CaseSummary("coins", case, status, passed=int(passed), policy_met=passed).to_json())
+        log.close({"status": status.value, "seconds": 1.0})
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.workbench.sets)
+        await pilot.press("H")
+        await until(pilot, shows(app, "✗ 10000", RunsScreen))
+        await pilot.press("equals_sign")
+        await until(pilot, shows(app, "10000 broken", ComparisonScreen))
+        await pilot.press("end")
+        await until(pilot, shows(app, "case_9999"))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.past is not None)
+        assert app.workbench.selection.eval_id == "case_9999"
+        assert app.workbench.results.counts() == {"FAILED": 10_000}

@@ -1,0 +1,148 @@
+"""Making a case of the conversation, on screen."""
+
+import json
+
+import pytest
+from pilots import screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.save_case import SaveCaseScreen
+from evaltui.tui.widgets.message_box import MessageField
+from evaltui.workbench.workbench import Workbench
+
+NARROW, WIDE = (80, 24), (160, 45)
+DESK = """
+    from evaltui.events import text, tool_call, tool_result
+
+    def root_agent(message, session):
+        session.state["count"] = session.state.get("count", 0) + 1
+        if message == "look":
+            yield tool_call("find", {"where": "here"}, id="c1")
+            yield tool_result("find", {"found": ["a", "b"]}, id="c1")
+        yield text(f"You said: {message}")
+"""
+
+
+@pytest.fixture
+def desk(write_agent):
+    folder = write_agent(DESK, name="desk")
+    write_cases(folder, "desk", {"hello_there": [turn("hello", "You said: hello")]})
+    write_cases(folder, "other", {"x": [turn("x", "You said: x")]})
+    return folder
+
+
+async def said(app, pilot, *messages):
+    """Each of the messages has been answered, and the dialog is open."""
+    await until(pilot, lambda: app.workbench.workspace is not None)
+    await pilot.press("4")
+    await until(pilot, lambda: isinstance(app.focused, MessageField))
+    for count, message in enumerate(messages, 1):
+        await pilot.press(*message.replace(" ", "_"), "enter")
+        await until(pilot, lambda count=count: len(counted(app)) == count and not app.workbench.chat.busy)
+    await pilot.press("ctrl+t")
+    await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen) and app.focused is not None)
+
+
+def counted(app):
+    transcript = app.workbench.chat.transcript
+    return transcript.counted() if transcript else []
+
+
+async def saved(app, pilot, path):
+    await until(pilot, lambda: len(app.screen_stack) == 1)
+    await pilot.press("ctrl+s")
+    await until(pilot, lambda: not app.workbench.editing.unsaved())
+    return json.loads(path.read_text("utf-8"))["eval_cases"][-1]
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+async def test_what_was_said_is_a_case_that_passes_at_once(desk, size):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await said(app, pilot, "look", "bye")
+        assert " look_1 " not in screen_text(app)
+        await pilot.press("enter")
+        case = await saved(app, pilot, desk / "desk.evalset.json")
+        assert app.focused.id == "case"
+        assert case["eval_id"] == "look"
+        assert [one["user_content"]["parts"][0]["text"] for one in case["conversation"]] == ["look", "bye"]
+        await pilot.press("r")
+        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        assert app.workbench.run.counts == {"PASSED": 1}
+
+
+async def test_turns_and_what_is_expected_of_them_are_chosen(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await said(app, pilot, "one", "look", "three")
+        # The first turn is context, of the second one the answer is not expected, the last one is left out.
+        await pilot.press("tab", "tab", "space", "down", *["right"] * 4, "space", "down", *["left"] * 4)
+        await pilot.press("space", "space")
+        await until(pilot, lambda: "left out" in screen_text(app))
+        assert "1  context" in screen_text(app)
+        await pilot.press("down", "down", "space")
+        await until(pilot, lambda: '[x] expect the state at the end  {"count": 2}' in screen_text(app))
+        await pilot.press("enter")
+        case = await saved(app, pilot, desk / "desk.evalset.json")
+        assert [one["user_content"]["parts"][0]["text"] for one in case["conversation"]] == ["one", "look"]
+        assert "final_response" not in case["conversation"][1]
+        assert case["final_session_state"] == {"count": 2}
+        config = json.loads((desk / "test_config.json").read_text("utf-8"))
+        assert config["evaltui"]["turns"] == [
+            {"set": "desk", "case": "one", "turn": 0, "mode": "context"},
+        ]
+
+
+async def test_an_id_that_is_taken_is_refused_and_another_set_is_chosen(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await said(app, pilot, "hi")
+        await pilot.press(*"hello_there", "enter")
+        await until(pilot, lambda: "! " in screen_text(app) and isinstance(app.screen, SaveCaseScreen))
+        await pilot.press("tab", "right")
+        await until(pilot, lambda: "other.evalset.json" in screen_text(app))
+        await until(pilot, lambda: "! " not in screen_text(app))
+        await pilot.press("right")
+        await until(pilot, lambda: "‹ a new set ›" in screen_text(app) and "called" in screen_text(app))
+        await pilot.press("tab", "ctrl+u", *"fresh", "enter")
+        case = await saved(app, pilot, desk / "fresh.evalset.json")
+        assert case["eval_id"] == "hello_there"
+
+
+async def test_the_dialog_is_left_by_escape_and_by_a_click_beside_it(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=WIDE) as pilot:
+        await said(app, pilot, "hi")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.focused, MessageField))
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen))
+        await pilot.click(offset=(1, 1))
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert not app.workbench.editing.unsaved()
+
+
+async def test_cells_are_changed_by_clicks(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await said(app, pilot, "look")
+        dialog = app.screen
+        rows = dialog.query_one("#save-turns")
+        await until(pilot, lambda: rows.line_count == 3)
+        for mode in ("context", "left out", "scored"):
+            await pilot.click(rows, offset=(6, 0))
+            await until(pilot, lambda mode=mode: dialog.choices.turns[0].mode == mode)
+        await pilot.click(rows, offset=(rows.size.width - 5, 0))
+        await until(pilot, lambda: not dialog.choices.turns[0].answer)
+        assert dialog.choices.turns[0].calls
+        await pilot.click(rows, offset=(6, 2))
+        await until(pilot, lambda: dialog.choices.final_state)
+
+
+async def test_nothing_said_is_no_case(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("4", "ctrl+t")
+        await until(pilot, lambda: "nothing has been said yet" in screen_text(app))
+        assert len(app.screen_stack) == 1

@@ -1,0 +1,61 @@
+"""Watching on screen: what changed, what follows, and what is old."""
+
+from __future__ import annotations
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.workbench.workbench import Workbench
+
+AGENT = "def root_agent(message, session):\n    return {!r}\n"
+
+
+@pytest.fixture
+def agent(write_agent):
+    folder = write_agent(AGENT.format("no"))
+    write_cases(folder, "talk", {"agrees": [turn("well?", "yes")], "refuses": [turn("well?", "no")]})
+    return folder
+
+
+async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await until(pilot, lambda: "○ agrees" in screen_text(app))
+        await pilot.press("R")
+        await until(pilot, lambda: "run 1: every set · ✓ 1  ✗ 1" in screen_text(app))
+        await pilot.press("w")
+        await app.workbench.watching.ready()
+        await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
+        (agent / "agent.py").write_text("def root_agent(:\n")
+        await until(pilot, lambda: "! agent.py:1: SyntaxError: " in screen_text(app))
+        shown = screen_text(app)
+        assert "tried again when you save a file." in shown
+        assert "✗ agrees  old" in shown
+        assert "from run 1, before the agent was changed" in shown
+        (agent / "agent.py").write_text(AGENT.format("yes"))
+        await until(pilot, lambda: "run 2: agent.py changed · ✓ 1" in screen_text(app))
+        await until(pilot, lambda: " s after the save" in screen_text(app))
+        shown = screen_text(app)
+        assert "✓ agrees" in shown
+        assert "agrees  old" not in shown
+        assert "✓ refuses  old" in shown
+        assert "1 old (live model calls not known)" in shown
+        await pilot.press("W")
+        await until(pilot, lambda: "✗ refuses" in screen_text(app))
+        await pilot.press("w")
+        await until(pilot, lambda: "watch ●" not in screen_text(app))
+
+
+async def test_it_is_watched_from_the_start_where_that_is_asked_for(agent):
+    app = WorkbenchApp(Workbench(agent), watch=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.watching.on)
+        await app.workbench.watching.ready()
+        await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
+        (agent / "agent.py").write_text(AGENT.format("yes"))
+        await until(pilot, lambda: "✓ agrees" in screen_text(app))
+        path = app.workbench.sets[0].path
+        path.write_text(path.read_text().replace('"text": "yes"', '"text": "certainly not"'))
+        await until(pilot, lambda: "talk.evalset.json changed: 1 case scored again" in screen_text(app))
+        assert "✗ agrees" in screen_text(app)
