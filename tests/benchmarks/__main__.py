@@ -62,6 +62,27 @@ def runner_overhead(folder: Path) -> Row:
     return Row("per invocation / a bare loop of ADK's Runner", mine, theirs, bar=1.25)
 
 
+def save_to_verdict(folder: Path) -> Row:
+    ours, theirs = _warm(folder, "save")
+    return Row("save an agent file -> verdict on one case, watched / adk eval", ours, theirs, bar=1 / 60)
+
+
+def run_again(folder: Path) -> Row:
+    ours, theirs = _warm(folder, "again")
+    return Row("one case again in the workbench / adk eval", ours, theirs, bar=1 / 100)
+
+
+def _warm(folder: Path, what: str) -> tuple[float, float]:
+    agent = adk_echo(folder)
+    path = write_set(agent, cases=1)
+    script = str(Path(__file__).with_name("warm.py"))
+    return medians(
+        3,
+        lambda: seconds_of([sys.executable, script, what, str(agent)], own_clock=True),
+        lambda: seconds_of([*ADK, "eval", str(agent), str(path)]),
+    )
+
+
 def first_frame(folder: Path) -> Row:
     agent = function_echo(folder)
     write_set(agent, cases=1000)
@@ -95,6 +116,8 @@ def rescore(_: Path) -> Row:
 
 
 BENCHMARKS = {
+    "save": save_to_verdict,
+    "again": run_again,
     "adk-cold": one_adk_case_cold,
     "native-cold": one_native_case_cold,
     "thousand": thousand_adk_cases,

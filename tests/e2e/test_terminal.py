@@ -116,3 +116,29 @@ def test_from_a_failure_to_its_cause(house):
     house.press("escape")
     house.press("q")
     assert house.exit_code() == 0
+
+
+def test_a_save_outside_flips_the_verdict(tmp_path, write_agent, open_terminal):
+    folder = write_agent(AGENT, name="parrot")
+    conversation = [
+        {
+            "user_content": {"role": "user", "parts": [{"text": "hi"}]},
+            "final_response": {"role": "model", "parts": [{"text": "echo hi"}]},
+            "intermediate_data": {"tool_uses": []},
+        }
+    ]
+    eval_set = {"eval_set_id": "talk", "eval_cases": [{"eval_id": "repeats", "conversation": conversation}]}
+    (folder / "talk.evalset.json").write_text(json.dumps(eval_set), encoding="utf-8")
+    terminal = open_terminal("parrot", "--watch", folder=tmp_path, columns=100)
+    terminal.wait_for("watch ●")
+    terminal.press("r")
+    terminal.wait_for("run 1: repeats · ✓ 1")
+    (folder / "agent.py").write_text(AGENT.replace("echo ", "quack "), encoding="utf-8")
+    terminal.wait_for("run 2: agent.py changed · ✗ 1")
+    (folder / "agent.py").write_text("def root_agent(", encoding="utf-8")
+    terminal.wait_for("! agent.py:1: SyntaxError")
+    assert "✗ repeats  old" in terminal.text
+    (folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    terminal.wait_for("run 3: agent.py changed · ✓ 1")
+    terminal.press("q")
+    assert terminal.exit_code() == 0
