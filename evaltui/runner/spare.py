@@ -29,7 +29,8 @@ class _Ready:
 class Spare:
     """Gives out hosts for one agent. The libraries that the last one brought in, the next one has already.
 
-    Each host is used once. None is kept ready before one that was taken here has ended.
+    Each host is used once. None is kept ready before one that was taken here has ended. Whoever is done with
+    a host calls `prepare`, and whoever is done with everything `close`.
     """
 
     def __init__(self, agent_dir: Path) -> None:
@@ -47,9 +48,7 @@ class Spare:
         """
         self._stop_preparing()
         ready, self._ready = self._ready, None
-        if ready is not None and (
-            not ready.host.alive or ready.surroundings != _surroundings(self._agent_dir)
-        ):
+        if ready is not None and not self._is_good(ready):
             self._close(ready.host)
             ready = None
         # What is being closed may still hold what the agent needs, such as a port.

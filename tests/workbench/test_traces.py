@@ -91,7 +91,7 @@ async def test_a_case_that_was_not_run_has_no_trace(talker):
 
 
 async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, monkeypatch):
-    def refuse(plan, started):
+    def refuse(*given):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(LoggedRun, "start", refuse)

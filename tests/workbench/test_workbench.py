@@ -174,7 +174,7 @@ async def test_a_broken_set_is_passed_over_and_named(echo, until):
 
 
 async def test_a_run_that_cannot_be_kept_still_runs(echo, until, monkeypatch):
-    def refuse(plan, started):
+    def refuse(*given):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(LoggedRun, "start", refuse)
