@@ -20,7 +20,9 @@ FOLDER = ROOT / "screenshots"
 WIDE, NARROW = (160, 40), (80, 24)
 _PATIENCE = 60.0
 # What takes a different time in every run.
-_TIMES = re.compile(r"<?\d+(\.\d+)?\s?(ms|s|min)\b|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
+_TIMES = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d|<?\d+(\.\d+)?\s?(ms|s|min)\b|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+"
+)
 _CUT = re.compile(r"(?<= )(\S{1,3})\S*(?: +\S+){0,3} …")
 
 
@@ -39,13 +41,30 @@ class Picture:
         return self.agent == "travel_desk"
 
 
-TO_THE_FAILURE = ("R", "end of run", "f", "f", "f", "f")
+TO_THE_FAILURE = ("R", "end of run", "f", "f", "f", "f", "history")
+# The thermostat does as it is told, and one case passes.
+MENDED = ("LOWEST_TARGET = 15", "LOWEST_TARGET = 12")
+TALK = ("Turn off the bedroom light",)
+TALK_ON = ("Set the kitchen to 19 degrees",)
 PICTURES = (
     Picture("wide-dark", "home_automation", WIDE, "textual-dark", TO_THE_FAILURE),
     Picture("wide-light", "home_automation", WIDE, "textual-light", TO_THE_FAILURE),
     Picture("narrow-dark", "home_automation", NARROW, "textual-dark", (*TO_THE_FAILURE, "enter")),
     Picture("narrow-light", "home_automation", NARROW, "textual-light", (*TO_THE_FAILURE, "enter")),
     Picture("trace", "travel_desk", NARROW, "textual-dark", ("R", "end of run", "j", "j", "t")),
+    Picture(
+        "relax", "home_automation", NARROW, "textual-dark", (*TO_THE_FAILURE, "enter", "n", "x", "effect")
+    ),
+    Picture(
+        "chat",
+        "home_automation",
+        WIDE,
+        "textual-dark",
+        ("4", *TALK, "enter", "end of turn", *TALK_ON, "enter", "end of turn"),
+    ),
+    Picture(
+        "watch", "home_automation", WIDE, "textual-dark", ("w", "R", "end of run", "mend agent", "history")
+    ),
 )
 
 
@@ -60,13 +79,56 @@ async def draw(picture: Picture) -> str:
             app.theme = picture.theme
             await _until(lambda: bool(app.workbench.workspace and app.workbench.workspace.sets))
             for key in picture.keys:
-                if key == "end of run":
-                    await _until(lambda: app.workbench.run is not None and not app.workbench.busy)
+                if key in _DEEDS:
+                    await _DEEDS[key](app)
                 else:
-                    await pilot.press(key)
-            await pilot.pause()
+                    await pilot.press(*(_letters(key) if " " in key else (key,)))
+            await pilot.pause(0.1)
             svg = app.export_screenshot(title=f"evaltui {picture.agent}")
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+
+
+def _letters(text: str) -> list[str]:
+    """A text is typed letter by letter."""
+    return ["space" if letter == " " else letter for letter in text]
+
+
+async def _end_of_run(app: WorkbenchApp) -> None:
+    await _until(lambda: app.workbench.run is not None and not app.workbench.busy)
+
+
+async def _end_of_turn(app: WorkbenchApp) -> None:
+    def ended() -> bool:
+        transcript = app.workbench.chat.transcript
+        return transcript is not None and bool(transcript.turns) and not app.workbench.chat.busy
+
+    await _until(ended)
+
+
+async def _effect(app: WorkbenchApp) -> None:
+    """What a rule would do is known."""
+    await _until(lambda: "with this rule" in " ".join(words_of(app.export_screenshot())))
+
+
+async def _history(app: WorkbenchApp) -> None:
+    """What earlier runs say of the case has been read."""
+
+    def read() -> bool:
+        key, run = app.workbench.selection.case, app.workbench.run
+        past = app.workbench.history(key) if key else None
+        return past is not None and run is not None and len(past.history.points) == run.number
+
+    await _until(read)
+
+
+async def _mend_agent(app: WorkbenchApp) -> None:
+    """From outside, while the agent is watched."""
+    watching = app.workbench.watching
+    await watching.ready()
+    agent = app.workbench.agent_dir / "agent.py"
+    code = agent.read_text(encoding="utf-8")
+    agent.write_text(code.replace(*MENDED), encoding="utf-8")
+    await _until(lambda: watching.last is not None and watching.last.seconds is not None)
 
 
 async def _until(condition: Callable[[], bool]) -> None:
@@ -84,3 +146,12 @@ def words_of(svg: str) -> list[str]:
     text = " ".join(html.unescape(found) for found in re.findall(r"<text[^>]*>(.*?)</text>", svg))
     text = _CUT.sub(r"\1", text.replace("\xa0", " "))
     return _TIMES.sub("", text).split()
+
+
+_DEEDS = {
+    "end of run": _end_of_run,
+    "end of turn": _end_of_turn,
+    "effect": _effect,
+    "history": _history,
+    "mend agent": _mend_agent,
+}
