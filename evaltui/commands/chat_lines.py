@@ -95,6 +95,10 @@ class ChatLines:
             case "state":
                 self._rows(self._state_rows(event), event)
             case "error":
+                if event.data.get("text_is_void"):
+                    # The answer begins again from its start.
+                    self._end_line()
+                    self._streamed = ""
                 self._say_on_stderr([f"! {line}" for line in visible_lines(event.data.get("message", ""))])
 
     def _show_text(self, event: Event) -> None:

@@ -169,3 +169,10 @@ def test_that_nobody_reads_is_noticed_and_raises_nothing(lines, monkeypatch):
     lines.end_turn()
     assert lines.unread
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
+
+
+def test_an_answer_that_begins_again_is_shown_from_its_start(lines, capsys):
+    broken = Event("error", agent="house", data={"message": "it broke off", "text_is_void": True})
+    assert shown(lines, capsys, piece("One m"), broken, piece("One more"), text("One more.")) == (
+        "One m\nOne more.\n"
+    )

@@ -306,6 +306,7 @@ async def test_one_that_has_died_is_not_given_out(agent):
     await agent.run()
     (waiting,) = hosts()
     waiting.send_signal(signal.SIGKILL)
-    while psutil.pid_exists(waiting.pid):
+    ready = agent.spare._ready
+    while ready.host.alive:
         await asyncio.sleep(0.005)
     assert (await agent.run())["helper"] == 1

@@ -308,3 +308,13 @@ def test_rows_that_were_followed_are_those_made_at_once(steps):
     at_once = ChatRows()
     at_once.follow(transcript)
     assert followed.rows == at_once.rows
+
+
+def test_an_answer_that_begins_again_is_a_row_of_its_own():
+    broken = Event("error", agent="a", data={"message": "it broke off", "text_is_void": True})
+    rows = shown(running(piece("One m"), broken, piece("One more"), whole({"text": "One more."})))
+    assert [(row.kind, row.text) for row in rows if row.kind in ("text", "error")] == [
+        ("text", "One m"),
+        ("error", ""),
+        ("text", "One more."),
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import textwrap
 from collections.abc import Sequence
 
@@ -73,12 +72,11 @@ def answer_of(events: Sequence[Event]) -> list[str]:
     return text.split()
 
 
-async def test_there_is_none_before_the_first_run(workbench):
+async def test_there_is_none_before_the_first_run(workbench, until):
     workbench.learn_agent()
-    await asyncio.sleep(0)
-    workbench.run_case()
-    await workbench.run_over()
-    assert len(hosts()) <= 2
+    await until(lambda: workbench.agent)
+    await until(lambda: not hosts())
+    await run(workbench)
     await workbench.spare.ready()
     assert len(hosts()) == 1
 

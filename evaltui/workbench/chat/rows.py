@@ -192,6 +192,10 @@ class _TurnRows:
                 if changes := self._changes(data.get("delta") or {}):
                     self._add(replace(row, kind="state", changes=changes))
             case "error":
+                if data.get("text_is_void"):
+                    # The answer begins again from its start: what was said so far stays as it is.
+                    for source in [one for one in self._streams if one[0] == event.agent]:
+                        self._end_stream(source)
                 self._add(replace(row, kind="error", error=_error(data)))
             case _:
                 # What a model answers comes as text and calls, what is printed is in the console.
