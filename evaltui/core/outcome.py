@@ -144,8 +144,8 @@ class StateDiff:
 class RepeatResult:
     """One run of one case. `seconds` is wall time, `final_state` the session state after the last turn.
 
-    `expects` is the fingerprint of the case that it was held against, `session_id` and `user_id` what the agent
-    framework called the session; each is "" where nobody knows.
+    `expects` is the fingerprint of the case that it was held against, `session_id` and `user_id` what the
+    agent framework called the session; each is "" where nobody knows.
     """
 
     status: Status

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from evaltui.core.compare import Key
     from evaltui.files.history import CaseHistory, CasePoint, History
 
-# Who goes through a list looks at no case for longer than this.
-_PAUSE = 0.15
+# Who goes through a list looks at no case for longer than this: nothing is read meanwhile.
+_PAUSE = 0.3
 _MOST_KNOWN = 200
 
 
@@ -56,8 +56,10 @@ class Histories:
 
     async def _read(self) -> None:
         while self._wanted is not None:
-            await asyncio.sleep(_PAUSE)
             key, version = self._wanted, self._version
+            await asyncio.sleep(_PAUSE)
+            if self._wanted != key:
+                continue
             past = await asyncio.to_thread(self._read_one, key)
             if self._wanted == key:
                 self._wanted = None

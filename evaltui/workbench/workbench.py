@@ -53,9 +53,9 @@ Chosen = Mapping[Path, tuple[str, ...] | None]
 class Workbench:
     """`given` are eval sets from elsewhere: files and folders, beside those that the agent has.
 
-    `record_mode` and `tool_mode` are for the runs to come; see `core.recordings.choices`. `keys` are the keys that
-    the user has chosen, by action. Everything is called from the event loop's
-    thread. Observers are called after every change.
+    `record_mode` and `tool_mode` are for the runs to come; see `core.recordings.choices`. `keys` are the keys
+    that the user has chosen, by action. Everything is called from the event loop's thread. Observers are
+    called after every change.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A sample agent, by keyboard in a terminal: talk, make a case, see it pass, break the agent, go on from there."""
+"""A sample agent, by keyboard: talk, make a case, see it pass, break the agent, go on from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent with everything that hides calls elsewhere: the trace shows all of it, whether the case passes or not."""
+"""An agent with everything that hides calls elsewhere: the trace shows all of it, of a case that passes."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ AGENT = """
 
     researcher = LlmAgent(name="researcher", description="looks", tools=[look_up], model=Scripted(model="s",
         answers={"look_up": "It was shipped.", "": ("look_up", {"order": "A1"})}))
-    sales = LlmAgent(name="sales", description="sells", tools=[quote, LongRunningFunctionTool(func=ask_manager)],
+    later = LongRunningFunctionTool(func=ask_manager)
+    sales = LlmAgent(name="sales", description="sells", tools=[quote, later],
         model=Scripted(model="s", answers={"refund": ("ask_manager", {"reason": "cold"}),
                                            "ask_manager": "We will see.", "": ("quote", {"item": "tea"})}))
-    root_agent = LlmAgent(name="front", tools=[AgentTool(researcher)], sub_agents=[sales], model=Scripted(model="s",
-        answers={"where": ("researcher", {"request": "A1"}), "researcher": "It was shipped.",
+    root_agent = LlmAgent(name="front", tools=[AgentTool(researcher)], sub_agents=[sales],
+        model=Scripted(model="s", answers={"where": ("researcher", {"request": "A1"}), "researcher": "It was shipped.",
                  "buy": ("transfer_to_agent", {"agent_name": "sales"}), "": "?"}))
 """
 CALLS = [

@@ -10,6 +10,7 @@ import socket
 import textwrap
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,13 @@ async def agent(write_agent) -> AsyncIterator[Agent]:
 
 
 def hosts() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "evaltui.runner.host" in one.cmdline()]
+    found = []
+    for one in psutil.Process().children():
+        # Some end just now.
+        with suppress(psutil.NoSuchProcess):
+            if "evaltui.runner.host" in one.cmdline():
+                found.append(one)
+    return found
 
 
 def is_running(pid: int) -> bool:

@@ -72,7 +72,8 @@ async def test_narrow_shows_one_pane_at_a_time(house):
         await until(pilot, lambda: "▌  ○ dark" in screen_text(app))
         tabs = screen_lines(app)[1]
         assert tabs.startswith("━")
-        assert all(tab in tabs for tab in ("1 Cases", "2 Case", "3 Result ○", "4 Chat", "5 Trace", "6 Console"))
+        for tab in ("1 Cases", "2 Case", "3 Result ○", "4 Chat", "5 Trace", "6 Console"):
+            assert tab in tabs
         await pilot.press("enter")
         await until(pilot, lambda: "Turn 1  must call nothing" in screen_text(app))
         assert "○ fine" not in screen_text(app)
@@ -253,7 +254,7 @@ async def test_resizing_during_a_run_changes_the_layout(house):
             await pilot.resize_terminal(*size)
             await until(pilot, lambda size=size: len(screen_lines(app)) == size[1])
             assert all(len(line) <= size[0] for line in screen_lines(app))
-        await until(pilot, lambda: screen_lines(app)[1].startswith("━") and " 1 Cases " in screen_lines(app)[1])
+        await until(pilot, lambda: screen_lines(app)[1].lstrip("━").startswith(" 1 Cases "))
 
 
 async def test_quitting_cancels_the_run_first(house):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -52,7 +53,13 @@ async def workbench(write_agent, write_set):
 
 
 def hosts() -> set[int]:
-    return {one.pid for one in psutil.Process().children() if "evaltui.runner.host" in one.cmdline()}
+    found = set()
+    for one in psutil.Process().children():
+        # Some end just now.
+        with suppress(psutil.NoSuchProcess):
+            if "evaltui.runner.host" in one.cmdline():
+                found.add(one.pid)
+    return found
 
 
 async def run(workbench: Workbench) -> tuple[int, bool]:
