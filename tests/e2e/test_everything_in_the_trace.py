@@ -51,7 +51,8 @@ AGENT = """
         model=Scripted(model="s", answers={"refund": ("ask_manager", {"reason": "cold"}),
                                            "ask_manager": "We will see.", "": ("quote", {"item": "tea"})}))
     root_agent = LlmAgent(name="front", tools=[AgentTool(researcher)], sub_agents=[sales],
-        model=Scripted(model="s", answers={"where": ("researcher", {"request": "A1"}), "researcher": "It was shipped.",
+        model=Scripted(model="s", answers={"where": ("researcher", {"request": "A1"}),
+                                           "researcher": "It was shipped.",
                  "buy": ("transfer_to_agent", {"agent_name": "sales"}), "": "?"}))
 """
 CALLS = [
