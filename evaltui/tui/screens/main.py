@@ -286,10 +286,12 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.set_focus(self._filters[pane])
 
     def action_keep_filter(self) -> None:
+        self._filters[self._layout.focus].apply()
         self.set_focus(self._panes[self._layout.focus])
 
     def action_clear_filter(self) -> None:
-        self._filters[self._layout.focus].set_filter("")
+        self._filters[self._layout.focus].clear()
+        self._filters[self._layout.focus].apply()
         self.set_focus(self._panes[self._layout.focus])
 
     def action_reload(self) -> None:

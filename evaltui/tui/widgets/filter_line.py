@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.core.show import visible
@@ -15,6 +16,8 @@ from evaltui.tui.widgets.painting import paint, tone_classes
 from evaltui.workbench.actions import Scope
 
 _MOST_LINES = 3
+# Seconds without a further letter: of a word that is typed or pasted at once, only the whole is looked for.
+_PAUSE = 0.015
 
 
 class FilterLine(Input):
@@ -33,6 +36,7 @@ class FilterLine(Input):
     def __init__(self, *, id: str) -> None:
         super().__init__(compact=True, id=id)
         self._followed = ""
+        self._soon: Timer | None = None
         self._below: list[Line] = []
 
     def filter_text(self) -> str:
@@ -55,8 +59,17 @@ class FilterLine(Input):
         self._write_below()
 
     def on_input_changed(self) -> None:
+        if self._soon is not None:
+            self._soon.stop()
+        self._soon = self.set_timer(_PAUSE, self.apply)
+
+    def apply(self) -> None:
+        """Filter by what has been typed by now."""
+        if self._soon is not None:
+            self._soon.stop()
+            self._soon = None
         if self.value != self.filter_text():
-            # Not to be taken for a filter set from elsewhere: more may have been typed by then.
+            # Not to be taken for a filter set from elsewhere.
             self._followed = self.value
             self.set_filter(self.value)
 
