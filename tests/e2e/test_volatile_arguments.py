@@ -66,7 +66,7 @@ def test_volatile_arguments_are_let_pass_and_others_are_not(orders):
     terminal.press("r")
     terminal.wait_for("run 1: late · ✗ 1")
     terminal.press("3")
-    screen = terminal.wait_for("as_of")
+    screen = terminal.wait_for("~ as_of")
     shown = [name for name in ("~ customer_id", "~ query", "~ as_of") if name in screen]
     assert shown == ["~ query", "~ as_of"]
     relax(terminal, "query", "ignore")
