@@ -285,7 +285,7 @@ def run_line(row: KeptRow, width: int) -> Line:
         ("  ", ""),
     ]
     if row.problem:
-        return [*head, ("cannot be read", "red")]
+        return [*head, (f"cannot be read: {visible(row.problem)}", "red")]
     figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "dim")]
     return [
         *head,
