@@ -6,24 +6,27 @@ import asyncio
 import html
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from evaltui.core.show import show_duration
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.panes.bars import show_seconds
 from evaltui.workbench.workbench import Workbench
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "screenshots"
 WIDE, NARROW = (160, 40), (80, 24)
 _PATIENCE = 60.0
-# What takes a different time in every run.
-_TIMES = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d|<?\d+(\.\d+)?\s?(ms|s|min)\b|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+"
-)
-_CUT = re.compile(r"(?<= )(\S{1,3})\S*(?: +\S+){0,3} …")
+# What is different in every run, beside the durations.
+_TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
+_WORDS = re.compile(r"<desc>(.*?)</desc>", flags=re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,29 @@ PICTURES = (
 
 
 async def draw(picture: Picture) -> str:
+    """The screen of a real run, and as its description the words that are the same in every run."""
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", await _export(picture), flags=re.DOTALL)
+    words = html.escape(" ".join(await words_now(picture)))
+    return re.sub(r"(<svg[^>]*>)", lambda start: f"{start[1]}\n<desc>{words}</desc>", svg, count=1)
+
+
+async def words_now(picture: Picture) -> list[str]:
+    """What the program shows now. Every duration reads the same: the text beside it is cut to fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in [module for name, module in sys.modules.items() if name.startswith("evaltui.")]:
+            for show in (show_duration, show_seconds):
+                if getattr(module, show.__name__, None) is show:
+                    patch.setattr(module, show.__name__, lambda _: "1 s")
+        return _words_of(await _export(picture))
+
+
+def stored_words(picture: Picture) -> list[str]:
+    """What the program showed when the picture was made."""
+    found = _WORDS.search((FOLDER / f"{picture.name}.svg").read_text(encoding="utf-8"))
+    return html.unescape(found[1]).split() if found else []
+
+
+async def _export(picture: Picture) -> str:
     """Run the agent and export the screen. The agent is copied first: a run writes into its folder."""
     with tempfile.TemporaryDirectory() as folder:
         agent = Path(folder) / picture.agent
@@ -84,8 +110,7 @@ async def draw(picture: Picture) -> str:
                 else:
                     await pilot.press(*(_letters(key) if " " in key else (key,)))
             await pilot.pause(0.1)
-            svg = app.export_screenshot(title=f"evaltui {picture.agent}")
-    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+            return app.export_screenshot(title=f"evaltui {picture.agent}")
 
 
 def _letters(text: str) -> list[str]:
@@ -107,7 +132,7 @@ async def _end_of_turn(app: WorkbenchApp) -> None:
 
 async def _effect(app: WorkbenchApp) -> None:
     """What a rule would do is known."""
-    await _until(lambda: "with this rule" in " ".join(words_of(app.export_screenshot())))
+    await _until(lambda: "with this rule" in " ".join(_words_of(app.export_screenshot())))
 
 
 async def _history(app: WorkbenchApp) -> None:
@@ -138,14 +163,9 @@ async def _until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-def words_of(svg: str) -> list[str]:
-    """What can be read in a picture, without what differs from run to run.
-
-    A text that is cut gives way to the duration beside it: only its beginning is the same in every run.
-    """
+def _words_of(svg: str) -> list[str]:
     text = " ".join(html.unescape(found) for found in re.findall(r"<text[^>]*>(.*?)</text>", svg))
-    text = _CUT.sub(r"\1", text.replace("\xa0", " "))
-    return _TIMES.sub("", text).split()
+    return _TIMES.sub("", text.replace("\xa0", " ")).split()
 
 
 _DEEDS = {
