@@ -50,12 +50,51 @@ class ErrorInfo:
 
 
 @dataclass(frozen=True)
+class Vote:
+    """A judge's answer on one subject. Where it gives no verdict, `problem` says why it does not count."""
+
+    score: float | None
+    rationale: str = ""
+    label: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a judge found of one subject: an answer (`id` is ""), a rubric, a sentence.
+
+    `score` is None where it was not judged; `evidence` is `(what it does, text)`, such as
+    `("contradicting", "It rained.")`.
+    """
+
+    id: str
+    subject: str
+    score: float | None
+    rationale: str = ""
+    evidence: tuple[tuple[str, str], ...] = ()
+    votes: tuple[Vote, ...] = ()
+
+
+@dataclass(frozen=True)
+class JudgedBy:
+    """Who judged by which prompt (its name and version, `final_response_match/1`), and how many of the
+    questions were answered, and how many of these answers came from a recording."""
+
+    model: str
+    prompt: str
+    asked: int = 0
+    answered: int = 0
+    replayed: int = 0
+
+
+@dataclass(frozen=True)
 class InvocationScore:
-    """What one metric says of one turn."""
+    """What one metric says of one turn, and what a judge found to say so."""
 
     score: float | None
     status: Status
     reason: str = ""
+    judgements: tuple[Judgement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +109,7 @@ class MetricResult:
     reason: str = ""
     error: ErrorInfo | None = None
     details: dict[str, float | None] = field(default_factory=dict)
+    judge: JudgedBy | None = None
 
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]

@@ -15,7 +15,8 @@ from typing import Any
 from evaltui.core.config import EvalConfig, EvalMetric, EvaltuiBlock
 from evaltui.core.diff import diff_state, expectation_of, turn_result
 from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.metrics.registry import MetricInput, metrics_to_run, run_metric
+from evaltui.core.metrics.judges.judge import Judge
+from evaltui.core.metrics.registry import METRICS, MetricInput, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.response_match import scored_text, unscored_texts
 from evaltui.core.metrics.trajectory import ignores_args
 from evaltui.core.outcome import (
@@ -97,13 +98,14 @@ async def score_repeat(
     *,
     final_state: Mapping[str, Any] | None,
     custom: CustomScorer | None,
+    judge: Judge | None = None,
     seconds: float = 0.0,
 ) -> RepeatResult:
-    """The verdict on one run of a case."""
+    """The verdict on one run of a case. Without a `judge`, what one has to decide is NOT_EVALUATED."""
     if expected.case.conversation is None:
         return not_evaluated(expected, "conversation_scenario", _SCENARIO)
     metrics = [
-        await _metric_result(metric, expected, actual, custom)
+        await _metric_result(metric, expected, actual, custom, judge)
         for metric in metrics_to_run(expected.effective_config)
     ]
     state: tuple[StateDiff, ...] = ()
@@ -150,20 +152,26 @@ async def _metric_result(
     expected: Expected,
     actual: Sequence[Invocation],
     custom: CustomScorer | None,
+    judge: Judge | None,
 ) -> MetricResult:
     wanted = expected.case.conversation
     if metric.custom_function_path is None:
-        return run_metric(
-            MetricInput(
-                metric=metric,
-                expected=wanted,
-                actual=actual,
-                thoughts=expected.score_thoughts,
-                skip_calls=expected.turns_marked("skip"),
-                context=expected.turns_marked("context"),
-                rules=expected.rules,
-            )
+        info = METRICS.get(metric.metric_name)
+        given = MetricInput(
+            metric=metric,
+            expected=wanted,
+            actual=actual,
+            thoughts=expected.score_thoughts,
+            skip_calls=expected.turns_marked("skip"),
+            context=expected.turns_marked("context"),
+            rules=expected.rules,
+            case_rubrics=expected.case.rubrics or (),
+            scenario=expected.case.conversation_scenario,
+            as_adk=expected.adk_verdicts,
         )
+        if info is None or info.judged is None or judge is None:
+            return run_metric(given)
+        return await run_judged_metric(given, info.judged, judge)
     if custom is None:
         reason = "custom metrics run in the agent's own process: use evaluate()"
         return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=reason)

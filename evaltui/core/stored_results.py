@@ -54,6 +54,9 @@ def repeat_from_json(data: Json, actual: Sequence[Invocation] = ()) -> RepeatRes
             metric.setdefault("threshold", None)
             for turn in metric.get("per_invocation", ()):
                 turn.setdefault("score", None)
+                for judgement in turn.get("judgements", ()):
+                    for scored in (judgement, *judgement.get("votes", ())):
+                        scored.setdefault("score", None)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not the result of a run: {error!r}") from error
     return replace(_REPEAT.validate_python(data), actual=tuple(actual))

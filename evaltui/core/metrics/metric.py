@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Invocation
+from evaltui.core.evalset import ConversationScenario, Invocation, Rubric
 from evaltui.core.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.rules import CaseRules
 
@@ -21,7 +21,9 @@ class MetricInput:
 
     With `thoughts`, thought parts count as answer text, as they do in ADK. Turns count from 0: those in
     `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked. `rules` say
-    which differences between arguments count for nothing.
+    which differences between arguments count for nothing. `case_rubrics` are those of the case itself, beside
+    those of its turns; `scenario` is what a simulated user was told. With `as_adk`, judges' answers are read
+    and counted as ADK does.
     """
 
     expected: Sequence[Invocation] | None
@@ -31,6 +33,9 @@ class MetricInput:
     context: frozenset[int] = frozenset()
     skip_calls: frozenset[int] = frozenset()
     rules: CaseRules = field(default_factory=dict)
+    case_rubrics: Sequence[Rubric] = ()
+    scenario: ConversationScenario | None = None
+    as_adk: bool = False
 
 
 Metric = Callable[[MetricInput], MetricResult]

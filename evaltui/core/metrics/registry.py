@@ -9,10 +9,11 @@ from typing import Literal
 
 from evaltui.core.config import EvalConfig, EvalMetric
 from evaltui.core.metrics import efficiency, response_match, trajectory
+from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import Metric, MetricInput, effective_threshold, not_evaluated
 from evaltui.core.outcome import ErrorInfo, MetricResult, Status
 
-__all__ = ["METRICS", "MetricInfo", "MetricInput", "metrics_to_run", "run_metric"]
+__all__ = ["METRICS", "MetricInfo", "MetricInput", "metrics_to_run", "run_judged_metric", "run_metric"]
 
 Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model", "Vertex AI"]
 
@@ -21,14 +22,15 @@ Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judg
 class MetricInfo:
     """`interval` is the least and the greatest score, None where there is no greatest.
 
-    `function` is None for metrics that this version knows and does not compute. `gates` is false for
-    metrics that report a value and take no threshold.
+    A metric has a `function` or is `judged`; this version does not compute one that has neither. `gates` is
+    false for metrics that report a value and take no threshold.
     """
 
     name: str
     meaning: str
     needs: tuple[Need, ...]
     function: Metric | None = None
+    judged: JudgedMetric | None = None
     interval: tuple[float, float] | None = (0.0, 1.0)
     gates: bool = True
     source: Literal["adk", "evaltui"] = "adk"
@@ -185,20 +187,34 @@ def run_metric(given: MetricInput) -> MetricResult:
     info = METRICS.get(metric.metric_name)
     if info is None:
         return not_evaluated(metric, _unknown(metric.metric_name))
+    if info.judged is not None:
+        return not_evaluated(metric, "is judged when the case is run")
     if info.function is None:
         needs = " and ".join(info.unmet_needs)
         return not_evaluated(metric, f"needs {needs}; this version of evaltui does not compute such metrics")
     try:
         return info.function(given)
     except Exception as error:
-        return MetricResult(
-            metric.metric_name,
-            None,
-            effective_threshold(metric),
-            Status.ERROR,
-            reason=str(error),
-            error=ErrorInfo(type(error).__name__, str(error), traceback.format_exc()),
-        )
+        return _failed(metric, error)
+
+
+async def run_judged_metric(given: MetricInput, judged: JudgedMetric, judge: Judge) -> MetricResult:
+    """Have a judge decide a metric. Never raises but for a cancel, as `run_metric`."""
+    try:
+        return await judged(given, judge)
+    except Exception as error:
+        return _failed(given.metric, error)
+
+
+def _failed(metric: EvalMetric, error: Exception) -> MetricResult:
+    return MetricResult(
+        metric.metric_name,
+        None,
+        effective_threshold(metric),
+        Status.ERROR,
+        reason=str(error),
+        error=ErrorInfo(type(error).__name__, str(error), traceback.format_exc()),
+    )
 
 
 def _unknown(name: str) -> str:
