@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evaltui.core.config import EvalConfig, EvalMetric
-    from evaltui.core.evalset import EvalCase, EvalSet, Invocation
-    from evaltui.core.metrics.custom import EvaluationResult, PerInvocationResult
+    from evaltui.core.config import BaseCriterion, EvalConfig, EvalMetric
+    from evaltui.core.evalset import ConversationScenario, EvalCase, EvalSet, Invocation, RubricScore
+    from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
     from evaltui.core.outcome import CaseResult, MetricResult, RunResult, Status
     from evaltui.core.problems import EvalSetError
     from evaltui.core.record import invocations_from_events
@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "evaltui.runner.native.agent",
+    "BaseCriterion": "evaltui.core.config",
     "CaseResult": "evaltui.core.outcome",
+    "ConversationScenario": "evaltui.core.evalset",
     "EvalCase": "evaltui.core.evalset",
     "EvalConfig": "evaltui.core.config",
     "EvalMetric": "evaltui.core.config",
     "EvalSet": "evaltui.core.evalset",
     "EvalSetError": "evaltui.core.problems",
+    "EvalStatus": "evaltui.core.metrics.custom",
     "EvaluationResult": "evaltui.core.metrics.custom",
     "Invocation": "evaltui.core.evalset",
     "MetricResult": "evaltui.core.outcome",
     "PerInvocationResult": "evaltui.core.metrics.custom",
+    "RubricScore": "evaltui.core.evalset",
     "Rule": "evaltui.runner.native.scripted",
     "RunResult": "evaltui.core.outcome",
     "ScriptedModel": "evaltui.runner.native.scripted",
@@ -44,16 +48,20 @@ _HOMES = {
 
 __all__ = [
     "Agent",
+    "BaseCriterion",
     "CaseResult",
+    "ConversationScenario",
     "EvalCase",
     "EvalConfig",
     "EvalMetric",
     "EvalSet",
     "EvalSetError",
+    "EvalStatus",
     "EvaluationResult",
     "Invocation",
     "MetricResult",
     "PerInvocationResult",
+    "RubricScore",
     "Rule",
     "RunResult",
     "ScriptedModel",

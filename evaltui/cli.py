@@ -89,10 +89,10 @@ def _migrate(options: argparse.Namespace) -> int:
     return migrate(options.old, options.new, options.initial_session)
 
 
-def _metrics(_: argparse.Namespace) -> int:
+def _metrics(options: argparse.Namespace) -> int:
     from evaltui.commands.metrics import metrics
 
-    return metrics()
+    return metrics(options.place)
 
 
 def _runs(options: argparse.Namespace) -> int:
@@ -143,5 +143,5 @@ _SUMMARIES = {
     "compare": "hold a run against an earlier one, case by case",
     "lint": "say what is wrong with eval sets and configs",
     "migrate": "convert a file of an old format to an EvalSet",
-    "metrics": "list every metric there is",
+    "metrics": "list every metric there is, and which of them can run here",
 }

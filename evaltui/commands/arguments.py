@@ -89,6 +89,13 @@ def run_parser() -> Parser:
         help="exit with 1 only for cases that do not pass and that the baseline does not excuse, with 0 else",
     )
     add(
+        "--require",
+        type=_names,
+        default=(),
+        metavar="METRIC,...",
+        help="do not begin the run unless a config asks for these metrics and they can be computed here",
+    )
+    add(
         "--report",
         action="append",
         default=[],
@@ -187,10 +194,20 @@ def migrate_parser() -> Parser:
 
 
 def metrics_parser() -> Parser:
-    return Parser(
+    parser = Parser(
         prog="evaltui metrics",
-        description="List every metric: its range, what it means and needs, and whether it is computed here.",
+        description="List every metric: its range, what it means and needs, and whether it can run here, and "
+        "if not why.",
+        epilog="exit codes: 0 listed, 2 wrong use",
     )
+    parser.add_argument(
+        "place",
+        nargs="?",
+        type=Path,
+        metavar="AGENT_DIR|SET",
+        help="an agent, or the file of a set: say first which of the metrics it asks for run",
+    )
+    return parser
 
 
 def runs_parser() -> Parser:
@@ -240,6 +257,15 @@ def _pass_if(text: str) -> str | float:
     if not 0 < rate <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a rate such as 0.6")
     return rate
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of metrics such as safety_v1,hallucinations_v1"
+        )
+    return names
 
 
 def _count(text: str) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.commands.choosing import ChosenSet, choose
+from evaltui.commands.preflight import announce
 from evaltui.commands.progress import Progress
 from evaltui.commands.reporting import ReportTarget, write_reports
 from evaltui.commands.resume import Begun, Known, carried, choose_again, known_results
@@ -28,8 +29,19 @@ from evaltui.files.workspace import SelectionError
 from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import RunReport, SetInfo, verdict
 from evaltui.reports.run_log import LoggedRun
-from evaltui.runner.plan import AgentBroken, AgentLoaded, CaseDone, Happened, Noted, RunPlan, Update, run_plan
+from evaltui.runner.plan import (
+    AgentBroken,
+    AgentLoaded,
+    CaseDone,
+    Happened,
+    Noted,
+    RepeatDone,
+    RunPlan,
+    Update,
+    run_plan,
+)
 from evaltui.runner.pool import StartedHost
+from evaltui.runner.preflight import checked
 
 INTERRUPTED = 130
 
@@ -73,6 +85,8 @@ def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], begun:
         record=options.record or DEFAULT_MODE,
         tools=options.tools,
     )
+    plan = checked(plan)
+    announce(plan.checks, options.require)
     ending = Ending(targets, options.exit_zero, _baseline(options), options.fail_on_regression)
     files = {"config": options.config, "initial_session": options.initial_session}
     header = {name: str(path.resolve()) for name, path in files.items() if path}
@@ -168,6 +182,8 @@ class Job:
                 self._broken = error
             case Happened(event):
                 self._calls.take(event)
+            case RepeatDone(result=result):
+                self._calls.take_result(result)
             case Noted(text):
                 self._notes.append(text)
         if self._log is not None:
@@ -187,6 +203,7 @@ class Job:
             comparison=self._comparison(result),
             record=self._plan.record,
             calls=self._calls,
+            checks=self._plan.checks,
         )
 
     def _comparison(self, result: RunResult) -> Comparison | None:

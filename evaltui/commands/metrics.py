@@ -1,36 +1,101 @@
-"""`evaltui metrics`: every metric there is, and which of them are computed here."""
+"""`evaltui metrics`: every metric there is, and which of them can be computed here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaltui.commands.output import width, write_lines
+from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.metrics.registry import METRICS, MetricInfo
+from evaltui.core.preflight import MetricCheck, check_metric
+from evaltui.core.problems import EvalSetError
+from evaltui.core.reach import Facts
+from evaltui.core.show import visible
+from evaltui.files.folders import agent_folder, is_agent
+from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.reports.lines import Line, pad, wrap
+from evaltui.reports.preflight import check_lines
+from evaltui.runner.preflight import checked, facts_of
+
+if TYPE_CHECKING:
+    from evaltui.runner.plan import SetPlan
 
 _NAMES = max(map(len, METRICS))
 _INDENT = 4
 _BESIDE_THESE = (
     "Beside these, final_session_state is compared for every case that has one, and a config may name metric "
-    "functions of your own under custom_metrics."
+    "functions of your own under custom_metrics and evaltui.criteria."
 )
 
 
-def metrics() -> int:
-    """Print name, range, meaning and needs of every metric."""
-    write_lines(_table(min(width(), MAX_WIDTH)))
+def metrics(place: Path | None) -> int:
+    """Print name, range, meaning and needs of every metric, and why it cannot run here where it cannot.
+
+    With an agent's folder or the file of a set, first what its configs ask for. 2 for what cannot be read.
+    """
+    cells = min(width(), MAX_WIDTH)
+    if place is None:
+        write_lines(_table(facts_of(Path()), cells))
+        return 0
+    try:
+        agent_dir, sets = _agent_and_sets(place)
+    except (UsageError, EvalSetError) as error:
+        return complain("metrics", error)
+    write_lines([*_asked_for(place, _checks(agent_dir, sets), cells), *_table(facts_of(agent_dir), cells)])
     return 0
 
 
-def _table(cells: int) -> Iterator[Line]:
+def _agent_and_sets(place: Path) -> tuple[Path, list[SetPlan]]:
+    # Eval sets are models, which the table alone does without.
+    from evaltui.commands.choosing import load_chosen
+
+    if place.suffix == ".json":
+        if not place.is_file():
+            raise UsageError(f"{place} does not exist")
+        above = (folder for folder in place.resolve().parents if is_agent(folder))
+        return next(above, place.parent), [load_chosen(place, None, None).plan]
+    require_one_agent(place)
+    return place, [load_chosen(entry.path, None, None).plan for entry in open_workspace(place).sets]
+
+
+def _checks(agent_dir: Path, sets: Sequence[SetPlan]) -> tuple[MetricCheck, ...]:
+    from evaltui.runner.plan import RunPlan
+
+    return checked(RunPlan(agent_dir, tuple(sets))).checks
+
+
+def _asked_for(place: Path, checks: Sequence[MetricCheck], cells: int) -> Iterator[Line]:
+    name = visible(place.name if place.suffix == ".json" else agent_folder(place).resolve().name)
+    if not checks:
+        yield [(f"{name} has no case that a metric is asked for", "bold")]
+    else:
+        yield [(f"Asked for in {name}", "bold")]
+        yield from check_lines(checks, cells, every=True)
+    yield []
+    yield [("All metrics", "bold")]
+
+
+def _table(facts: Facts, cells: int) -> Iterator[Line]:
     yield [(f"  {'METRIC':{_NAMES}}  RANGE       ASKED FOR IN", "bold")]
+    fixes: dict[str, None] = {}
     for info in METRICS.values():
-        mark = ("–", "yellow") if info.unmet_needs else ("✓", "green")
+        check = check_metric(info, facts)
         row = f" {info.name:{_NAMES}}  {pad(_range(info), 10)}  {_asked_for_in(info)}"
-        yield [mark, (row, "")]
-        for line in wrap([(info.meaning, ""), (_needs(info), "dim")], cells - _INDENT):
+        yield [("✓", "green") if check.is_fine else ("–", "yellow"), (row, "")]
+        why_not = "" if check.is_fine else f" Cannot run here: {check.why}."
+        needs = f" Needs {' and '.join(info.needs)}." if info.needs else ""
+        for line in wrap([(info.meaning, ""), (needs, "dim"), (visible(why_not), "yellow")], cells - _INDENT):
             yield [(" " * _INDENT, ""), *line]
+        if check.fix:
+            fixes[check.fix] = None
+    for fix in fixes:
+        yield []
+        yield from wrap(
+            [("– ", "yellow"), (f"To run those that cannot run here: {visible(fix)}.", "")], cells
+        )
     yield []
     yield from wrap([(_BESIDE_THESE, "")], cells)
 
@@ -46,9 +111,3 @@ def _asked_for_in(info: MetricInfo) -> str:
     if not info.gates:
         return "always reported"
     return "criteria" if info.source == "adk" else "evaltui.criteria"
-
-
-def _needs(info: MetricInfo) -> str:
-    if info.unmet_needs:
-        return f" Not computed by this version: needs {' and '.join(info.needs)}."
-    return f" Needs {' and '.join(info.needs)}." if info.needs else ""

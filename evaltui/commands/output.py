@@ -6,29 +6,34 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from evaltui.reports.lines import Line
 
 
 def write_stdout(text: str) -> None:
-    # The terminal's encoding may lack a glyph: better a replacement than a traceback after a long run.
-    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    _write(text, sys.stdout)
 
 
-def write_lines(lines: Iterable[Line]) -> None:
+def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
     """Lines of styled text, coloured where a person is watching."""
     from evaltui.reports.lines import draw
 
-    color = colored()
-    write_stdout("".join(f"{draw(line, color=color)}\n" for line in lines))
+    stream = sys.stderr if to_stderr else sys.stdout
+    color = colored(stream)
+    _write("".join(f"{draw(line, color=color)}\n" for line in lines), stream)
 
 
-def colored() -> bool:
-    """Whether standard output is a terminal whose user has not asked for no colour."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def _write(text: str, stream: TextIO) -> None:
+    # The terminal's encoding may lack a glyph: better a replacement than a traceback after a long run.
+    stream.buffer.write(text.encode(stream.encoding or "utf-8", "replace"))
+    stream.buffer.flush()
+
+
+def colored(stream: TextIO | None = None) -> bool:
+    """Whether a stream, standard output, is a terminal whose user has not asked for no colour."""
+    return (stream or sys.stdout).isatty() and not os.environ.get("NO_COLOR")
 
 
 def width() -> int:

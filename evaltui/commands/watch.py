@@ -16,6 +16,7 @@ from evaltui.core.show import visible, visible_lines
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.reports.lines import Line
+from evaltui.reports.preflight import check_lines
 from evaltui.workbench.state import CaseKey, Repeated, Run, Selection, Stage
 from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
@@ -32,6 +33,7 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
     "resume": None,
     "baseline": None,
     "fail_on_regression": False,
+    "require": (),
     "report": [],
     "adk_verdicts": False,
     "exit_zero": False,
@@ -68,6 +70,7 @@ class _Lines:
         self._told: dict[CaseKey, tuple[int, Status]] = {}
         self._run: Run | None = None
         self._notice: object = None
+        self._unready = ""
         self._ended = asyncio.Event()
 
     async def follow(self) -> int:
@@ -144,6 +147,10 @@ class _Lines:
                 yield from self._sum(after)
 
     def _of_run(self, run: Run) -> Iterator[Line]:
+        if run.unready != self._unready and (run.checks or run.over):
+            self._unready = run.unready
+            if run.unready:
+                yield from check_lines(run.checks, width())
         yield from self._verdicts()
         if run is not self._run and run.over:
             self._run = run

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from evaltui.core.diff import expectation_of, turn_result
-from evaltui.core.evalset import Invocation
+from evaltui.core.evalset import Invocation, full_text
+from evaltui.core.judged import subject_of
 from evaltui.core.metrics.response_match import scored_text, unscored_texts
 from evaltui.core.outcome import (
     CaseResult,
     ErrorInfo,
+    Expectation,
     InvocationScore,
+    Judgement,
     MetricResult,
     RepeatResult,
     Status,
@@ -32,6 +35,8 @@ Json = Mapping[str, Any]
 
 _STATUSES = {1: Status.PASSED, 2: Status.FAILED, 3: Status.NOT_EVALUATED, 4: Status.INFORMATIONAL}
 _ANSWER = "response_match_score"
+# The id of what a judge says of an answer as a whole.
+EXPLANATION = "explanation"
 # Large, of no use here, and often in a shape that only the version that wrote it knows.
 _LEFT_OUT = ("app_details", "appDetails", "rubrics")
 
@@ -96,12 +101,13 @@ def _repeat(entry: Json) -> RepeatResult:
     actual = [_invocation(_get(turn, "actual_invocation")) for turn in turns]
     expected = [_invocation(_get(turn, "expected_invocation")) for turn in turns]
     known = [invocation for invocation in actual if invocation is not None]
+    simulated = all(_get(turn, "expected_invocation") is None for turn in turns)
     return RepeatResult(
         status=status,
         metrics=tuple(metrics),
         error=error,
         actual=tuple(known) if len(known) == len(actual) else (),
-        turns=tuple(_turns(expected, actual, metrics)),
+        turns=tuple(_turns(expected, actual, metrics, simulated=simulated)),
         seconds=round(sum(invocation.duration or 0.0 for invocation in known), 3),
         session_id=str(_get(entry, "session_id") or ""),
         user_id=str(_get(entry, "user_id") or ""),
@@ -114,17 +120,24 @@ def _metric(metric: Json, turns: Sequence[Json]) -> MetricResult:
         next((one for one in _metrics_of(turn) if _get(one, "metric_name") == name), None) for turn in turns
     ]
     per_turn = [
-        InvocationScore(_number(_get(one, "score")), _status(_get(one, "eval_status")))
-        for one in found
+        InvocationScore(
+            _number(_get(one, "score")),
+            _status(_get(one, "eval_status")),
+            judgements=tuple(_judgements(name, one, turn)),
+        )
+        for one, turn in zip(found, turns, strict=True)
         if one is not None
     ]
+    aligned = tuple(per_turn) if len(per_turn) == len(turns) else ()
+    # Where there are turns, what google-adk says of them all only points to them.
+    own = "" if any(turn.judgements for turn in aligned) else "; ".join(_rationales(metric))
     return MetricResult(
         name=name,
         score=_number(_get(metric, "score")),
         threshold=_number(_get(metric, "threshold")),
         status=_status(_get(metric, "eval_status")),
-        per_invocation=tuple(per_turn) if len(per_turn) == len(turns) else (),
-        reason="; ".join(_rationales(metric)),
+        per_invocation=aligned,
+        reason=own,
     )
 
 
@@ -133,10 +146,38 @@ def _metrics_of(turn: Json) -> Iterator[Json]:
 
 
 def _rationales(metric: Json) -> Iterator[str]:
-    details = _get(metric, "details")
-    for score in _objects(_get(details, "rubric_scores")) if isinstance(details, dict) else ():
+    for score in _rubric_scores(metric):
         if rationale := _get(score, "rationale"):
             yield f"{_get(score, 'rubric_id')}: {rationale}"
+
+
+def _rubric_scores(metric: Json) -> Iterator[Json]:
+    details = _get(metric, "details")
+    return _objects(_get(details, "rubric_scores")) if isinstance(details, dict) else iter(())
+
+
+def _judgements(name: str, metric: Json, turn: Json) -> Iterator[Judgement]:
+    """What was found of each rubric in a turn, with its text where the file has it."""
+    scores = list(_rubric_scores(metric))
+    texts = dict(_rubric_texts(metric, turn)) if scores else {}
+    for one in scores:
+        rubric_id = str(_get(one, "rubric_id") or "")
+        score = _number(_get(one, "score"))
+        is_sentence, is_whole = subject_of(name) == "sentence", rubric_id == EXPLANATION
+        yield Judgement(
+            id="" if is_sentence or is_whole else rubric_id,
+            subject=rubric_id if is_sentence else texts.get(rubric_id, ""),
+            score=_number(_get(metric, "score")) if is_whole and score is None else score,
+            rationale=str(_get(one, "rationale") or ""),
+        )
+
+
+def _rubric_texts(metric: Json, turn: Json) -> Iterator[tuple[str, str]]:
+    for holder in (_get(metric, "criterion"), _get(turn, "actual_invocation")):
+        for rubric in _objects(_get(holder, "rubrics")) if isinstance(holder, dict) else ():
+            content = _get(rubric, "rubric_content")
+            text = _get(content, "text_property") if isinstance(content, dict) else None
+            yield str(_get(rubric, "rubric_id") or ""), str(text or "")
 
 
 def _invocation(data: Any) -> Invocation | None:
@@ -155,16 +196,20 @@ def _turns(
     expected: Sequence[Invocation | None],
     actual: Sequence[Invocation | None],
     metrics: Sequence[MetricResult],
+    *,
+    simulated: bool,
 ) -> Iterator[TurnResult]:
+    unknown: Expectation = "simulated" if simulated else "not checked"
     answers = next((metric.per_invocation for metric in metrics if metric.name == _ANSWER), ())
     for number, (want, did) in enumerate(zip(expected, actual, strict=True)):
         # google-adk scores thoughts as well.
-        yield turn_result(
+        turn = turn_result(
             want,
             did,
-            expectation=expectation_of(want) if want else "not checked",
+            expectation=expectation_of(want) if want else unknown,
             expected_text=(scored_text(want, thoughts=True) or None) if want else None,
             actual_text=scored_text(did, thoughts=True) if did else None,
             response_score=answers[number].score if answers else None,
             unscored=unscored_texts(did, thoughts=True) if did else (),
         )
+        yield replace(turn, user=full_text(did.user_content)) if simulated and did else turn

@@ -22,7 +22,8 @@ class CaseSummary:
     """What is compared of a case in a run.
 
     `scores` are those of the metrics that pass or fail it, `seconds` wall time, `tokens` those of all turns:
-    each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint.
+    each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
+    `judges` the model and the prompt by which each metric was judged that was.
     """
 
     eval_set_id: str
@@ -36,6 +37,7 @@ class CaseSummary:
     seconds: float | None = None
     tokens: float | None = None
     expects: str = ""
+    judges: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
@@ -62,6 +64,7 @@ class CaseSummary:
             "seconds": self.seconds,
             "tokens": self.tokens,
             "expects": self.expects,
+            "judges": dict(self.judges),
         }
         return data | {name: value for name, value in known.items() if value or value == 0.0}
 
@@ -83,6 +86,7 @@ class CaseSummary:
             seconds=data.get("seconds"),
             tokens=data.get("tokens"),
             expects=data.get("expects", ""),
+            judges=data.get("judges", {}),
         )
 
 
@@ -105,6 +109,11 @@ def summarize(case: CaseResult) -> CaseSummary:
         seconds=None if seconds is None else round(seconds, 3),
         tokens=_mean(list(_tokens(case))),
         expects=case.repeats[0].expects if case.repeats else "",
+        judges={
+            metric.name: f"{metric.judge.model} ({metric.judge.prompt})"
+            for metric in case.metrics
+            if metric.judge is not None
+        },
     )
 
 
@@ -286,7 +295,15 @@ def _other_expectation(
         yield f"policy {before.policy} → {after.policy}"
     if then.adk_verdicts != now.adk_verdicts:
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
-    yield from config_changes(config_of(then, before.key), config_of(now, after.key))
+    changes = list(config_changes(config_of(then, before.key), config_of(now, after.key)))
+    # What the config says of judges need not be said twice.
+    yield from changes or _other_judges(before, after)
+
+
+def _other_judges(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
+    for metric, judge in after.judges.items():
+        if before.judges.get(metric, judge) != judge:
+            yield f"{metric} was judged by {before.judges[metric]}, now by {judge}"
 
 
 def config_of(circumstances: Circumstances, key: Key) -> Json | None:

@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from evaltui.core.arg_rule import ArgRule
 from evaltui.core.recordings.choices import ToolMode
+from evaltui.core.simulation.config import SimulatorConfig
 
 # Source: google-adk 2.13, what applies where no config file is found.
 DEFAULT_CRITERIA: dict[str, float] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -19,21 +20,83 @@ class _Camel(BaseModel):
 
 
 class BaseCriterion(_Camel):
-    """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK."""
+    """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK.
+
+    `lower_is_better` is a key of ours: scores up to the threshold pass, not those from it on. ADK keeps it
+    for the user's own functions, whose verdict it takes over; so does evaltui.
+    """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
     threshold: float
     include_intermediate_responses_in_final: bool = False
+    lower_is_better: bool = False
+
+
+class Interval(_Camel):
+    """The scores that a metric may give."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    min_value: float
+    open_at_min: bool = False
+    max_value: float
+    open_at_max: bool = False
+
+    def holds(self, score: float) -> bool:
+        """Whether a score is one of them; what rounding makes of an end counts as the end."""
+        if (self.open_at_min and score <= self.min_value) or (self.open_at_max and score >= self.max_value):
+            return False
+        return self.min_value - _ROUNDING <= score <= self.max_value + _ROUNDING
+
+    def __str__(self) -> str:
+        least = f"above {self.min_value:g}" if self.open_at_min else f"{self.min_value:g}"
+        greatest = f"below {self.max_value:g}" if self.open_at_max else f"{self.max_value:g}"
+        return f"{least} to {greatest}"
+
+
+_ROUNDING = 1e-9
+
+
+class OwnCriterion(BaseCriterion):
+    """A criterion of a metric that ADK does not have.
+
+    With `function` the metric is the user's: the path of a function that scores one turn, called as
+    `function(actual, expected, criterion)`. `interval` are the scores it may give.
+    """
+
+    function: StrictStr | None = None
+    interval: Interval | None = None
+
+    @field_validator("function")
+    @classmethod
+    def _is_path(cls, value: str | None) -> str | None:
+        if value is not None and not value.rpartition(".")[0]:
+            raise ValueError(f"{value!r} is not the path of a function, such as my_agent.metrics.my_metric")
+        return value
 
 
 class EvalMetric(_Camel):
-    """One metric that is asked for; the shape that custom metric functions receive."""
+    """One metric that is asked for; the shape that custom metric functions receive.
+
+    `interval` are the scores that it may give, where the config says so.
+    """
 
     metric_name: StrictStr
     threshold: float | None = None
     criterion: BaseCriterion | None = None
     custom_function_path: str | None = None
+    # ADK has no such field in what functions receive.
+    interval: Interval | None = Field(default=None, exclude=True)
+
+    @property
+    def scores_turns(self) -> bool:
+        """Whether its function is one in short form, which scores one turn at a time."""
+        return isinstance(self.criterion, OwnCriterion) and self.criterion.function is not None
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.criterion is not None and self.criterion.lower_is_better
 
 
 class CodeConfig(BaseModel):
@@ -41,21 +104,18 @@ class CodeConfig(BaseModel):
     name: StrictStr
 
 
-class Interval(_Camel):
-    min_value: float
-    open_at_min: bool = False
-    max_value: float
-    open_at_max: bool = False
-
-
 class MetricValueInfo(_Camel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
     interval: Interval | None = None
 
 
 class MetricInfo(_Camel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
     metric_name: StrictStr
     description: str | None = None
-    metric_value_info: MetricValueInfo = MetricValueInfo()
+    metric_value_info: MetricValueInfo
     requires_threshold: bool = True
 
 
@@ -85,10 +145,14 @@ class Repeats(BaseModel):
 
 
 class EvaltuiBlock(BaseModel):
-    """What ADK has no place for. Keys of later versions are refused rather than silently ignored."""
+    """What ADK has no place for. Keys of later versions are refused rather than silently ignored.
+
+    A metric in `optional` that comes to no verdict does not keep a case from passing.
+    """
 
     model_config = ConfigDict(extra="forbid")
-    criteria: dict[str, float | BaseCriterion] = Field(default_factory=dict)
+    criteria: dict[str, float | OwnCriterion] = Field(default_factory=dict)
+    optional: list[StrictStr] = Field(default_factory=list)
     rules: list[ArgRule] = Field(default_factory=list)
     turns: list[TurnMark] = Field(default_factory=list)
     repeats: Repeats = Field(default_factory=Repeats)
@@ -101,7 +165,7 @@ class EvalConfig(_Camel):
 
     criteria: dict[str, float | BaseCriterion] = Field(default_factory=dict)
     custom_metrics: dict[str, CustomMetric] | None = None
-    user_simulator_config: dict[str, Any] | None = None
+    user_simulator_config: SimulatorConfig | None = None
     live_model_config: dict[str, Any] | None = None
     evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
 
@@ -129,9 +193,11 @@ class EvalConfig(_Camel):
 
 def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetric]) -> EvalMetric:
     criterion = value if isinstance(value, BaseCriterion) else BaseCriterion(threshold=value)
-    return EvalMetric(
-        metric_name=name,
-        threshold=criterion.threshold,
-        criterion=criterion,
-        custom_function_path=custom[name].code_config.name if name in custom else None,
-    )
+    metric = EvalMetric(metric_name=name, threshold=criterion.threshold, criterion=criterion)
+    if isinstance(criterion, OwnCriterion) and criterion.function is not None:
+        metric.custom_function_path, metric.interval = criterion.function, criterion.interval
+    elif name in custom:
+        metric.custom_function_path = custom[name].code_config.name
+        if info := custom[name].metric_info:
+            metric.interval = info.metric_value_info.interval
+    return metric

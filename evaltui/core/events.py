@@ -14,6 +14,10 @@ from typing import Any, Literal, get_args
 
 VERSION = 1
 
+# The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
+# that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.
+SIMULATED_USER = "simulated user"
+
 Kind = Literal[
     "user",
     "model_request",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeVar
 
+from evaltui.core.judged import Finding, findings_in, over_conversation, was_judged
 from evaltui.core.outcome import (
     ArgDiff,
     CallDiff,
@@ -23,6 +24,7 @@ from evaltui.core.show import cut, scores, show_change, show_value, type_change,
 
 MAX_REASONS = 3
 MAX_MESSAGE = 200
+_MAX_SUBJECT = 80
 
 # Order and further calls matter to some match types only.
 _GRAVEST_FIRST: tuple[CallOp, ...] = ("changed", "missing", "extra", "moved")
@@ -109,7 +111,7 @@ def _by_rule(result: CaseResult | RepeatResult) -> list[str]:
     names = {
         f"{visible(arg.path) or 'args'} of {call_name(diff)}": None
         for turn in result.turns
-        if turn.expectation not in ("not checked", "context")
+        if turn.checks_calls
         for diff in turn.calls
         for arg in diff.args
         if arg.rule
@@ -158,20 +160,26 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[_Reason]:
     about_calls = [metric for metric in failed if metric.name in _MINDS]
     about_answers = [metric for metric in failed if metric.name == _ANSWER_METRIC]
     about_state = [metric for metric in failed if metric.name == _STATE_METRIC]
+    about_findings = [metric for metric in failed if was_judged(metric)]
     calls = list(_call_reasons(about_calls, result.turns))
     answers = [reason for metric in about_answers for reason in _answer_reasons(metric, result.turns)]
+    judged = {metric.name: list(_judged_reasons(metric, result.turns)) for metric in about_findings}
     explained = [
         *(about_calls if calls else ()),
         *(about_answers if answers else ()),
         *(about_state if result.state else ()),
+        *(metric for metric in about_findings if judged[metric.name]),
     ]
+    found = [reason for reasons in judged.values() for reason in reasons]
 
     if result.error:
         yield _same(error_text(result.error))
-    yield from sorted([*calls, *answers], key=lambda reason: reason.turn or 0)
+    of_turns = [*calls, *answers, *(reason for reason in found if reason.turn)]
+    yield from sorted(of_turns, key=lambda reason: reason.turn or 0)
+    yield from (reason for reason in found if not reason.turn)
     yield from (_same(_state_text(diff)) for diff in result.state)
     yield from (_metric_reason(metric) for metric in failed if metric not in explained)
-    yield from (_metric_reason(metric) for metric in result.metrics if metric.status is Status.ERROR)
+    yield from _error_reasons([metric for metric in result.metrics if metric.status is Status.ERROR])
     if not result.error:
         # An agent that raised is the reason why nothing could be evaluated.
         yield from (_metric_reason(m) for m in result.metrics if m.status is Status.NOT_EVALUATED)
@@ -181,7 +189,7 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[_Reason]:
 
 def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[_Reason]:
     for index, turn in enumerate(turns):
-        if turn.expectation in ("not checked", "context"):
+        if not turn.checks_calls:
             continue
         minded = {op for metric in metrics if _failed_in(metric, index, turns) for op in _MINDS[metric.name]}
         for op in sorted(minded, key=_GRAVEST_FIRST.index):
@@ -204,6 +212,52 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
             yield _Reason(f"{answer} scores {needs}", f"answer {needs}", index + 1)
         else:
             yield _Reason(f"{answer} has no text", "answer has no text", index + 1)
+
+
+def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[_Reason]:
+    """What the judge found to be wrong in the turns that failed."""
+    whole = over_conversation(metric.name)
+    failed = [number for number, turn in enumerate(metric.per_invocation) if turn.status is Status.FAILED]
+    for number in failed or range(len(metric.per_invocation)):
+        place = f"turn {number + 1}" if len(turns) > 1 and not whole else ""
+        at = None if whole else number + 1
+        found = findings_in(metric, number)
+        if number in failed and not found:
+            name, why = visible(metric.name), _why(metric.per_invocation[number].reason)
+            yield _Reason(f"{name} failed{f' in {place}' if place else ''}{why}", f"{name}{why}", at)
+        for finding in found:
+            if finding.good is False:
+                what, short = _finding_text(finding, metric, place)
+                yield _Reason(what + _why(finding.why), short, at)
+
+
+def _why(text: str) -> str:
+    """`: the reason`, without the full stop of a sentence; "" where none is given."""
+    shown = visible(" ".join(text.split())).rstrip(".")
+    return f": {cut(shown, MAX_MESSAGE)}" if shown else ""
+
+
+def _finding_text(finding: Finding, metric: MetricResult, turn: str) -> tuple[str, str]:
+    """`rubric polite: no in turn 2 (4 of 5 votes)`, and the same in short; `turn` is "" where it is clear."""
+    within, of_turn = (f" in {turn}", f" of {turn}") if turn else ("", "")
+    votes = f" ({finding.votes_in_words})" if finding.votes_in_words else ""
+    match finding.subject:
+        case "rubric":
+            return f"rubric {finding.name}: no{within}{votes}", f"rubric {finding.name}: no"
+        case "sentence":
+            said = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
+            label = "" if finding.word in ("no", "unsupported") else f" ({finding.word})"
+            return f'sentence not supported{within}: "{said}"{label}', f'not supported{label}: "{said}"'
+        case "answer":
+            agree = "not to agree with the expected one"
+            return f"the judge found the answer{of_turn} {agree}{votes}", "answer does not agree"
+        case "user":
+            said = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
+            user = f"the simulated user does not keep to its scenario{within}{votes}"
+            return f'{user}: "{said}"', "the simulated user leaves its scenario"
+        case _:
+            figure = scores(finding.judgement.score, metric.threshold)
+            return f"{visible(metric.name)} is {figure}{within}", f"{visible(metric.name)} {figure}"
 
 
 def _failed_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
@@ -266,13 +320,34 @@ def _state_text(diff: StateDiff) -> str:
     return f"{visible(diff.path)} of the final state is {after} instead of {before}"
 
 
+def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[_Reason]:
+    """What keeps several metrics from being judged is told once: it is one judge that does not answer."""
+    unjudged: dict[tuple[str, str], list[str]] = {}
+    for metric in metrics:
+        if metric.judge is None:
+            yield _metric_reason(metric)
+        else:
+            cause = visible(metric.judge.model), _judge_error(metric)
+            unjudged.setdefault(cause, []).append(visible(metric.name))
+    for (judge, why), (name, *others) in unjudged.items():
+        more = f" and {len(others)} more {'metrics' if len(others) > 1 else 'metric'}" if others else ""
+        yield _Reason(f"{name}{more} could not be judged by {judge}: {why}", f"{name}{more}: {why}")
+
+
+def _judge_error(metric: MetricResult) -> str:
+    """What the first turn without a verdict says of it."""
+    if any(turn.status is Status.ERROR and turn.reason for turn in metric.per_invocation):
+        return metric_reason(replace(metric, reason=""))
+    return error_text(metric.error) if metric.error else metric_reason(metric)
+
+
 def _metric_reason(metric: MetricResult) -> _Reason:
     name = visible(metric.name)
     if metric.status is Status.ERROR and metric.error:
         why = error_text(metric.error)
         return _Reason(f"{name} raised {why}", f"{name}: {why}")
     if metric.status is Status.FAILED:
-        text = short = f"{name} is {scores(metric.score, metric.threshold)}"
+        text = short = f"{name} is {scores(metric.score, metric.threshold, metric.lower_is_better)}"
     else:
         text, short = f"{name} could not be evaluated", name
     why = metric_reason(metric)

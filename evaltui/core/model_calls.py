@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evaltui.core.events import Event
+from evaltui.core.events import SIMULATED_USER, Event
+from evaltui.core.outcome import RepeatResult
 
 # Models whose name begins so are stand-ins: they answer by rules, without network and cost.
 STAND_IN = "scripted"
@@ -15,16 +16,23 @@ STAND_IN = "scripted"
 class ModelCalls:
     """`live` calls went to a model, failed ones included; `replayed` ones were taken from a recording.
 
-    What a stand-in answered is neither. `known` is False where nothing says whether a model was asked at all:
+    What a stand-in answered is neither. Calls of judges count among both; `judged` is how many of the live
+    ones these are. `known` is False where nothing says whether a model was asked at all:
     an agent that is a plain function reports calls of tools, but not of models.
     """
 
     live: int = 0
     replayed: int = 0
     known: bool = True
+    judged: int = 0
 
     def __add__(self, other: ModelCalls) -> ModelCalls:
-        return ModelCalls(self.live + other.live, self.replayed + other.replayed, self.known and other.known)
+        return ModelCalls(
+            self.live + other.live,
+            self.replayed + other.replayed,
+            self.known and other.known,
+            self.judged + other.judged,
+        )
 
     @property
     def need_no_model(self) -> bool:
@@ -33,6 +41,13 @@ class ModelCalls:
 
 
 NO_CALLS = ModelCalls()
+
+
+def judge_calls(result: RepeatResult) -> ModelCalls:
+    """What judges were asked about one run of a case; whoever judges may cost what a model costs."""
+    judges = [metric.judge for metric in result.metrics if metric.judge is not None]
+    live = sum(one.live for one in judges)
+    return ModelCalls(live, sum(one.replayed for one in judges), judged=live)
 
 
 def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
@@ -46,7 +61,8 @@ def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
     seen = False
     for event in events:
         if event.kind == "model_request":
-            seen = True
+            # What plays the user is none of the agent's.
+            seen = seen or event.agent != SIMULATED_USER
             stand_in = str(event.data.get("model", "")).startswith(STAND_IN)
             if not stand_in and not event.data.get("missed"):
                 replayed[f"{event.repeat} {event.id}"] = bool(event.data.get("replayed"))

@@ -78,13 +78,20 @@ class Judgement:
 @dataclass(frozen=True)
 class JudgedBy:
     """Who judged by which prompt (its name and version, `final_response_match/1`), and how many of the
-    questions were answered, and how many of these answers came from a recording."""
+    questions were answered, and how many of these answers came from a recording. Of those that were not
+    answered, `unasked` were put to nobody: a replay had no answer to them."""
 
     model: str
     prompt: str
     asked: int = 0
     answered: int = 0
     replayed: int = 0
+    unasked: int = 0
+
+    @property
+    def live(self) -> int:
+        """How many questions a judge was asked, those included that it failed to answer."""
+        return self.asked - self.replayed - self.unasked
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,10 @@ class InvocationScore:
 
 @dataclass(frozen=True)
 class MetricResult:
-    """What one metric says of a case; `details` holds the parts of a compound value, such as tokens."""
+    """What one metric says of a case; `details` holds the parts of a compound value, such as tokens.
+
+    Where `lower_is_better`, scores up to the threshold pass.
+    """
 
     name: str
     score: float | None
@@ -110,6 +120,7 @@ class MetricResult:
     error: ErrorInfo | None = None
     details: dict[str, float | None] = field(default_factory=dict)
     judge: JudgedBy | None = None
+    lower_is_better: bool = False
 
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]
@@ -149,7 +160,7 @@ class CallDiff:
     args: tuple[ArgDiff, ...] = ()
 
 
-Expectation = Literal["these calls", "no calls", "unspecified", "not checked", "context"]
+Expectation = Literal["these calls", "no calls", "unspecified", "not checked", "context", "simulated"]
 
 
 @dataclass(frozen=True)
@@ -163,12 +174,22 @@ class ResponseDiff:
 
 @dataclass(frozen=True)
 class TurnResult:
-    """One turn, expectation against reality; `unscored` is `(author, text)` said before the answer."""
+    """One turn, expectation against reality; `unscored` is `(author, text)` said before the answer.
+
+    Of a turn whose user is `simulated` nothing is expected, and `user` is what the user said, which the case
+    does not say.
+    """
 
     expectation: Expectation
     calls: tuple[CallDiff, ...]
     response: ResponseDiff
     unscored: tuple[tuple[str, str], ...] = ()
+    user: str = ""
+
+    @property
+    def checks_calls(self) -> bool:
+        """Whether calls that differ are differences."""
+        return self.expectation in ("these calls", "no calls", "unspecified")
 
 
 @dataclass(frozen=True)
@@ -185,7 +206,8 @@ class RepeatResult:
     """One run of one case. `seconds` is wall time, `final_state` the session state after the last turn.
 
     `expects` is the fingerprint of the case that it was held against, `session_id` and `user_id` what the
-    agent framework called the session; each is "" where nobody knows.
+    agent framework called the session; each is "" where nobody knows. `stopped` says what ended the
+    conversation of a simulated user; "" for other cases, and where it came to no end.
     """
 
     status: Status
@@ -199,11 +221,13 @@ class RepeatResult:
     expects: str = ""
     session_id: str = ""
     user_id: str = ""
+    stopped: str = ""
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A case over all its repeats; metrics, error and turns are those of the repeat that decides."""
+    """A case over all its repeats; metrics, error, turns and what stopped it are those of the repeat that
+    decides."""
 
     eval_id: str
     status: Status
@@ -215,6 +239,7 @@ class CaseResult:
     repeats: tuple[RepeatResult, ...] = ()
     policy: str = "all"
     policy_met: bool = True
+    stopped: str = ""
 
     @property
     def passed_repeats(self) -> int:

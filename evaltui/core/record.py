@@ -13,17 +13,22 @@ from typing import Any
 
 from google.genai import types
 
+from evaltui.core.app_details import app_details_by_turn
 from evaltui.core.evalset import Invocation
-from evaltui.core.events import Event, Json, Kind, Step
+from evaltui.core.events import SIMULATED_USER, Event, Json, Kind, Step
 from evaltui.core.steps import STEP_FIELDS, is_final, split
 
 __all__ = ["invocations_from_events", "split", "step_from_adk", "steps_from_events"]
 
 
-def invocations_from_events(events: Iterable[Event | Mapping[str, Any]]) -> list[Invocation]:
+def invocations_from_events(
+    events: Iterable[Event | Mapping[str, Any]], *, app_details: bool = False
+) -> list[Invocation]:
     """Events, ours or those of google-adk as JSON, to one `Invocation` per user message.
 
-    Calls made inside an agent tool, model requests and console lines have no place in an invocation.
+    Calls made inside an agent tool, model requests, console lines and what a simulated user asks its model
+    have no place in an invocation. With `app_details`, each says what the requests of its turn told of the
+    agents (see `app_details_by_turn`).
     Raises ValueError for something that is neither kind of event, pydantic's ValidationError for a content
     that genai does not know.
     """
@@ -36,15 +41,22 @@ def invocations_from_events(events: Iterable[Event | Mapping[str, Any]]) -> list
             ours.append(Event.from_json(event))
         else:
             steps.append(step_from_adk(event))
+    # Its time is not the agent's.
+    ours = [event for event in ours if event.agent != SIMULATED_USER]
     steps += steps_from_events(ours)
     groups: dict[object, list[Step]] = {}
     for step in steps:
         groups.setdefault(step.invocation_id if step.turn is None else step.turn, []).append(step)
     spent = _durations(ours)
-    return [
+    invocations = [
         _invocation(group, spent.get(group[0].turn, {}) if group[0].turn is not None else {})
         for group in groups.values()
     ]
+    if app_details:
+        told = app_details_by_turn(ours)
+        for invocation, group in zip(invocations, groups.values(), strict=True):
+            invocation.app_details = told.get(group[0].turn)
+    return invocations
 
 
 def steps_from_events(events: Iterable[Event]) -> list[Step]:

@@ -35,6 +35,7 @@ def case_over_repeats(
         repeats=tuple(repeats),
         policy=str(pass_if),
         policy_met=passed >= _needed(pass_if, len(repeats)),
+        stopped=worst.stopped,
     )
 
 

@@ -8,14 +8,15 @@ not keep a case from passing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from evaltui.core.config import EvalConfig, EvalMetric, EvaltuiBlock
 from evaltui.core.diff import diff_state, expectation_of, turn_result
-from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.metrics.judges.judge import Judge
+from evaltui.core.evalset import EvalCase, Invocation, full_text
+from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
+from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, MetricInput, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.response_match import scored_text, unscored_texts
 from evaltui.core.metrics.trajectory import ignores_args
@@ -35,25 +36,27 @@ from evaltui.core.repeats import case_over_repeats
 from evaltui.core.rules import CaseRules, rules_of_case
 from evaltui.core.validation import case_warnings
 
-CustomScorer = Callable[
-    [EvalMetric, Sequence[Invocation], Sequence[Invocation] | None], Awaitable[MetricResult]
-]
+CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
+# What stands of a metric that a judge decides where none is asked.
+KnownJudgement = Callable[[MetricInput], MetricResult]
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A case, the set it belongs to, and the config that it is scored by."""
+    """A case, the set it belongs to, and the config that it is scored by.
+
+    `withheld` are metrics that are known not to be computable here, with the reason: none of them is tried.
+    """
 
     eval_set_id: str
     case: EvalCase
     config: EvalConfig
     adk_verdicts: bool = False
+    withheld: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def effective_config(self) -> EvalConfig:
-        if not self.adk_verdicts:
-            return self.config
-        return self.config.model_copy(update={"evaltui": EvaltuiBlock()})
+        return as_adk_has_it(self.config) if self.adk_verdicts else self.config
 
     @property
     def score_thoughts(self) -> bool:
@@ -72,6 +75,11 @@ class Expected:
         return frozenset(
             turn for turn in turns if config.turn_mode(self.eval_set_id, self.case.eval_id, turn) == mode
         )
+
+
+def as_adk_has_it(config: EvalConfig) -> EvalConfig:
+    """A config without what only evaltui reads in it."""
+    return config.model_copy(update={"evaltui": EvaltuiBlock()})
 
 
 async def score_case(
@@ -99,13 +107,15 @@ async def score_repeat(
     final_state: Mapping[str, Any] | None,
     custom: CustomScorer | None,
     judge: Judge | None = None,
+    judged: KnownJudgement = run_metric,
     seconds: float = 0.0,
 ) -> RepeatResult:
-    """The verdict on one run of a case. Without a `judge`, what one has to decide is NOT_EVALUATED."""
-    if expected.case.conversation is None:
-        return not_evaluated(expected, "conversation_scenario", _SCENARIO)
+    """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
+    NOT_EVALUATED."""
     metrics = [
-        await _metric_result(metric, expected, actual, custom, judge)
+        metric_not_evaluated(metric, expected.withheld[metric.metric_name])
+        if metric.metric_name in expected.withheld
+        else await _metric_result(metric_input(expected, metric, actual), custom, judge, judged)
         for metric in metrics_to_run(expected.effective_config)
     ]
     state: tuple[StateDiff, ...] = ()
@@ -116,7 +126,7 @@ async def score_repeat(
     return RepeatResult(
         status=_verdict(metrics, expected),
         metrics=tuple(metrics),
-        actual=tuple(actual),
+        actual=_kept(actual),
         turns=turn_results(expected, actual, metrics),
         state=state,
         seconds=seconds,
@@ -124,7 +134,6 @@ async def score_repeat(
     )
 
 
-_SCENARIO = "the user of this case is simulated by a model, which this version of evaltui does not do yet"
 _LIVE = "live (audio) runs are not done by this version of evaltui; the case was run with text"
 
 
@@ -141,41 +150,60 @@ def failed_repeat(
     return RepeatResult(
         Status.ERROR,
         error=error,
-        actual=tuple(actual),
+        actual=_kept(actual),
         turns=turn_results(expected, actual, ()),
         seconds=seconds,
     )
 
 
+def _kept(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
+    # What the agents were told is there for the metrics only, and is the same in case after case.
+    return tuple(
+        one.model_copy(update={"app_details": None}) if one.app_details is not None else one for one in actual
+    )
+
+
+def is_judged(expected: Expected) -> bool:
+    """Whether a judge has a say in the verdict."""
+    return any(
+        _judged_metric(metric) is not None and metric.metric_name not in expected.withheld
+        for metric in expected.effective_config.metrics()
+    )
+
+
+def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
+    info = METRICS.get(metric.metric_name)
+    return None if info is None or metric.custom_function_path is not None else info.judged
+
+
+def metric_input(expected: Expected, metric: EvalMetric, actual: Sequence[Invocation]) -> MetricInput:
+    """What a metric of a case is computed from."""
+    return MetricInput(
+        metric=metric,
+        expected=expected.case.conversation,
+        actual=actual,
+        thoughts=expected.score_thoughts,
+        skip_calls=expected.turns_marked("skip"),
+        context=expected.turns_marked("context"),
+        rules=expected.rules,
+        case_rubrics=expected.case.rubrics or (),
+        scenario=expected.case.conversation_scenario,
+        as_adk=expected.adk_verdicts,
+    )
+
+
 async def _metric_result(
-    metric: EvalMetric,
-    expected: Expected,
-    actual: Sequence[Invocation],
-    custom: CustomScorer | None,
-    judge: Judge | None,
+    given: MetricInput, custom: CustomScorer | None, judge: Judge | None, judged: KnownJudgement
 ) -> MetricResult:
-    wanted = expected.case.conversation
+    metric = given.metric
+    if (judged_metric := _judged_metric(metric)) is not None:
+        return judged(given) if judge is None else await run_judged_metric(given, judged_metric, judge)
     if metric.custom_function_path is None:
-        info = METRICS.get(metric.metric_name)
-        given = MetricInput(
-            metric=metric,
-            expected=wanted,
-            actual=actual,
-            thoughts=expected.score_thoughts,
-            skip_calls=expected.turns_marked("skip"),
-            context=expected.turns_marked("context"),
-            rules=expected.rules,
-            case_rubrics=expected.case.rubrics or (),
-            scenario=expected.case.conversation_scenario,
-            as_adk=expected.adk_verdicts,
-        )
-        if info is None or info.judged is None or judge is None:
-            return run_metric(given)
-        return await run_judged_metric(given, info.judged, judge)
+        return run_metric(given)
     if custom is None:
         reason = "custom metrics run in the agent's own process: use evaluate()"
         return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=reason)
-    return await custom(metric, actual, wanted)
+    return await custom(given)
 
 
 def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:
@@ -206,18 +234,23 @@ def _reservations(expected: Expected) -> list[MetricResult]:
 
 
 def _verdict(metrics: Sequence[MetricResult], expected: Expected) -> Status:
-    statuses = {metric.status for metric in metrics}
-    if expected.adk_verdicts:
-        # As google-adk 2.13: what has no verdict is passed over.
-        statuses &= {Status.PASSED, Status.FAILED}
-    return gravest(statuses)
+    optional = expected.effective_config.evaltui.optional
+    # As google-adk 2.13: what has no verdict is passed over.
+    return gravest(
+        metric.status
+        for metric in metrics
+        if metric.status in (Status.PASSED, Status.FAILED)
+        or not (expected.adk_verdicts or metric.name in optional)
+    )
 
 
 def turn_results(
     expected: Expected, actual: Sequence[Invocation], metrics: Sequence[MetricResult]
 ) -> tuple[TurnResult, ...]:
     """Expectation and reality turn by turn; turns that were not reached have no actual side."""
-    wanted = expected.case.conversation or []
+    wanted = expected.case.conversation
+    if wanted is None:
+        return tuple(_simulated_turn(expected, did) for did in actual)
     scores = _turn_scores(metrics)
     ignore_args = any(ignores_args(metric) for metric in expected.effective_config.metrics())
     turns = []
@@ -241,6 +274,20 @@ def turn_results(
             )
         )
     return tuple(turns)
+
+
+def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:
+    """A turn of which nobody knew beforehand what the user would say."""
+    thoughts = expected.score_thoughts
+    turn = turn_result(
+        None,
+        did,
+        expectation="simulated",
+        expected_text=None,
+        actual_text=scored_text(did, thoughts=thoughts),
+        unscored=unscored_texts(did, thoughts=thoughts),
+    )
+    return replace(turn, user=full_text(did.user_content))
 
 
 def _turn_scores(metrics: Sequence[MetricResult]) -> tuple[InvocationScore, ...]:

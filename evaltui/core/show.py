@@ -15,14 +15,15 @@ _INVISIBLE = re.compile(
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def scores(score: float | None, threshold: float | None) -> str:
-    """`0.62, needs 0.80`, with as many digits as it takes to tell the two apart."""
+def scores(score: float | None, threshold: float | None, at_most: bool = False) -> str:
+    """`0.62, needs 0.80`, with as many digits as it takes to tell the two apart; `needs ≤0.80` where scores
+    may be `at_most` that."""
     if score is None:
         return "not scored"
     if threshold is None:
         return f"{score:.2f}"
     digits = next((n for n in range(2, 10) if f"{score:.{n}f}" != f"{threshold:.{n}f}"), 2)
-    return f"{score:.{digits}f}, needs {threshold:.{digits}f}"
+    return f"{score:.{digits}f}, needs {'≤' if at_most else ''}{threshold:.{digits}f}"
 
 
 def type_change(expected: Any, actual: Any) -> str:

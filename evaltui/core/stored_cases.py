@@ -11,10 +11,12 @@ from evaltui.core.evalset import EvalCase
 
 
 class CaseHead(NamedTuple):
-    """What is known of a case without its model; `has_turns` is whether there is anything to run."""
+    """What is known of a case without its model; `has_turns` is whether there is anything to run, `simulated`
+    whether what the user says is not known beforehand."""
 
     eval_id: str
     has_turns: bool
+    simulated: bool = False
 
 
 class StoredCase:
@@ -77,7 +79,8 @@ class StoredCases(Sequence[EvalCase]):
 
 
 def head_of(case: EvalCase) -> CaseHead:
-    return CaseHead(case.eval_id, bool(case.conversation))
+    simulated = case.conversation_scenario is not None
+    return CaseHead(case.eval_id, bool(case.conversation) or simulated, simulated)
 
 
 def heads_of(cases: Sequence[EvalCase]) -> list[CaseHead]:

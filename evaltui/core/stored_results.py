@@ -29,6 +29,9 @@ def repeat_to_json(result: RepeatResult) -> Json:
     for metric in data.get("metrics", ()):
         if "details" in metric:
             metric["details"] = {key: value for key, value in metric["details"].items() if value is not None}
+        for turn in metric.get("per_invocation", ()):
+            for judgement in turn.get("judgements", ()):
+                _leave_out_rationale(judgement)
     for both in _compared(data):
         # By their text: 1 == 1.0 == True, and what was said must be told as it was.
         if "expected" in both and repr(both["expected"]) == repr(both.get("actual")):
@@ -57,9 +60,26 @@ def repeat_from_json(data: Json, actual: Sequence[Invocation] = ()) -> RepeatRes
                 for judgement in turn.get("judgements", ()):
                     for scored in (judgement, *judgement.get("votes", ())):
                         scored.setdefault("score", None)
+                    judgement.setdefault("rationale", _rationale_of_votes(judgement))
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not the result of a run: {error!r}") from error
     return replace(_REPEAT.validate_python(data), actual=tuple(actual))
+
+
+def _leave_out_rationale(judgement: Json) -> None:
+    """The rationale of a judgement is nearly always that of one of its votes, and long."""
+    own = judgement.pop("rationale", "")
+    if own != _rationale_of_votes(judgement):
+        judgement["rationale"] = own
+
+
+def _rationale_of_votes(judgement: Json) -> str:
+    """That of the first vote with the same score, "" where there is none."""
+    score = judgement.get("score")
+    rationales = (
+        vote.get("rationale", "") for vote in judgement.get("votes", ()) if vote.get("score") == score
+    )
+    return next(rationales, "")
 
 
 def _compared(data: Json) -> Iterator[Json]:

@@ -25,9 +25,10 @@ from evaltui.core.evalset import (
     tool_calls,
 )
 from evaltui.core.model_errors import spellings, validate_model
+from evaltui.core.own_metrics import own_metric_warnings
 from evaltui.core.problems import JsonPath, Problem, Severity
 from evaltui.core.spelling import camel, spelt
-from evaltui.core.wording import in_words, likely_typos
+from evaltui.core.wording import did_you_mean, in_words, likely_typos
 
 _SPEAKER_ROLES = (None, "user", "model")
 _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
@@ -74,12 +75,25 @@ def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
 def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
     """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
     config, problems = validate_model(EvalConfig, data)
-    problems = [_named_for_the_block(problem) for problem in problems]
+    problems = [_placed_better(_named_for_the_block(problem)) for problem in problems]
     if isinstance(data, dict):
         problems += likely_typos(data, spellings(EvalConfig), ())
-    if config is not None and not config.metrics():
-        problems.append(_warning((), "asks for no metric, so nothing is scored"))
+    if config is not None:
+        if not config.metrics():
+            problems.append(_warning((), "asks for no metric, so nothing is scored"))
+        problems += _of_optional(config)
+        problems += [
+            replace(problem, path=_as_spelt(problem.path, data)) for problem in own_metric_warnings(config)
+        ]
     return config, problems
+
+
+def _of_optional(config: EvalConfig) -> Iterator[Problem]:
+    asked = [metric.metric_name for metric in config.metrics()]
+    for number, name in enumerate(config.evaltui.optional):
+        if name not in asked:
+            nobody = f"{name!r} is among no criteria{did_you_mean(name, asked)}"
+            yield _warning(("evaltui", "optional", number), nobody)
 
 
 def case_warnings(case: EvalCase) -> list[Problem]:
@@ -222,6 +236,16 @@ def _named_for_the_block(problem: Problem) -> Problem:
         return problem
     message = problem.message.replace("unknown key", "not known to this version of evaltui", 1)
     return replace(problem, message=message)
+
+
+def _placed_better(problem: Problem) -> Problem:
+    if problem.path[:1] != ("custom_metrics",) or problem.path[-1] not in _OF_CRITERION:
+        return problem
+    where = f"beside the threshold of {problem.path[1]}, under criteria"
+    return replace(problem, message=f"google-adk refuses it here; write it {where}")
+
+
+_OF_CRITERION = ("lower_is_better", "lowerIsBetter")
 
 
 def _as_spelt(path: JsonPath, data: Any) -> JsonPath:

@@ -1,7 +1,7 @@
 """The results of a set in the shape that google-adk keeps them in, for `adk web` and other readers.
 
-The shape is `EvalSetResult` of google-adk 2.13 without what its reader fills in. It has no place for why
-something failed: that is in the other reports.
+The shape is `EvalSetResult` of google-adk 2.13 without what its reader fills in. Of why something failed it
+has a place only for what judges found: the rest is in the other reports.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from evaltui.core.adk_results import EXPLANATION
 from evaltui.core.evalset import Invocation, dump
+from evaltui.core.judged import Finding, findings, findings_in, was_judged
 from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.files.adk_results import OWN_SESSIONS
 from evaltui.reports.model import SetInfo
@@ -63,7 +65,8 @@ def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
         "eval_id": eval_id,
         "final_eval_status": _OF_RUN.get(repeat.status, _NOT_EVALUATED),
         "overall_eval_metric_results": [
-            _metric(info, metric, metric.score, metric.status) | _details(metric) for metric in repeat.metrics
+            _metric(info, metric, metric.score, metric.status) | _details(metric) | _overall_rubrics(metric)
+            for metric in repeat.metrics
         ],
         "eval_metric_result_per_invocation": list(_turns(info, eval_id, repeat)),
         "user_id": repeat.user_id or _user(info, eval_id),
@@ -78,12 +81,17 @@ def _user(info: SetInfo, eval_id: str) -> str:
 
 def _turns(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Iterator[Json]:
     expected: list[Invocation] = info.expected(eval_id)
+    case = info.cases.get(eval_id)
     for index, actual in enumerate(repeat.actual):
         turn: Json = {"actual_invocation": dump(actual)}
+        own = expected[index].rubrics if index < len(expected) else None
+        # ADK copies them there, and its readers look for their texts nowhere else.
+        if rubrics := [*((case.rubrics if case else None) or []), *(own or [])]:
+            turn["actual_invocation"]["rubrics"] = [dump(rubric) for rubric in rubrics]
         if index < len(expected):
             turn["expected_invocation"] = dump(expected[index])
         turn["eval_metric_results"] = [
-            _metric(info, metric, scored.score, scored.status)
+            _metric(info, metric, scored.score, scored.status) | _rubrics(findings_in(metric, index))
             for metric in repeat.metrics
             if len(metric.per_invocation) == len(repeat.actual)
             for scored in [metric.per_invocation[index]]
@@ -110,3 +118,42 @@ def _criteria(info: SetInfo) -> Json:
 def _details(metric: MetricResult) -> Json:
     known = {name: value for name, value in metric.details.items() if value is not None}
     return {"details": {_DETAILS[metric.name]: known}} if known and metric.name in _DETAILS else {}
+
+
+def _rubrics(found: Sequence[Finding]) -> Json:
+    """What was found in a turn."""
+    scores = [_rubric_score(_rubric_id(finding), finding.judgement.score, finding.why) for finding in found]
+    return {"details": {"rubric_scores": scores}} if scores else {}
+
+
+def _overall_rubrics(metric: MetricResult) -> Json:
+    """As in ADK, of each rubric the mean over the turns; the reasons are those of the turns."""
+    if not was_judged(metric):
+        return {}
+    by_id: dict[str, list[Finding]] = {}
+    for finding in findings(metric):
+        by_id.setdefault(_rubric_id(finding), []).append(finding)
+    scores = []
+    for rubric_id, found in by_id.items():
+        known = [one.judgement.score for one in found if one.judgement.score is not None]
+        mean = sum(known) / len(known) if known else None
+        scores.append(_rubric_score(rubric_id, mean, _reasons(found)))
+    return {"details": {"rubric_scores": scores}}
+
+
+def _reasons(found: Sequence[Finding]) -> str:
+    if len(found) == 1:
+        return found[0].why
+    return "\n".join(f"turn {one.turn + 1}, {one.word}: {one.why}" for one in found)
+
+
+def _rubric_id(finding: Finding) -> str:
+    own = finding.judgement.subject if finding.subject == "sentence" else ""
+    return finding.judgement.id or own or EXPLANATION
+
+
+def _rubric_score(rubric_id: str, score: float | None, rationale: str) -> Json:
+    entry: Json = {"rubric_id": rubric_id}
+    if rationale:
+        entry["rationale"] = rationale
+    return entry if score is None else entry | {"score": score}

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from evaltui.core.diff import calls_of
 from evaltui.core.evalset import Invocation, full_text
+from evaltui.core.judged import Finding, answered, findings_in
 from evaltui.core.outcome import Call, CaseResult, InvocationScore, MetricResult, RepeatResult, TurnResult
 from evaltui.core.show import visible_lines
 from evaltui.reports.model import RunReport
@@ -32,6 +33,8 @@ COLUMNS = (
     "metric_score",
     "metric_status",
     "case_status",
+    "judge",
+    "judged",
 )
 
 _Row = dict[str, str | float | None]
@@ -45,8 +48,9 @@ def csv_report(report: RunReport) -> str:
 
     A metric that says nothing of single turns has one row without a turn, and a repeat without any metric,
     such as one that raised, one row without a metric, so that no case is missing. `score` and `eval_status`
-    are those of the row's turn, those of the metric over all turns are at the end. Text that a spreadsheet
-    would run as a formula gets a leading apostrophe; control characters are spelled out.
+    are those of the row's turn, those of the metric over all turns are at the end. `judged` has a line for
+    everything that a judge found in the turn. Text that a spreadsheet would run as a formula gets a leading
+    apostrophe; control characters are spelled out.
     """
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -87,13 +91,18 @@ def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterat
             "metric_score": metric.score,
             "metric_status": metric.status.value,
         }
+        if metric.judge is not None:
+            head["judge"] = f"{metric.judge.model}, {answered(metric.judge)}"
         if not metric.per_invocation or len(metric.per_invocation) != len(repeat.turns):
             yield head | _whole(metric)
             continue
         for index, scored in enumerate(metric.per_invocation):
             wanted = expected[index] if index < len(expected) else None
             actual = repeat.actual[index] if index < len(repeat.actual) else None
-            yield head | _turn(index + 1, scored, repeat.turns[index], wanted, actual)
+            row = head | _turn(index + 1, scored, repeat.turns[index], wanted, actual)
+            if scored.judgements:
+                row["judged"] = "\n".join(map(_finding, findings_in(metric, index)))
+            yield row
 
 
 def _whole(metric: MetricResult) -> _Row:
@@ -120,6 +129,12 @@ def _turn(
         "expected_tool_calls": _calls(expected),
         "actual_tool_calls": _calls(actual),
     }
+
+
+def _finding(finding: Finding) -> str:
+    """`polite: no 1:4 (It shouts.)`"""
+    parts = [f"{finding.name}:", finding.word, finding.tally, f"({finding.why})" if finding.why else ""]
+    return " ".join(part for part in parts if part)
 
 
 def _calls(invocation: Invocation | None) -> str:

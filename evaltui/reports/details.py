@@ -9,6 +9,14 @@ from rich.cells import cell_len
 
 from evaltui.core.evalset import full_text
 from evaltui.core.explain import call_args, call_name, error_text, sentence
+from evaltui.core.judged import (
+    findings,
+    findings_in,
+    judged_as_a_whole,
+    judged_in,
+    over_conversation,
+    was_judged,
+)
 from evaltui.core.outcome import (
     ArgDiff,
     CallDiff,
@@ -22,6 +30,7 @@ from evaltui.core.outcome import (
 )
 from evaltui.core.show import scores, show_change, show_value, type_change, visible, visible_lines
 from evaltui.core.text_diff import WordOp, words
+from evaltui.reports.judged import finding_rows, judge_line, judged_head
 from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
 from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.repeats import repeat_lines
@@ -32,6 +41,7 @@ _EXPECTATIONS: dict[Expectation, str] = {
     "unspecified": "says nothing of calls, which is scored as: must call nothing",
     "not checked": "calls are not checked",
     "context": "context, not scored",
+    "simulated": "with a simulated user",
 }
 _ROWS = {
     "same": ("=", "dim", ""),
@@ -40,6 +50,7 @@ _ROWS = {
     "missing": ("-", "red", "missing"),
     "extra": ("+", "green", "extra"),
 }
+_GRAVE = (Status.FAILED, Status.ERROR)
 _WORD_MARKS: dict[WordOp, tuple[str, str, str]] = {
     "same": ("", "", ""),
     "removed": ("[-", "-]", "red"),
@@ -57,7 +68,7 @@ _MIN_COMMON = 0.3
 
 
 def case_details(case: CaseResult, width: int) -> list[Line]:
-    """Sentence, metrics, failing turns, final state and errors of a case, in that order.
+    """Sentence, metrics, failing turns, the conversation, final state and errors of a case, in that order.
 
     No line is longer than `width` cells, but for those of tracebacks, which are never cut.
     """
@@ -68,6 +79,7 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
         repeat_lines(case, width),
         list(_metrics(case.metrics, width)),
         *([cut(line, width) for line in _turn(case, index, width)] for index in _telling_turns(case)),
+        [cut(line, width) for line in _conversation(case, width)],
         [cut(line, width) for line in _state(case, width)],
         *(_error(error, width) for error in _errors(case)),
     ]
@@ -97,12 +109,16 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
             (GLYPHS[metric.status], STYLES[metric.status]),
             (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:<10}", ""),
         ]
-        reason: Span = ("" if metric.status is Status.PASSED else visible(_why(metric)), "dim")
+        # What judges found is told turn by turn.
+        told = metric.status is Status.PASSED or (metric.status is Status.FAILED and was_judged(metric))
+        reason: Span = ("" if told else visible(_why(metric)), "dim")
         if cells([*head, reason]) + 2 <= width:
             yield [*head, ("  ", ""), reason]
         else:
             yield head
             yield from _wrapped(6, [reason], width)
+        if metric.judge is not None:
+            yield from _wrapped(6, [(judge_line(metric.judge), "dim")], width)
     measured = [
         f"{visible(metric.name)} {metric.score:.4g}"
         for metric in metrics
@@ -115,7 +131,7 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
 def _score(metric: MetricResult) -> str:
     if metric.status is Status.ERROR:
         return "error"
-    return "–" if metric.score is None else scores(metric.score, metric.threshold)
+    return "–" if metric.score is None else scores(metric.score, metric.threshold, metric.lower_is_better)
 
 
 def _why(metric: MetricResult) -> str:
@@ -123,27 +139,45 @@ def _why(metric: MetricResult) -> str:
 
 
 def _telling_turns(case: CaseResult) -> list[int]:
-    """The turns that a metric failed; where none says which, those that differ.
+    """The turns that a metric failed, or a judge left open; where none says which, those that differ.
 
     After a crash that is the first of these, and none where the agent did not get to say anything.
     """
     to_blame = [
-        metric.per_invocation
+        metric
         for metric in case.metrics
-        if metric.status in (Status.FAILED, Status.ERROR) and len(metric.per_invocation) == len(case.turns)
+        if metric.status in _GRAVE
+        and len(metric.per_invocation) == len(case.turns)
+        and not over_conversation(metric.name)
     ]
-    if to_blame:
-        grave = (Status.FAILED, Status.ERROR)
-        return [n for n in range(len(case.turns)) if any(scored[n].status in grave for scored in to_blame)]
+    unjudged = _unjudged_turns(case)
+    if to_blame or unjudged:
+        failed = {
+            number
+            for metric in to_blame
+            for number, scored in enumerate(metric.per_invocation)
+            if scored.status in _GRAVE
+        }
+        return sorted(failed | unjudged)
     differing = [
         number
         for number, turn in enumerate(case.turns)
-        if turn.expectation not in ("not checked", "context")
-        and any(diff.op != "same" for diff in turn.calls)
+        if turn.checks_calls and any(diff.op != "same" for diff in turn.calls)
     ]
     if case.error:
         return differing[:1] if any(repeat.actual for repeat in case.repeats) else []
     return differing
+
+
+def _unjudged_turns(case: CaseResult) -> set[int]:
+    """Those that a judge left open, which is why the metric has no verdict."""
+    return {
+        finding.turn
+        for metric in case.metrics
+        if metric.status is Status.NOT_EVALUATED and not over_conversation(metric.name)
+        for finding in findings(metric)
+        if finding.good is None
+    }
 
 
 def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
@@ -152,13 +186,51 @@ def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
     if asked := _user_text(case, index):
         yield [("    user    ", "dim"), (visible(asked), "dim")]
     for diff in turn.calls:
-        yield from _call(diff, width)
+        yield from _call(diff, width) if turn.expectation != "simulated" else _made(diff)
     yield from _answer(turn, _answer_score(case, index), width)
     for author, text in turn.unscored:
         yield [("    before  ", "dim"), (f"{visible(author)}: {visible(text)}", "dim")]
+    for metric in judged_in(case.metrics, index):
+        yield from _judged(metric, index, width)
+
+
+def _judged(metric: MetricResult, turn: int, width: int) -> Iterator[Line]:
+    """What a judge found in a turn, of which metrics that passed say only how it came out."""
+    scored, found = metric.per_invocation[turn], findings_in(metric, turn)
+    yield [("    ", ""), *judged_head(metric, scored, found)]
+    if all(not finding.needs_attention for finding in found):
+        if scored.status is not Status.PASSED and scored.reason:
+            yield from _wrapped(6, [(visible(scored.reason), "dim")], width)
+        return
+    for rows in finding_rows(found, every_vote=False):
+        for head, text in rows:
+            first: Line = [("      ", ""), *head]
+            yield from _wrapped(cells(first), text, width, first)
+
+
+def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
+    """What was found of all turns together, and what ended the conversation with a simulated user."""
+    judged = [metric for metric in judged_as_a_whole(case.metrics) if metric.status is not Status.PASSED]
+    if not judged and not case.stopped:
+        return
+    yield [("  ", ""), ("whole conversation", "bold")]
+    if case.stopped:
+        yield from _wrapped(12, [(visible(case.stopped), "dim")], width, [("    ended   ", "dim")])
+    for metric in judged:
+        for turn in range(len(metric.per_invocation)):
+            if metric.per_invocation[turn].judgements:
+                yield from _judged(metric, turn, width)
+
+
+def _made(diff: CallDiff) -> Iterator[Line]:
+    """A call of which nothing was expected."""
+    args = call_args(diff)
+    yield [("    · ", "dim"), (call_name(diff), ""), (f"  {args}" if args else "", "dim")]
 
 
 def _user_text(case: CaseResult, index: int) -> str:
+    if said := case.turns[index].user:
+        return said
     contents = (repeat.actual[index].user_content for repeat in case.repeats if index < len(repeat.actual))
     return full_text(next(contents, None))
 
@@ -222,6 +294,8 @@ def _answer_score(case: CaseResult, index: int) -> InvocationScore | None:
 
 def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iterator[Line]:
     expected, actual = turn.response.expected, turn.response.actual
+    if turn.expectation == "simulated" and actual:
+        yield from _wrapped(12, _plain(actual), width, [("    answer  ", "")])
     if expected is None or expected == actual:
         return
     head: Line = [("    answer  ", "")]
@@ -282,8 +356,8 @@ def _state(case: CaseResult, width: int) -> list[Line]:
 
 
 def _errors(case: CaseResult) -> list[ErrorInfo]:
-    """The agent's error first, then those of metrics."""
-    errors = [case.error, *(metric.error for metric in case.metrics)]
+    """The agent's error first, then those of metrics; what several have in common, once."""
+    errors = dict.fromkeys([case.error, *(metric.error for metric in case.metrics)])
     return [error for error in errors if error]
 
 

@@ -12,6 +12,8 @@ from evaltui.core.outcome import (
     CallDiff,
     CaseResult,
     ErrorInfo,
+    InvocationScore,
+    Judgement,
     MetricResult,
     RepeatResult,
     StateDiff,
@@ -21,6 +23,7 @@ from evaltui.core.outcome import (
 from evaltui.core.repeats import TrajectoryGroup, pass_rates, trajectory_groups
 from evaltui.reports.comparison import comparison_json
 from evaltui.reports.model import RunReport, SetInfo, count
+from evaltui.reports.preflight import check_json
 from evaltui.reports.valid_json import valid_json
 
 VERSION = 1
@@ -48,9 +51,11 @@ def json_report(report: RunReport) -> Json:
             },
             "record": report.record,
             "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
+            "judge_calls": {"live": report.calls.judge_live, "replayed": report.calls.judge_replayed},
             "stubbed_tool_calls": report.calls.stubbed_tools,
             "log": report.log,
             "notes": report.notes,
+            "preflight": [check_json(check) for check in report.checks],
             "sets": [_set(one) for one in report.sets],
         }
     )
@@ -72,6 +77,7 @@ def case_result_json(case: CaseResult) -> Json:
             "repeats": [_repeat(repeat) for repeat in case.repeats],
             "turns": [_turn(turn) for turn in case.turns],
             "state": [_state(diff) for diff in case.state],
+            **_stopped(case),
         }
     )
     return document
@@ -109,9 +115,50 @@ def _metric(metric: MetricResult) -> Json:
         "reason": metric.reason,
         "error": _error(metric.error),
         "details": metric.details,
-        "per_turn": [
-            {"score": turn.score, "status": turn.status.value, "reason": turn.reason}
-            for turn in metric.per_invocation
+        **_judge(metric),
+        "per_turn": [_score(turn) for turn in metric.per_invocation],
+    }
+
+
+def _judge(metric: MetricResult) -> Json:
+    """Who judged; metrics that nobody has to judge do without the key."""
+    judge = metric.judge
+    if judge is None:
+        return {}
+    return {
+        "judge": {
+            "model": judge.model,
+            "prompt": judge.prompt,
+            "asked": judge.asked,
+            "answered": judge.answered,
+            "replayed": judge.replayed,
+            "unasked": judge.unasked,
+        }
+    }
+
+
+def _score(turn: InvocationScore) -> Json:
+    entry: Json = {"score": turn.score, "status": turn.status.value, "reason": turn.reason}
+    if turn.judgements:
+        entry["judgements"] = [_judgement(judgement) for judgement in turn.judgements]
+    return entry
+
+
+def _judgement(judgement: Judgement) -> Json:
+    return {
+        "id": judgement.id,
+        "subject": judgement.subject,
+        "score": judgement.score,
+        "rationale": judgement.rationale,
+        "evidence": [{"kind": kind, "text": text} for kind, text in judgement.evidence],
+        "votes": [
+            {
+                "score": vote.score,
+                "label": vote.label,
+                "rationale": vote.rationale,
+                "problem": vote.problem or None,
+            }
+            for vote in judgement.votes
         ],
     }
 
@@ -144,7 +191,13 @@ def _repeat(repeat: RepeatResult) -> Json:
         "metrics": [_metric(metric) for metric in repeat.metrics],
         "actual": [dump(invocation) for invocation in repeat.actual],
         "seconds": round(repeat.seconds, 3),
+        **_stopped(repeat),
     }
+
+
+def _stopped(result: CaseResult | RepeatResult) -> Json:
+    """What ended a conversation with a simulated user; the other cases do without the key."""
+    return {"stopped": result.stopped} if result.stopped else {}
 
 
 def _turn(turn: TurnResult) -> Json:
@@ -157,6 +210,7 @@ def _turn(turn: TurnResult) -> Json:
             "score": turn.response.score,
         },
         "unscored": [{"author": author, "text": text} for author, text in turn.unscored],
+        **({"user": turn.user} if turn.user else {}),
     }
 
 

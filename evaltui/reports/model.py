@@ -11,6 +11,7 @@ from typing import Any
 from evaltui.core.compare import Comparison
 from evaltui.core.evalset import EvalCase, Invocation
 from evaltui.core.outcome import CaseResult, RunResult, Status
+from evaltui.core.preflight import MetricCheck
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
 from evaltui.core.recordings.counts import CallCounts
 
@@ -54,6 +55,7 @@ class RunReport:
     comparison: Comparison | None = None
     record: RecordMode = DEFAULT_MODE
     calls: CallCounts = field(default_factory=CallCounts)
+    checks: tuple[MetricCheck, ...] = ()
 
     @property
     def uses_recordings(self) -> bool:

@@ -20,8 +20,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -241,6 +242,10 @@ class _Host:
                 return self._say(request)
             case "end":
                 return self._end_chat(request)
+            case "import":
+                return self._import(request)
+            case "ask":
+                return self._ask(request)
             case _:
                 return self._score(request)
 
@@ -255,13 +260,26 @@ class _Host:
 
     async def _run(self, request: Message) -> Message:
         assert self._adapter is not None
-        recorder = Recorder(_EventLine(self._channel, self._t0, request["id"]).send)
+        line = _EventLine(self._channel, self._t0, request["id"])
+        simulated = request.get("simulated_user")
+        heard: list[Event] = []
+
+        def take(event: Event) -> None:
+            line.send(event)
+            if simulated:
+                heard.append(event)
+
+        recorder = Recorder(take)
         tape = self._tape(request)
         with playing(tape):
             session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder)
+            say = partial(_recorded_turn, session, recorder, tape)
             try:
-                for turn, content in enumerate(request["turns"]):
-                    await _recorded_turn(session, recorder, tape, turn, content)
+                if simulated:
+                    await _simulate(simulated, recorder, heard, say)
+                else:
+                    for turn, content in enumerate(request["turns"]):
+                        await say(turn, content)
                 return {"state": await session.state()}
             finally:
                 await session.close()
@@ -299,10 +317,21 @@ class _Host:
         await self._chats.pop(request["chat"]).session.close()
         return {}
 
+    async def _import(self, request: Message) -> Message:
+        from evaltui.runner.adapters.custom_metric import import_function
+
+        return await import_function(request)
+
     async def _score(self, request: Message) -> Message:
         from evaltui.runner.adapters.custom_metric import score
 
-        return {"result": await score(request)}
+        return await score(request)
+
+    async def _ask(self, request: Message) -> Message:
+        from evaltui.runner.asking import ask
+
+        folder = Path(request["agent_folder"])
+        return {"text": await ask(request["judge"], request["prompt"], request["config"], folder)}
 
     async def _close(self) -> None:
         for task in self._tasks.values():
@@ -310,6 +339,17 @@ class _Host:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         if self._adapter is not None:
             await self._adapter.close()
+
+
+async def _simulate(
+    given: Json, recorder: Recorder, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
+) -> None:
+    # It needs the models, which an agent that is a callable may do without.
+    from evaltui.core.simulation.user import SimulatedUser
+    from evaltui.runner.simulating import Simulation
+
+    user = SimulatedUser.from_json(given)
+    await Simulation(user, recorder, heard, say, Path(given["agent_folder"])).converse()
 
 
 async def _recorded_turn(

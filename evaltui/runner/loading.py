@@ -54,10 +54,7 @@ def import_agent(agent_dir: Path) -> Any:
     code raises.
     """
     agent_dir = agent_dir.resolve()
-    load_env_file(agent_dir)
-    sys.path_hooks.insert(0, _own_folder_finder)
-    sys.path_importer_cache.clear()
-    sys.path[:0] = map(str, own_folders(agent_dir))
+    use_own_modules(agent_dir)
     try:
         found = _first_agent(agent_dir)
     except ModuleNotFoundError as error:
@@ -67,6 +64,20 @@ def import_agent(agent_dir: Path) -> Any:
     if found is None:
         raise AgentLoadError(_nothing_found(agent_dir))
     return found
+
+
+def use_own_modules(agent_dir: Path) -> None:
+    """Have the agent's own modules found before any other, as they are now, with the environment they expect.
+
+    Doing it again changes nothing.
+    """
+    load_env_file(agent_dir)
+    if _own_folder_finder not in sys.path_hooks:
+        sys.path_hooks.insert(0, _own_folder_finder)
+        sys.path_importer_cache.clear()
+    own = [str(folder) for folder in own_folders(agent_dir)]
+    if sys.path[: len(own)] != own:
+        sys.path[:0] = own
 
 
 def own_folders(agent_dir: Path) -> list[Path]:

@@ -13,18 +13,24 @@ from evaltui.core.evalset import EvalCase, EvalSet
 from evaltui.core.events import Event, Json
 from evaltui.core.fingerprints import case_fingerprint
 from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, gravest
+from evaltui.core.preflight import SCENARIO, MetricCheck, withheld
 from evaltui.core.record import invocations_from_events
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.recordings.modes import modes_of
 from evaltui.core.repeats import case_over_repeats
-from evaltui.core.scoring import Expected, failed_repeat, not_evaluated, score_repeat
+from evaltui.core.scoring import Expected, failed_repeat, is_judged, not_evaluated, score_repeat
+from evaltui.core.simulation.user import simulated_user, stopped
 from evaltui.core.stored_cases import CaseHead, heads_of
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
+from evaltui.files.folders import agent_folder
 from evaltui.runner.custom_metrics import MetricHost
+from evaltui.runner.judges import CaseJudge, Judges
 from evaltui.runner.pool import HostPool, HostSettings, Ran, StartedHost
+from evaltui.runner.preflight import checked
 from evaltui.runner.recording import SavedNowAndThen, SetRecordings
 from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
+from evaltui.runner.tape import Tape
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class RunPlan:
     """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
     `runs` and `pass_if` None what each set's config says. `known` are runs of cases, by the ids of set and
     case and counted from 0, whose results an earlier run has: they are not run again. `record` and `tools`
-    say what is asked and what is taken from recordings; see `core.recordings.choices`."""
+    say what is asked and what is taken from recordings; see `core.recordings.choices`. `checks` are what is
+    known of its metrics beforehand: those that cannot run are not tried (see `runner.preflight.checked`)."""
 
     agent_dir: Path
     sets: tuple[SetPlan, ...]
@@ -62,6 +69,7 @@ class RunPlan:
     known: Mapping[tuple[str, str], Mapping[int, RepeatResult]] = field(default_factory=dict)
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
+    checks: tuple[MetricCheck, ...] = ()
 
     @property
     def case_count(self) -> int:
@@ -130,7 +138,14 @@ class Noted:
     text: str
 
 
-Update = AgentLoaded | AgentBroken | CaseStarted | Happened | RepeatDone | CaseDone | Noted
+@dataclass(frozen=True)
+class MetricsImported:
+    """Custom metrics are made of these files of the user's, as far as they have been computed."""
+
+    files: frozenset[Path]
+
+
+Update = AgentLoaded | AgentBroken | CaseStarted | Happened | RepeatDone | CaseDone | MetricsImported | Noted
 OnUpdate = Callable[[Update], None]
 
 
@@ -171,7 +186,7 @@ async def evaluate(
         record=record,
         tools=tools,
     )
-    return await run_plan(plan, on_update or (lambda _: None))
+    return await run_plan(checked(plan), on_update or (lambda _: None))
 
 
 def _set_plan(
@@ -239,6 +254,17 @@ def _items(plan: RunPlan) -> Iterable[WorkItem]:
             number += 1
 
 
+def _refusal(case: EvalCase, config: EvalConfig, out_of_reach: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why a case is not run at all, a sentence, after the name of what has it."""
+    user = simulated_user(case, config)
+    if user is not None:
+        reason = out_of_reach.get(SCENARIO) or user.refusal
+        return None if reason is None else (SCENARIO, reason)
+    if not case.conversation:
+        return "eval_case", "the conversation is empty: there is nothing to run"
+    return None
+
+
 @dataclass(slots=True)
 class _Progress:
     """What is known of one case so far; `expected` only while it is being run."""
@@ -276,24 +302,44 @@ class _Run:
             self._progress[item.number].awaited += 1
         self._known = [item for item in items if item.repeat in plan.known.get(item.key, {})]
         self._items = [item for item in items if item.repeat not in plan.known.get(item.key, {})]
+        self._withheld = {one.eval_set_id: withheld(plan.checks, one.eval_set_id) for one in plan.sets}
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
+        # One of their own: a metric function that blocks its process would hold up every answer.
+        self._asking = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
+        self._judges = Judges(self._asking, plan.agent_dir)
+        self._being_judged = asyncio.Semaphore(plan.parallel)
+        self._judging = asyncio.TaskGroup()
         self._recordings = _recordings(plan, self._note)
         self._saving = SavedNowAndThen(list(self._recordings.values()))
 
     async def work(self) -> None:
-        runnable = [item for item in self._items if item.head.has_turns]
+        runnable: list[WorkItem] = []
+        refused: list[WorkItem] = []
+        for item in self._items:
+            (refused if self._is_refused(item) else runnable).append(item)
         try:
             await self._open_recordings()
             for item in self._known:
                 self._put(item, self._plan.known[item.key][item.repeat])
-            for item in self._items:
-                if not item.head.has_turns:
-                    await self.done(item, Ran())
-            await self._pool.run(runnable)
+            for item in refused:
+                await self.done(item, Ran())
+            async with self._judging:
+                await self._pool.run(runnable)
+            if self._metrics.files:
+                self._tell(MetricsImported(self._metrics.files))
         finally:
             for recordings in self._recordings.values():
                 recordings.abandon()
-            await asyncio.gather(self._pool.close(), self._metrics.close(), self._saving.save())
+            await asyncio.gather(
+                self._pool.close(), self._metrics.close(), self._asking.close(), self._saving.save()
+            )
+
+    def _is_refused(self, item: WorkItem) -> bool:
+        """Whether there is nothing to run; what a case says is looked at only where it has a say in it."""
+        if not item.head.simulated:
+            return not item.head.has_turns
+        out_of_reach = self._withheld[item.set.eval_set_id]
+        return _refusal(item.set.cases[item.index], item.set.config, out_of_reach) is not None
 
     async def _open_recordings(self) -> None:
         for one in self._plan.sets:
@@ -313,7 +359,10 @@ class _Run:
         progress = self._progress[item.number]
         if progress.expected is None:
             case = item.set.cases[item.index]
-            progress.expected = Expected(item.set.eval_set_id, case, item.set.config, self._plan.adk_verdicts)
+            eval_set_id, config = item.set.eval_set_id, item.set.config
+            progress.expected = Expected(
+                eval_set_id, case, config, self._plan.adk_verdicts, self._withheld[eval_set_id]
+            )
         return progress.expected
 
     def message(self, item: WorkItem) -> Json:
@@ -327,13 +376,18 @@ class _Run:
                 "session_id": given.session_id or "",
                 "state": given.state,
             }
-        turns = [
-            turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation or []
-        ]
-        message: Json = {"op": "run", "session": session, "turns": turns}
+        message: Json = {"op": "run", "session": session, **self._said(case, item.set.config)}
         if recordings := self._recordings.get(item.set.path):
             message["recorded"] = recordings.begin(case, item.repeat)
         return message
+
+    def _said(self, case: EvalCase, config: EvalConfig) -> Json:
+        """What the user of a case says, or who plays the user."""
+        if (user := simulated_user(case, config)) is not None:
+            folder = agent_folder(self._plan.agent_dir)
+            return {"simulated_user": user.to_json() | {"agent_folder": str(folder)}}
+        said = [turn.user_content for turn in case.conversation or []]
+        return {"turns": [content.model_dump(mode="json", exclude_none=True) for content in said]}
 
     def started(self, item: WorkItem) -> None:
         self._tell(CaseStarted(*item.key, item.repeat))
@@ -366,8 +420,8 @@ class _Run:
         self._tell(AgentLoaded(info))
         if self._recordings and info.get("framework") == "function":
             self._note(
-                "nothing is recorded: this agent is a callable, which asks its models and calls its tools by "
-                "itself"
+                "of what the agent does nothing is recorded: it is a callable, which asks its models and "
+                "calls its tools by itself"
             )
 
     def broken(self, error: ErrorInfo) -> None:
@@ -378,12 +432,32 @@ class _Run:
             # What ended the case is the last thing that happened in it.
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
             self.happened(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
-        if recordings := self._recordings.get(item.set.path):
-            recordings.end(item.head.eval_id, item.repeat, complete=ran.error is None)
-            await self._saving.save_if_due()
         expected = self._expected(item)
-        verdict = await self._verdict(expected, ran)
-        verdict = replace(verdict, expects=case_fingerprint(expected.case))
+        if ran.error is None and is_judged(expected) and not self._is_refused(item):
+            # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.
+            await self._being_judged.acquire()
+            self._judging.create_task(self._judge(item, expected, ran))
+        else:
+            await self._conclude(item, expected, ran, None)
+
+    async def _judge(self, item: WorkItem, expected: Expected, ran: Ran) -> None:
+        tape: Tape | None = None
+        if recordings := self._recordings.get(item.set.path):
+            tape = recordings.judging(item.head.eval_id, item.repeat, self._judges.secrets)
+        try:
+            await self._conclude(item, expected, ran, self._judges.judge_for(tape))
+        finally:
+            self._being_judged.release()
+
+    async def _conclude(self, item: WorkItem, expected: Expected, ran: Ran, judge: CaseJudge | None) -> None:
+        try:
+            verdict = await self._verdict(expected, ran, judge)
+        finally:
+            if recordings := self._recordings.get(item.set.path):
+                judged = judge.finished if judge else ()
+                recordings.end(item.head.eval_id, item.repeat, complete=ran.error is None, judged=judged)
+        await self._saving.save_if_due()
+        verdict = replace(verdict, expects=case_fingerprint(expected.case), stopped=stopped(ran.events))
         self._tell(RepeatDone(*item.key, item.repeat, verdict))
         self._put(item, verdict)
 
@@ -401,11 +475,11 @@ class _Run:
             progress.result = result
         self._tell(CaseDone(result))
 
-    async def _verdict(self, expected: Expected, ran: Ran) -> RepeatResult:
-        if not expected.case.conversation and expected.case.conversation_scenario is None:
-            return not_evaluated(expected, "eval_case", "the conversation is empty: there is nothing to run")
+    async def _verdict(self, expected: Expected, ran: Ran, judge: CaseJudge | None) -> RepeatResult:
+        if (refusal := _refusal(expected.case, expected.config, expected.withheld)) is not None:
+            return not_evaluated(expected, *refusal)
         try:
-            actual = invocations_from_events(ran.events)
+            actual = invocations_from_events(ran.events, app_details=True)
         except ValueError as error:
             return failed_repeat(expected, ErrorInfo(type(error).__name__, str(error)), [], ran.seconds)
         if ran.error is not None:
@@ -415,5 +489,6 @@ class _Run:
             actual,
             final_state=ran.state,
             custom=self._metrics.score,
+            judge=judge,
             seconds=ran.seconds,
         )

@@ -1,16 +1,18 @@
 """What parent and host say to each other: JSON, one object per line, over a socket of their own.
 
-Parent to host: `preload` {agent_dir, steps}, `load` {agent_dir, agent_name, t0}, `run` {id, session, turns,
-recorded?}, `chat` {id, session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `metric` {id,
-path, metric, actual, expected}, `cancel` {id}, `close`.
+Parent to host: `preload` {agent_dir, steps}, `load` {agent_dir, agent_name, t0}, `run` {id, session, turns or
+simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat, turn, content}, `end` {id, chat},
+`import` {id, path, agent_folder}, `metric` {id, path, agent_folder, metric, scores_turns, actual, expected,
+scenario, without}, `ask` {id, judge, prompt, config, agent_folder}, `cancel` {id}, `close`.
 Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
-line}, `done` {id} with {state} or {result} or neither, `failed` {id, error}, `brought_in` {steps} when it is
-closed, `fatal` {error}.
+line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text} or nothing, `failed` {id,
+error}, `brought_in` {steps} when it is closed, `fatal` {error}.
 
 `preload` may come before `load`, and imports what an earlier host told in `brought_in`: the names of
 libraries' modules in order, and what the agent changed in the environment in between.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see `tape.Recorded` and
 `tape.Tape`. `files` are the user's own modules that were imported, as absolute paths.
+`simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it is.
 `id` is the number of a request, and of what answers it. `run` is a whole conversation; `chat` opens one that
 begins at the end of `past` (steps) and stays open until `end`. Each `say` is a turn of the one whose `chat`
 request had the number `chat`; cancelling it ends that turn alone. Runs and chats may go on side by side.

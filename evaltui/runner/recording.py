@@ -1,18 +1,20 @@
-"""The recordings of a run, in the parent: what hosts are told of them, and what they tell is written."""
+"""The recordings of a run, in the parent: what hosts and judges are told of them, and what they tell is
+written."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaltui.core.evalset import EvalCase
 from evaltui.core.events import Json
-from evaltui.core.recordings.entry import Entry, Shared, entry_from_json
+from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall, entry_from_json
 from evaltui.core.recordings.merging import merged
 from evaltui.core.recordings.modes import Modes
+from evaltui.core.recordings.secrets import Secrets
 from evaltui.core.recordings.stubs import stubs_of_case
 from evaltui.files.recordings import (
     EvalSetError,
@@ -22,7 +24,7 @@ from evaltui.files.recordings import (
     recordings_path,
     save_recordings,
 )
-from evaltui.runner.tape import Recorded
+from evaltui.runner.tape import Recorded, Tape
 
 # Seconds for which a crash may lose what models have answered.
 _SAVE_EVERY = 5.0
@@ -30,11 +32,35 @@ _MOST_NAMED = 5
 
 
 @dataclass
-class _Take:
-    """One run of a case: what was recorded of it, and what it has used and made so far, by place."""
+class _Part:
+    """What was recorded of a run of a case, and what the run has used and made so far, by place."""
 
-    old: Sequence[Entry]
+    old: list[Entry]
     made: list[tuple[int, Entry]] = field(default_factory=list)
+
+    @property
+    def made_in_order(self) -> list[Entry]:
+        return [entry for _, entry in sorted(self.made, key=lambda item: item[0])]
+
+
+@dataclass
+class _Take:
+    """One run of a case: what its agents did, and what judges said of it."""
+
+    agents: _Part
+    judges: _Part
+
+
+def _judge(entry: Entry) -> str:
+    """Which judge was asked; "" for what an agent did."""
+    return entry.agent if isinstance(entry, ModelCall) and entry.agent.startswith(JUDGE_OF) else ""
+
+
+def _by_judge(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(_judge(entry), []).append(entry)
+    return found
 
 
 class SetRecordings:
@@ -66,43 +92,72 @@ class SetRecordings:
 
     def begin(self, case: EvalCase, repeat: int) -> Json:
         """What a host is told before it runs a case. A run that was begun before counts no more."""
-        old = self._known.entries(case.eval_id, repeat)
-        self._takes[case.eval_id, repeat] = _Take(old)
+        take = self._begun(case.eval_id, repeat)
+        stubs = stubs_of_case(case) if self.modes.stubs else ()
+        return self._recorded(case.eval_id, repeat, take.agents.old, stubs).to_json()
+
+    def judging(self, eval_id: str, repeat: int, secrets: Secrets) -> Tape:
+        """What the judges of a case are recorded on, in the same recording as what was run."""
+        take = self._takes.get((eval_id, repeat)) or self._begun(eval_id, repeat)
+        recorded = self._recorded(eval_id, repeat, take.judges.old)
+        return Tape(recorded, lambda line: self._take(take.judges, line), secrets)
+
+    def _begun(self, eval_id: str, repeat: int) -> _Take:
+        agents: list[Entry] = []
+        judges: list[Entry] = []
+        for entry in self._known.entries(eval_id, repeat):
+            (judges if _judge(entry) else agents).append(entry)
+        self._takes[eval_id, repeat] = take = _Take(_Part(agents), _Part(judges))
+        return take
+
+    def _recorded(
+        self, eval_id: str, repeat: int, entries: Sequence[Entry], stubs: Sequence[ToolCall] = ()
+    ) -> Recorded:
         return Recorded(
-            case=case.eval_id,
+            case=eval_id,
             repeat=repeat,
             file=f"{self._path.parent.name}/{self._path.name}",
             modes=self.modes,
-            entries=old,
-            shared=self._known.shared_by(old),
-            stubs=stubs_of_case(case) if self.modes.stubs else (),
-        ).to_json()
+            entries=entries,
+            shared=self._known.shared_by(entries),
+            stubs=stubs,
+        )
 
     def take(self, eval_id: str, repeat: int, line: Json) -> None:
         """What a host tells, see `tape.Tape`."""
+        self._take(self._takes[eval_id, repeat].agents, line)
+
+    def _take(self, part: _Part, line: Json) -> None:
         if "note" in line:
             self._tell(line["note"])
             return
-        take = self._takes[eval_id, repeat]
         if "used" in line:
-            take.made.append((line["at"], take.old[line["used"]]))
+            part.made.append((line["at"], part.old[line["used"]]))
             return
         entry = entry_from_json(line["entry"])
         assert not isinstance(entry, Shared)
-        take.made.append((line["at"], entry))
+        part.made.append((line["at"], entry))
         for data in line["shared"]:
             shared = entry_from_json(data)
             assert isinstance(shared, Shared)
             self._shared[shared.id] = shared
 
-    def end(self, eval_id: str, repeat: int, *, complete: bool) -> None:
-        """A run of a case is over; `complete` where it came to its end without an error."""
+    def end(self, eval_id: str, repeat: int, *, complete: bool, judged: Collection[str] = ()) -> None:
+        """A run of a case is over; `complete` where it came to its end without an error. `judged` are the
+        metrics whose judge has answered everything: what others have of old stays."""
         take = self._takes.pop((eval_id, repeat), None)
         if take is None or not self.modes.writes:
             return
-        made = [entry for _, entry in sorted(take.made, key=lambda item: item[0])]
-        entries = merged(take.old, made, self.modes, complete=complete)
-        if entries != take.old:
+        entries = merged(take.agents.old, take.agents.made_in_order, self.modes, complete=complete)
+        old, made = _by_judge(take.judges.old), _by_judge(take.judges.made_in_order)
+        for judge in old | made:
+            entries += merged(
+                old.get(judge, ()),
+                made.get(judge, ()),
+                self.modes,
+                complete=judge.removeprefix(JUDGE_OF) in judged,
+            )
+        if entries != [*take.agents.old, *take.judges.old]:
             self._changes[eval_id, repeat] = entries
 
     async def save(self) -> None:

@@ -65,10 +65,11 @@ class Host:
 
     `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
     another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
-    when the process has ended.
+    when the process has ended. `who` works in it is said in messages.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, who: str = "the agent") -> None:
+        self._who = who
         self._on_console: OnConsole | None = None
         self._unheard: list[tuple[str, str]] = []
         self._mark = uuid.uuid4().hex
@@ -294,7 +295,7 @@ class Host:
         if cut_off:
             return ErrorInfo(
                 "AgentProcessError",
-                "the agent closed the channel to evaltui (closing every file descriptor does that)",
+                f"{self._who} closed the channel to evaltui (closing every file descriptor does that)",
             )
         code = self._process.returncode
         if code < 0:
@@ -302,7 +303,7 @@ class Host:
         else:
             how = f"ended itself with exit code {code} (os._exit)"
         said = "\n".join(self._last_words[-20:])
-        return ErrorInfo("AgentProcessError", f"the agent's process {how}", said)
+        return ErrorInfo("AgentProcessError", f"{self._who}'s process {how}", said)
 
     async def _send(self, message: Message) -> None:
         async with self._send_lock:

@@ -1,7 +1,7 @@
 """The recording of one run of a case, in the host: what it has is played, what is new is told to the parent.
 
 Adapters find the tape of the task that they work in as `current_tape`, and ask it before they ask a model or
-call a tool.
+call a tool. Judges have one in the parent.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from evaltui.core.events import Json
 from evaltui.core.recordings.entry import (
+    JUDGE_OF,
     Entry,
     ModelCall,
     Shared,
@@ -79,17 +80,19 @@ class Tape:
     """`tell` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the entry
     that it was answered with, or `entry` and `shared`, the new lines; or a `note` for the user.
 
-    `turn` is the turn that the case is in.
+    `turn` is the turn that the case is in. `secrets` are those of this process, unless others are given.
     """
 
-    def __init__(self, recorded: Recorded, tell: Callable[[Json], object]) -> None:
+    def __init__(
+        self, recorded: Recorded, tell: Callable[[Json], object], secrets: Secrets | None = None
+    ) -> None:
         self._recorded = recorded
         self._tell = tell
         self.modes = recorded.modes
         shared = {line.id: line for line in recorded.shared}
         self._playback = Playback(recorded.entries, shared)
         self._case_stubs = Playback(recorded.stubs, {})
-        self._secrets = Secrets(os.environ)
+        self._secrets = secrets or Secrets(os.environ)
         self._places = itertools.count()
         self._told_shared = set(shared)
         self._said: set[str] = set()
@@ -125,9 +128,10 @@ class Tape:
                 return self._replayed(place, found)
         if self.modes.models == "replay":
             why = self._playback.why_no_answer(prints, agent)
-            whose = f"the model call of {agent}" if agent else "a model call"
-            return ModelPlay(missed=self._miss(f"{whose} in turn {self.turn + 1} is not in", why))
-        return ModelPlay(keep=lambda responses, error: self._keep(place, prints, agent, responses, error))
+            return ModelPlay(missed=self._miss(f"{_whose(agent)} in turn {self.turn + 1} is not in", why))
+        # Now, since answers to what is asked side by side come in another order each time.
+        entry = self._unanswered(prints, agent)
+        return ModelPlay(keep=lambda responses, error: self._keep(place, prints, entry, responses, error))
 
     def _replayed(self, place: int, number: int) -> ModelPlay:
         entry = self._playback.entries[number]
@@ -138,37 +142,47 @@ class Tape:
         self._tell({"at": place, "used": number})
         return ModelPlay(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
 
+    def _unanswered(self, prints: Fingerprints, agent: str) -> ModelCall:
+        asked, ids = prints.asked, {line.id for line in shared_of(prints)}
+        said = said_of(prints, self._said)
+        self._said |= said.keys()
+        return ModelCall(
+            case=self._recorded.case,
+            repeat=self._recorded.repeat,
+            turn=self.turn,
+            agent=agent,
+            model=asked.model,
+            key=prints.key,
+            exact=prints.exact if prints.exact != prints.key else "",
+            instruction=prints.instruction if prints.instruction in ids else "",
+            tools=prints.tools if prints.tools in ids else "",
+            config=asked.config,
+            contents=" ".join(prints.contents),
+            said=said,
+        )
+
     def _keep(
-        self, place: int, prints: Fingerprints, agent: str, responses: Sequence[Json], error: Exception | None
+        self,
+        place: int,
+        prints: Fingerprints,
+        entry: ModelCall,
+        responses: Sequence[Json],
+        error: Exception | None,
     ) -> None:
         if isinstance(error, _MISTAKES):
             return
-        asked, shared = prints.asked, shared_of(prints)
-        said = said_of(prints, self._said)
-        self._said |= said.keys()
-        ids = {line.id for line in shared}
         try:
-            entry = ModelCall(
-                case=self._recorded.case,
-                repeat=self._recorded.repeat,
-                turn=self.turn,
-                agent=agent,
-                model=asked.model,
-                key=prints.key,
-                exact=prints.exact if prints.exact != prints.key else "",
-                instruction=prints.instruction if prints.instruction in ids else "",
-                tools=prints.tools if prints.tools in ids else "",
-                config=asked.config,
-                contents=" ".join(prints.contents),
-                said=said,
+            entry = replace(
+                entry,
                 responses=self._secrets.without([self._number_calls(one) for one in responses]),
                 error=self._error(error),
             )
         except (TypeError, ValueError) as unfit:
-            self.unrecordable(f"an answer of model {asked.model}", unfit)
+            self.unrecordable(f"an answer of model {entry.model}", unfit)
             return
-        self._told(place, entry, [line for line in shared if line.id not in self._told_shared])
-        self._told_shared |= ids
+        shared = [line for line in shared_of(prints) if line.id not in self._told_shared]
+        self._told_shared |= {line.id for line in shared}
+        self._told(place, entry, shared)
 
     def _told(self, place: int, entry: Entry, shared: Sequence[Shared] = ()) -> None:
         lines = [entry_to_json(line) for line in shared]
@@ -262,6 +276,12 @@ class Tape:
             return ModelPlay(missed=self._miss(f"{what} cannot be in", str(error)))
         self._tell({"note": f"case {self._recorded.case}: {what} is not recorded: {error}"})
         return ModelPlay()
+
+
+def _whose(agent: str) -> str:
+    if agent.startswith(JUDGE_OF):
+        return f"what the {agent} is asked"
+    return f"the model call of {agent}" if agent else "a model call"
 
 
 @dataclass(frozen=True)

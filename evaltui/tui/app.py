@@ -20,10 +20,6 @@ from evaltui.files.user_config import config_file, last_theme, remember_theme
 from evaltui.files.workspace import SelectionError, agents_in, select
 from evaltui.reports.lines import Line
 from evaltui.tui.key_order import KeysInOrder
-from evaltui.tui.pages.problems import write_sentences
-from evaltui.tui.palette import ActionProvider, CaseProvider, ThemeProvider
-from evaltui.tui.screens.chooser import ChooserApp
-from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.terminal_keys import know_alt_enter
 from evaltui.workbench.keymap import read_keymap
@@ -35,16 +31,33 @@ TERMINATED = 128 + signal.SIGTERM
 _HERE = Path(__file__).parent
 
 
+# The first frame does not wait for what is seen only when it is asked for.
+
+
+def _actions() -> type[Provider]:
+    from evaltui.tui.palette import ActionProvider
+
+    return ActionProvider
+
+
+def _cases() -> type[Provider]:
+    from evaltui.tui.palette import CaseProvider
+
+    return CaseProvider
+
+
+def _themes() -> type[Provider]:
+    from evaltui.tui.palette import ThemeProvider
+
+    return ThemeProvider
+
+
 class WorkbenchApp(KeysInOrder[int]):
     """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved."""
 
     TITLE = "evaltui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
-        ActionProvider,
-        CaseProvider,
-        ThemeProvider,
-    }
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _cases, _themes}
 
     def __init__(self, workbench: Workbench, set_name: str | None = None, *, watch: bool = False) -> None:
         super().__init__()
@@ -85,6 +98,9 @@ class WorkbenchApp(KeysInOrder[int]):
         self.workbench.keys = keymap.keys
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:
+            from evaltui.tui.pages.problems import write_sentences
+            from evaltui.tui.screens.details import DetailsScreen
+
             title: Line = [("Your keys: ", "bold"), (visible(str(path)), "dim")]
             self.push_screen(DetailsScreen(title, partial(write_sentences, sentences=keymap.problems)))
 
@@ -134,6 +150,8 @@ def open_workbench(
 ) -> int:
     """Show the workbench until the user leaves it; the exit code of the program."""
     if several := agents_in(agent_dir):
+        from evaltui.tui.screens.chooser import ChooserApp
+
         chosen = ChooserApp(agent_dir, several).run()
         if chosen is None:
             return 0

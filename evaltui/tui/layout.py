@@ -7,14 +7,43 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaltui.tui.pane import Pane
-from evaltui.tui.panes.case import CaseView
-from evaltui.tui.panes.chat import ChatView
-from evaltui.tui.panes.console import ConsoleView
-from evaltui.tui.panes.result import ResultView
-from evaltui.tui.panes.trace import TraceView
 from evaltui.tui.panes.tree import CaseTree
+from evaltui.workbench.workbench import Workbench
 
 MEDIUM, WIDE = 90, 140
+
+
+# The first frame shows the cases. It does not wait for the other panes to be imported.
+
+
+def _case(workbench: Workbench, *, id: str) -> Pane:
+    from evaltui.tui.panes.case import CaseView
+
+    return CaseView(workbench, id=id)
+
+
+def _result(workbench: Workbench, *, id: str) -> Pane:
+    from evaltui.tui.panes.result import ResultView
+
+    return ResultView(workbench, id=id)
+
+
+def _chat(workbench: Workbench, *, id: str) -> Pane:
+    from evaltui.tui.panes.chat import ChatView
+
+    return ChatView(workbench, id=id)
+
+
+def _trace(workbench: Workbench, *, id: str) -> Pane:
+    from evaltui.tui.panes.trace import TraceView
+
+    return TraceView(workbench, id=id)
+
+
+def _console(workbench: Workbench, *, id: str) -> Pane:
+    from evaltui.tui.panes.console import ConsoleView
+
+    return ConsoleView(workbench, id=id)
 
 
 class PaneKind(NamedTuple):
@@ -27,14 +56,15 @@ class PaneKind(NamedTuple):
 
 PANES: tuple[PaneKind, ...] = (
     PaneKind("cases", "Cases", CaseTree),
-    PaneKind("case", "Case", CaseView),
-    PaneKind("result", "Result", ResultView),
-    PaneKind("chat", "Chat", ChatView),
-    PaneKind("trace", "Trace", TraceView),
-    PaneKind("console", "Console", ConsoleView),
+    PaneKind("case", "Case", _case),
+    PaneKind("result", "Result", _result),
+    PaneKind("chat", "Chat", _chat),
+    PaneKind("trace", "Trace", _trace),
+    PaneKind("console", "Console", _console),
 )
 KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)}
 TITLES = {kind.id: kind.title for kind in PANES}
+MAKE = {kind.id: kind.make for kind in PANES}
 
 _ALL = tuple(kind.id for kind in PANES)
 _MAIN = tuple(pane for pane in _ALL if pane != "cases")

@@ -138,6 +138,6 @@ def refuses_case(workbench: Workbench, key: CaseKey) -> str | None:
         return "nothing run yet: r runs the case"
     if scored.shown.error is not None:
         return "the run ended with an error, so what was done is not all of it: r runs the case again"
-    if next(differences_of(scored.shown), None) is None:
+    if all(at.kind == "judgement" for at in differences_of(scored.shown)):
         return "no calls, answers or state differ from what is expected"
     return None

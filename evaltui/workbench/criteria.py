@@ -24,9 +24,10 @@ from evaltui.core.editing.criteria import (
 )
 from evaltui.core.editing.places import dicts, get, list_at, place, value_at
 from evaltui.core.editing.references import dangling, idle_rules, remove_from_block
-from evaltui.core.metrics.options import Option, options_of
+from evaltui.core.metrics.options import Option, options_of, options_of_own
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.outcome import CaseResult, RepeatResult, Status
+from evaltui.core.own_metrics import MISPLACED
 from evaltui.core.problems import EvalSetError, JsonPath, Problem
 from evaltui.core.repeats import case_over_repeats
 from evaltui.core.rules import match_in_words
@@ -60,7 +61,8 @@ class Trial:
 class MetricRow:
     """A metric. `threshold` is None where it is not asked for, or has none that is a number.
 
-    `why_not` says why it has no score here. One that is not `gates` is measured without being asked for.
+    `why_not` says why it has no score here. One that is not `gates` is measured without being asked for. The
+    `interval` of one that is `assumed` is only what ADK assumes, and does not bind.
     """
 
     name: str
@@ -74,6 +76,8 @@ class MetricRow:
     gates: bool = True
     ours: bool = False
     trial: Trial = Trial()
+    assumed: bool = False
+    lower_is_better: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,8 @@ class Section:
 
 
 _RUBRICS: JsonPath = ("rubrics",)
+# Source: google-adk 2.13, the range of a custom metric without metric_info.
+_ASSUMED: Interval = (0.0, 1.0)
 _RUNS = "How often each case is run."
 _PASS_IF = "How many runs of a case must pass: all, majority, or a share such as 0.6."
 _THOUGHTS = "Whether thoughts count as text of the answer: ADK scores them, which is seldom meant."
@@ -216,22 +222,28 @@ class Criteria:
         info = METRICS.get(name)
         threshold = _threshold(config, name)
         saved = _threshold(self._saved_data(), name)
-        trial = _trial(scores.get(name, {}), threshold, saved, _pass_if(config))
-        if name in _custom(config):
+        lower = _is_own(config, name) and _is_lower_better(config, name)
+        trial = _trial(scores.get(name, {}), threshold, saved, _pass_if(config), lower=lower)
+        if _is_own(config, name):
+            promised = _promised_interval(config, name)
+            fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]
             return MetricRow(
                 name,
-                _about_custom(config, name),
+                _about_own(config, name),
                 asked,
                 threshold,
                 saved,
-                _custom_interval(config, name),
+                promised or (_ASSUMED if fits else None),
+                ours=_short_form(config, name) is not None,
                 trial=trial,
+                assumed=promised is None,
+                lower_is_better=lower,
             )
         if info is None:
             unknown = f"no metric is called so{did_you_mean(name, METRICS)}"
+            if value_at(config, ("criteria", name, "function")) is not None:
+                unknown = MISPLACED
             return MetricRow(name, "", asked, threshold, saved, why_not=unknown, trial=trial)
-        unmet = " and ".join(info.unmet_needs)
-        why_not = f"needs {unmet}: this version of evaltui does not compute it" if unmet else None
         return MetricRow(
             name,
             info.meaning,
@@ -240,10 +252,9 @@ class Criteria:
             saved,
             info.interval,
             info.needs,
-            why_not,
-            info.gates,
-            info.source == "evaltui",
-            trial,
+            gates=info.gates,
+            ours=info.source == "evaltui",
+            trial=trial,
         )
 
     def _scores(self) -> _Scores:
@@ -412,7 +423,23 @@ def _custom(config: Any) -> Mapping[str, Any]:
     return custom if isinstance(custom, dict) else {}
 
 
-def _about_custom(config: Any, name: str) -> str:
+def _is_own(config: Any, name: str) -> bool:
+    return name in _custom(config) or _short_form(config, name) is not None
+
+
+def _short_form(config: Any, name: str) -> str | None:
+    """The function of a metric in short form; None of any other."""
+    function = value_at(config, ("evaltui", "criteria", name, "function"))
+    return function if isinstance(function, str) else None
+
+
+def _is_lower_better(config: Any, name: str) -> bool:
+    return get(_criterion(config, name), (), "lower_is_better") is True
+
+
+def _about_own(config: Any, name: str) -> str:
+    if function := _short_form(config, name):
+        return f"A metric of your own. Computed turn by turn by {function}."
     owner = (*place(config, (), "custom_metrics"), name)
     code = get(config, place(config, owner, "code_config"), "name")
     info = place(config, owner, "metric_info")
@@ -420,19 +447,25 @@ def _about_custom(config: Any, name: str) -> str:
     return f"{said} Computed by {code}."
 
 
-def _custom_interval(config: Any, name: str) -> Interval:
-    owner = (*place(config, (), "custom_metrics"), name)
-    values = place(config, place(config, owner, "metric_info"), "metric_value_info")
-    ends = [get(config, place(config, values, "interval"), end) for end in ("min_value", "max_value")]
-    low, high = (
-        end if isinstance(end, int | float) else default for end, default in zip(ends, (0, 1), strict=True)
-    )
+def _promised_interval(config: Any, name: str) -> Interval | None:
+    """The scores that the config says a metric of the user's may give."""
+    interval: JsonPath = ("evaltui", "criteria", name, "interval")
+    if _short_form(config, name) is None:
+        owner = (*place(config, (), "custom_metrics"), name)
+        values = place(config, place(config, owner, "metric_info"), "metric_value_info")
+        interval = place(config, values, "interval")
+    low, high = (get(config, interval, end) for end in ("min_value", "max_value"))
+    if not (isinstance(low, int | float) and isinstance(high, int | float)):
+        return None
     return float(low), float(high)
 
 
 def _options(config: Any, metric: str) -> Iterator[OptionRow | RubricRow]:
     criterion = _criterion(config, metric)
-    for option in options_of(metric):
+    options = options_of(metric)
+    if _is_own(config, metric):
+        options = options_of_own(scores_turns=_short_form(config, metric) is not None)
+    for option in options:
         value = _option_value(criterion, option)
         given = value is not None
         yield OptionRow(metric, option, value if given else option.default, given)
@@ -531,6 +564,8 @@ def _trial(
     threshold: float | None,
     saved: float | None,
     pass_if: PassIf,
+    *,
+    lower: bool,
 ) -> Trial:
     scored = {key: runs for key, runs in scores.items() if any(score is not None for score in runs)}
     if not scored:
@@ -539,10 +574,10 @@ def _trial(
     mean = math.fsum(every) / len(every)
     if threshold is None:
         return Trial(mean, len(scored))
-    now = {key for key, runs in scored.items() if _passes(runs, threshold, pass_if)}
+    now = {key for key, runs in scored.items() if _passes(runs, threshold, pass_if, lower=lower)}
     before = now
     if saved is not None and saved != threshold:
-        before = {key for key, runs in scored.items() if _passes(runs, saved, pass_if)}
+        before = {key for key, runs in scored.items() if _passes(runs, saved, pass_if, lower=lower)}
     return Trial(
         mean,
         len(scored),
@@ -552,8 +587,8 @@ def _trial(
     )
 
 
-def _passes(runs: Sequence[float | None], threshold: float, pass_if: PassIf) -> bool:
-    passed = [score is not None and score >= threshold for score in runs]
+def _passes(runs: Sequence[float | None], threshold: float, pass_if: PassIf, *, lower: bool) -> bool:
+    passed = [score is not None and (score <= threshold if lower else score >= threshold) for score in runs]
     if len(passed) == 1:
         return passed[0]
     repeats = [RepeatResult(Status.PASSED if one else Status.FAILED) for one in passed]
@@ -581,7 +616,7 @@ def steps_of(interval: Interval | None) -> Interval:
 def _stepped(row: MetricRow, threshold: float, direction: int, far: bool) -> float:
     step = steps_of(row.interval)[far]
     moved = round(threshold + direction * step, 4)
-    low, high = row.interval or (0.0, math.inf)
+    low, high = row.interval or (-math.inf if row.assumed else 0.0, math.inf)
     # What is outside already is brought back, not moved further.
     return min(max(moved, low), high)
 
@@ -595,9 +630,9 @@ def _value(row: Row, text: str) -> Any:
     """What a text means for a row. Raises ValueError with a sentence."""
     text = text.strip()
     match row:
-        case MetricRow(interval=interval):
+        case MetricRow(interval=interval, assumed=assumed):
             number = _number(text)
-            if interval and not interval[0] <= number <= interval[1]:
+            if interval and not assumed and not interval[0] <= number <= interval[1]:
                 raise ValueError(f"must be from {interval[0]:g} to {interval[1]:g}")
             return number
         case OptionRow(option=Option(kind="whole number", least=least)):

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from evaltui.core.judged import Finding, findings, findings_in, judged_as_a_whole, judged_in, subject_of
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:
     from evaltui.core.evalset import EvalCase
     from evaltui.core.outcome import CaseResult, TurnResult
 
-# Calls of such a turn may differ as they like.
-_UNCHECKED = ("not checked", "context")
-
 
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
-    """Turn by turn the calls, or the arguments of changed ones, and the answer; then the final state."""
+    """Turn by turn the calls, or the arguments of changed ones, the answer, and what a judge found fault
+    with; then what one found of the whole conversation, and the final state."""
     for number, turn in enumerate(result.turns):
         yield from calls_in(turn, number)
         if answer_differs(turn):
             yield DifferenceAt("answer", number)
+        for metric in judged_in(result.metrics, number):
+            yield from _places(findings_in(metric, number))
+    for metric in judged_as_a_whole(result.metrics):
+        yield from _places(findings(metric))
     yield from (DifferenceAt("state", path=diff.path) for diff in result.state)
+
+
+def _places(found: Iterable[Finding]) -> Iterator[DifferenceAt]:
+    return (place_of(finding) for finding in found if finding.needs_attention)
+
+
+def place_of(finding: Finding) -> DifferenceAt:
+    return DifferenceAt("judgement", finding.turn, found=(finding.metric, finding.number))
 
 
 def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
@@ -49,9 +60,28 @@ def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int |
     return equal[before] if before < len(equal) else None
 
 
+def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[str | int, ...]:
+    """The row of the case by which something was judged: a rubric, an expected answer, else the turn."""
+    turn = at.turn or 0
+    if at.found is None:
+        return ("turn", turn)
+    name, number = at.found
+    if subject_of(name) == "answer":
+        return ("turn", turn, "answer", 0)
+    metric = next(metric for metric in result.metrics if metric.name == name)
+    rubric_id = metric.per_invocation[turn].judgements[number].id
+    of_turn = (case.conversation or [])[turn : turn + 1]
+    holders = [(("rubric",), case.rubrics), *((("turn", turn, "rubric"), one.rubrics) for one in of_turn)]
+    for row, rubrics in holders:
+        for place, rubric in enumerate(rubrics or ()):
+            if rubric.rubric_id == rubric_id:
+                return (*row, place)
+    return ("turn", turn)
+
+
 def calls_in(turn: TurnResult, number: int) -> Iterator[DifferenceAt]:
     """The calls of one turn that differ."""
-    if turn.expectation in _UNCHECKED:
+    if not turn.checks_calls:
         return
     for row, diff in enumerate(turn.calls):
         if diff.op == "changed":

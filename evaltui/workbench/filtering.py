@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.wording import did_you_mean
-from evaltui.files.workspace import CaseInfo, SetEntry
+from evaltui.files.workspace import SetEntry
 from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
@@ -78,14 +79,27 @@ def scores_of(result: CaseResult) -> Scores:
     return Scores(deciding, {metric.name: metric.score for metric in scored if metric.score is not None})
 
 
-@dataclass(frozen=True)
-class _Case:
-    """A case in the form in which it is searched, folded to one case of letters."""
+class _Searched:
+    """The cases of a set as they are searched, folded to one case of letters.
 
-    eval_id: str
-    text: str
-    tools: tuple[str, ...]
-    set_id: str
+    Only what is looked in is folded: the texts of a large set are many megabytes.
+    """
+
+    def __init__(self, entry: SetEntry) -> None:
+        self._cases = entry.cases
+        self.set_id = entry.eval_set_id.casefold()
+
+    @cached_property
+    def ids(self) -> list[str]:
+        return [case.eval_id.casefold() for case in self._cases]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        return ["\n".join(case.texts).casefold() for case in self._cases]
+
+    @cached_property
+    def tools(self) -> list[tuple[str, ...]]:
+        return [tuple(map(str.casefold, case.tools)) for case in self._cases]
 
 
 _Search = Callable[[str], object]
@@ -99,19 +113,30 @@ class _Text:
     search: _Search
     negated: bool
 
-    def holds(self, case: _Case) -> bool:
+    def among(self, cases: _Searched, numbers: Iterable[int]) -> list[int]:
+        """Those of the cases that it holds for."""
+        found = self._finder(cases)
+        return [number for number in numbers if bool(found(number)) is not self.negated]
+
+    def _finder(self, cases: _Searched) -> Callable[[int], object]:
+        """Whether the case with a number has the text."""
+        search = self.search
         match self.field:
             case "id":
-                found = self.search(case.eval_id)
+                ids = cases.ids
+                return lambda number: search(ids[number])
             case "text":
-                found = self.search(case.text)
+                texts = cases.texts
+                return lambda number: search(texts[number])
             case "set":
-                found = self.search(case.set_id)
+                in_set = search(cases.set_id)
+                return lambda number: in_set
             case "tool":
-                found = any(map(self.search, case.tools))
+                tools = cases.tools
+                return lambda number: any(map(search, tools[number]))
             case _:
-                found = self.search(case.eval_id) or self.search(case.text)
-        return bool(found) is not self.negated
+                ids, texts = cases.ids, cases.texts
+                return lambda number: search(ids[number]) or search(texts[number])
 
 
 @dataclass(frozen=True)
@@ -213,7 +238,7 @@ class Filtered:
         self.filter = Filter()
         self.kept: dict[Path, list[int]] = {}
         self._sets: Sequence[SetEntry] = ()
-        self._cases: list[list[_Case]] = []
+        self._searched: list[_Searched] = []
 
     @property
     def count(self) -> int:
@@ -241,35 +266,31 @@ class Filtered:
         self.kept = {}
         if not self.filter:
             # The folded texts are as large as those of the cases: they are held only while they are searched.
-            self._sets, self._cases = (), []
+            self._sets, self._searched = (), []
             return
         if sets is not self._sets:
             self._sets = sets
-            self._cases = [[_folded(entry, case) for case in entry.cases] for entry in sets]
-        for entry, cases in zip(sets, self._cases, strict=True):
-            if numbers := self._keep(entry, cases, status, also, scores or (lambda key: None)):
+            self._searched = [_Searched(entry) for entry in sets]
+        for entry, searched in zip(sets, self._searched, strict=True):
+            if numbers := self._keep(entry, searched, status, also, scores or (lambda key: None)):
                 self.kept[entry.path] = numbers
 
     def _keep(
         self,
         entry: SetEntry,
-        cases: Sequence[_Case],
+        searched: _Searched,
         status: Callable[[CaseKey], str],
         also: CaseKey | None,
         scores: Callable[[CaseKey], Scores | None],
     ) -> list[int]:
         wanted = self.filter
-        by_outcome = bool(wanted.statuses or wanted.not_statuses or wanted.scores)
-        kept = []
-        for number, case in enumerate(cases):
-            if not all(term.holds(case) for term in wanted.texts):
-                continue
-            if by_outcome:
-                key = CaseKey(entry.path, entry.cases[number].eval_id)
-                if key != also and not self._came_out(key, status, scores):
-                    continue
-            kept.append(number)
-        return kept
+        numbers: Sequence[int] = range(len(entry.cases))
+        for term in wanted.texts:
+            numbers = term.among(searched, numbers)
+        if not (wanted.statuses or wanted.not_statuses or wanted.scores):
+            return list(numbers)
+        keys = ((number, CaseKey(entry.path, entry.cases[number].eval_id)) for number in numbers)
+        return [number for number, key in keys if key == also or self._came_out(key, status, scores)]
 
     def _came_out(
         self, key: CaseKey, status: Callable[[CaseKey], str], scores: Callable[[CaseKey], Scores | None]
@@ -283,12 +304,3 @@ class Filtered:
             return True
         scored = scores(key) or Scores()
         return all(term.holds(scored) for term in wanted.scores)
-
-
-def _folded(entry: SetEntry, case: CaseInfo) -> _Case:
-    return _Case(
-        case.eval_id.casefold(),
-        "\n".join(case.texts).casefold(),
-        tuple(map(str.casefold, case.tools)),
-        entry.eval_set_id.casefold(),
-    )

@@ -7,6 +7,7 @@ _NAMES = {
     "question_mark": "?",
     "slash": "/",
     "asterisk": "*",
+    "exclamation_mark": "!",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "equals_sign": "=",

@@ -13,6 +13,10 @@ from evaltui.core.stored_cases import StoredCase, StoredCases, head_of
 from evaltui.core.validation import has_error, validate_case, validate_set_level
 from evaltui.files.eval_sets import read_eval_set, read_set_data
 from evaltui.files.json_text import duplicate_keys, locate
+from evaltui.workbench.memory import give_back
+
+# Characters. What a smaller file leaves behind is not worth looking for.
+_LARGE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ def read_cases(path: Path) -> ReadSet:
     # Looking for duplicate keys takes the parsed data once more.
     del read
     problems = (*duplicate_keys(text, str(path)), *locate(found, text, str(path)))
+    if len(text) > _LARGE:
+        del text
+        give_back()
     return ReadSet(eval_set, cases, problems)
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from evaltui.workbench.state import CaseKey, Scored
 
 if TYPE_CHECKING:
-    from evaltui.core.config import EvalConfig, EvalMetric
+    from evaltui.core.config import EvalConfig
     from evaltui.core.evalset import Invocation
     from evaltui.core.events import Event
+    from evaltui.core.metrics.metric import MetricInput
     from evaltui.core.outcome import MetricResult, RepeatResult
-    from evaltui.core.scoring import CustomScorer
+    from evaltui.core.scoring import CustomScorer, KnownJudgement
     from evaltui.core.stored_cases import StoredCase
 
 Events = Mapping[int, Sequence["Event"]]
@@ -80,7 +81,11 @@ def actual_of(events: Events) -> Actual:
     """What the agent did in each repeat, as invocations."""
     from evaltui.core.record import invocations_from_events
 
-    return {number: tuple(invocations_from_events(some)) for number, some in events.items()}
+    return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
+
+
+_JUDGED_BEFORE = "judged before the last change: run the case again"
+_COMPUTED_BEFORE = "computed before the last change: run the case again"
 
 
 async def score_again(
@@ -91,6 +96,7 @@ async def score_again(
     from evaltui.core.scoring import Expected, failed_repeat, score_repeat
 
     expected = Expected(eval_set_id, stored.model(), config)
+    judged_as = scored.judged_as or (scored.stored, scored.config)
     repeats: list[RepeatResult] = []
     for number, repeat in enumerate(scored.result.repeats):
         done = actual.get(number, ())
@@ -101,27 +107,81 @@ async def score_again(
                 expected,
                 done,
                 final_state=repeat.final_state,
-                custom=_as_before(repeat),
+                custom=_as_before(repeat, eval_set_id, *judged_as),
+                judged=_as_judged(repeat, eval_set_id, *judged_as),
                 seconds=repeat.seconds,
             )
-        repeats.append(replace(new, actual=()))
+        repeats.append(replace(new, actual=(), stopped=repeat.stopped))
     pass_if = config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
     result = case_over_repeats(eval_set_id, stored.head.eval_id, repeats, pass_if)
-    return replace(scored, result=result, stored=stored, config=config)
+    return replace(scored, result=result, stored=stored, config=config, judged_as=judged_as)
 
 
-def _as_before(repeat: RepeatResult) -> CustomScorer:
-    """Custom metrics are the user's code, which runs with the agent only: their last result stands."""
+def _as_before(
+    repeat: RepeatResult, eval_set_id: str, stored: StoredCase, config: EvalConfig
+) -> CustomScorer:
+    """Custom metrics are the user's code, which runs with the agent only: their last result stands, but for
+    the threshold where that decides. Where they would now get something else than `stored` and `config` had,
+    that is said."""
 
-    async def score(
-        metric: EvalMetric, actual: Sequence[Invocation], expected: Sequence[Invocation] | None
-    ) -> MetricResult:
+    async def score(given: MetricInput) -> MetricResult:
+        from evaltui.core.metrics.custom import held_against
         from evaltui.core.outcome import MetricResult, Status
 
-        known = (one for one in repeat.metrics if one.name == metric.metric_name)
-        new = MetricResult(
-            metric.metric_name, None, None, Status.NOT_EVALUATED, reason="is computed when the case is run"
-        )
-        return next(known, new)
+        metric = given.metric
+        known = next((one for one in repeat.metrics if one.name == metric.metric_name), None)
+        if known is None:
+            why = "is computed when the case is run"
+            return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
+        if metric.scores_turns:
+            known = held_against(known, metric)
+        reason = known.reason.removeprefix(_COMPUTED_BEFORE).removeprefix("; ")
+        is_same = known.threshold == metric.threshold and _shown_before(given, eval_set_id, stored, config)
+        return replace(known, reason="; ".join(filter(None, ("" if is_same else _COMPUTED_BEFORE, reason))))
 
     return score
+
+
+def _as_judged(
+    repeat: RepeatResult, eval_set_id: str, stored: StoredCase, config: EvalConfig
+) -> KnownJudgement:
+    """Judges are asked when a case is run only: what they found then stands, but for the threshold. Where
+    they would now be shown something else than `stored` and `config` had, that is said."""
+    from evaltui.core.metrics.custom import held_against
+    from evaltui.core.metrics.metric import effective_threshold
+    from evaltui.core.metrics.registry import run_metric
+
+    def judged(given: MetricInput) -> MetricResult:
+        known = next((one for one in repeat.metrics if one.name == given.metric.metric_name), None)
+        if known is None:
+            return run_metric(given)
+        if known.score is not None and known.threshold != effective_threshold(given.metric) is not None:
+            known = held_against(known, given.metric)
+        reason = known.reason.removeprefix(_JUDGED_BEFORE).removeprefix("; ")
+        if _shown_before(given, eval_set_id, stored, config):
+            return replace(known, reason=reason)
+        if known.judge is None:
+            return run_metric(given)
+        return replace(known, reason="; ".join(filter(None, (_JUDGED_BEFORE, reason))))
+
+    return judged
+
+
+def _shown_before(given: MetricInput, eval_set_id: str, stored: StoredCase, config: EvalConfig) -> bool:
+    from evaltui.core.scoring import Expected, metric_input
+
+    before = Expected(eval_set_id, stored.model(), config)
+    return any(
+        _shown(metric_input(before, metric, given.actual)) == _shown(given)
+        for metric in config.metrics()
+        if metric.metric_name == given.metric.metric_name
+    )
+
+
+def _shown(given: MetricInput) -> MetricInput:
+    """What a judge gets to see: neither thresholds nor rules for arguments."""
+    metric = given.metric
+    without: dict[str, object] = {"threshold": None, "lower_is_better": False}
+    criterion = metric.criterion and metric.criterion.model_copy(update=without)
+    plain = metric.model_copy(update={"threshold": None, "criterion": criterion})
+    return replace(given, metric=plain, rules={}, skip_calls=frozenset())

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from evaltui.core.config import EvalConfig
 from evaltui.core.outcome import Status
+from evaltui.core.preflight import in_short
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.stored_cases import StoredCase, StoredCases
 from evaltui.reports.run_log import LoggedRun
 from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan
 from evaltui.runner.pool import StartedHost
+from evaltui.runner.preflight import checked
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.resuming import Resumption
 from evaltui.workbench.state import CaseKey, Run
@@ -44,7 +46,9 @@ def prepare(
     record: RecordMode = DEFAULT_MODE,
     tools: ToolMode | None = None,
 ) -> list[Prepared]:
-    """Read the chosen sets; a set that cannot be run is left out with a remark.
+    """Read the chosen sets, and look whether their metrics can be computed here.
+
+    A set that cannot be run is left out with a remark.
 
     A run tells its results by set id, so files that share an id go into plans of their own.
     """
@@ -69,7 +73,12 @@ def prepare(
         replace(one, plan=replace(one.plan, record=record, tools=tools, runs=runs, pass_if=pass_if))
         for one in prepared
     ]
-    return [replace(one, plan=_resumed(one.plan, run.resumes)) for one in asked] if run.resumes else asked
+    if run.resumes:
+        asked = [replace(one, plan=_resumed(one.plan, run.resumes)) for one in asked]
+    plans = [replace(one, plan=checked(one.plan)) for one in asked]
+    run.checks = tuple(check for one in plans for check in one.plan.checks)
+    run.unready = in_short(run.checks)
+    return plans
 
 
 def _resumed(plan: RunPlan, resumption: Resumption) -> RunPlan:

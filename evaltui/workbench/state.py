@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evaltui.core.config import EvalConfig, PassIf
     from evaltui.core.evalset import EvalCase
     from evaltui.core.outcome import CaseResult
+    from evaltui.core.preflight import MetricCheck
     from evaltui.core.stored_cases import StoredCase
     from evaltui.workbench.resuming import Resumption
 
@@ -48,12 +49,14 @@ class DifferenceAt(NamedTuple):
 
     `turn` counts from 0, `row` is the index of a call in `TurnResult.calls`. A call differs as a whole, or in
     an argument at a path as in `ArgDiff`. A key of the final state has a path as in `StateDiff`, and no turn.
+    What a judge found is `found`: the metric, and the index in `InvocationScore.judgements`.
     """
 
-    kind: Literal["argument", "call", "answer", "state"]
+    kind: Literal["argument", "call", "answer", "state", "judgement"]
     turn: int | None = None
     row: int | None = None
     path: str | None = None
+    found: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Scored:
     `calls` are the model calls of that run, `code` is which version of the agent it ran. The result is
     without the invocations of its repeats: `Workbench.trace` has what they are made of. `chosen` is the
     repeat that the user wants to see, `pass_if` the policy that was asked for with the run, `past` what a run
-    of an earlier sitting is called.
+    of an earlier sitting is called. `judged_as` is what judges saw, once the case has been scored again.
     """
 
     result: CaseResult
@@ -75,6 +78,7 @@ class Scored:
     chosen: int | None = None
     pass_if: PassIf | None = None
     past: str = ""
+    judged_as: tuple[StoredCase, EvalConfig] | None = None
 
     @property
     def repeat(self) -> int:
@@ -88,7 +92,14 @@ class Scored:
         if self.chosen is None:
             return self.result
         one = self.result.repeats[self.chosen]
-        return replace(self.result, metrics=one.metrics, error=one.error, turns=one.turns, state=one.state)
+        return replace(
+            self.result,
+            metrics=one.metrics,
+            error=one.error,
+            turns=one.turns,
+            state=one.state,
+            stopped=one.stopped,
+        )
 
     @property
     def run_name(self) -> str:
@@ -133,7 +144,9 @@ class Run:
     `repeated` is None where the configs say how often cases are run, `resumes` the run that this one goes on
     with.
     `told` is when the last verdict came, as `at`. `log_size` is how many bytes of the log have been written,
-    None where none can be. `calls` are those of models, and of tools that were stubbed, so far.
+    None where none can be. `calls` are those of models, and of tools that were stubbed, so far. `checks` are
+    what was known of its metrics beforehand, and `unready` says in short which of them do not run as they
+    should, "" where all do.
     """
 
     number: int
@@ -154,6 +167,8 @@ class Run:
     log: Path | None = None
     log_size: int | None = None
     remarks: list[str] = field(default_factory=list)
+    checks: tuple[MetricCheck, ...] = ()
+    unready: str = ""
     calls: CallCounts = field(default_factory=CallCounts)
 
     @property

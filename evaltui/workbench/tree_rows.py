@@ -129,8 +129,9 @@ class TreeRows:
     def _line_in(self, block: _Block, selection: Selection) -> int | None:
         if selection.eval_id is None:
             return 0
-        cases = enumerate(block.entry.cases)
-        found = (number for number, case in cases if case.eval_id == selection.eval_id)
+        # Only what is shown has a line: of ten thousand cases a filter may have left one.
+        cases = block.entry.cases
+        found = (number for number in block.cases if cases[number].eval_id == selection.eval_id)
         number = next(found, None)
         return None if number is None else block.line_of(number, selection.turn)
 

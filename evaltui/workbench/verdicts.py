@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from evaltui.core.judged import over_conversation
 from evaltui.core.outcome import GRAVEST_FIRST
 
 if TYPE_CHECKING:
@@ -72,7 +73,11 @@ def turn_status(result: CaseResult, turn: int) -> str | None:
 
 
 def _speaks_of_turns(metric: MetricResult, turns: int) -> bool:
-    return metric.status != "INFORMATIONAL" and len(metric.per_invocation) == turns
+    return (
+        metric.status != "INFORMATIONAL"
+        and len(metric.per_invocation) == turns
+        and not over_conversation(metric.name)
+    )
 
 
 def deciding_repeat(result: CaseResult) -> int:

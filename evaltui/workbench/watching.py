@@ -100,6 +100,7 @@ class Watching:
         self._scoring: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._modules: frozenset[Path] = frozenset()
+        self._of_metrics: frozenset[Path] = frozenset()
         self._files: WatchedFiles | None = None
         self._prints: dict[Path, _Prints] = {}
         # What was saved, and which cases have to be run, since a run came to its end.
@@ -157,7 +158,7 @@ class Watching:
         from evaltui.files.watching import WatchedFiles
 
         self._files = WatchedFiles(self._workbench.agent_dir, self._given)
-        self._files.modules = self._modules
+        self._files.modules = self._modules | self._of_metrics
         try:
             await self._compare_with_last_run()
             await self._read_prints(entry.path for entry in self._workbench.sets)
@@ -199,8 +200,14 @@ class Watching:
         # Those from elsewhere are watched as well.
         self._modules = started.host.files
         if self._files is not None:
-            self._files.modules = self._modules
+            self._files.modules = self._modules | self._of_metrics
         self._changed()
+
+    def follow_metrics(self, files: frozenset[Path]) -> None:
+        """Watch the files that custom metrics are made of, too."""
+        self._of_metrics = files
+        if self._files is not None:
+            self._files.modules = self._modules | files
 
     # What was saved
 
@@ -488,13 +495,16 @@ def in_a_line(error: ErrorInfo) -> str:
 
 
 def calls_in_words(calls: ModelCalls) -> str:
-    """`no live model call`, `3 live model calls`, `at least 3 live model calls`, or that nobody knows."""
-    if not calls.known and not calls.live:
-        return "live model calls not known"
-    if not calls.live:
-        return "no live model call"
+    """`no live model call`, `3 live model calls`, `at least 3 live model calls`, or that nobody knows; with
+    `and 5 live judge calls` behind it where a judge was asked."""
+    of_models = calls.live - calls.judged
+    judges = f" and {calls.judged} live judge call{'' if calls.judged == 1 else 's'}" if calls.judged else ""
+    if not calls.known and not of_models:
+        return f"live model calls not known{judges}"
+    if not of_models:
+        return f"no live model call{judges}"
     least = "" if calls.known else "at least "
-    return f"{least}{calls.live} live model call{'' if calls.live == 1 else 's'}"
+    return f"{least}{of_models} live model call{'' if of_models == 1 else 's'}{judges}"
 
 
 def _calls_of(results: Iterable[Scored | None]) -> ModelCalls:

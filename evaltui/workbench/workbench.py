@@ -11,13 +11,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model_calls import ModelCalls, count_model_calls
+from evaltui.core.events import SIMULATED_USER
+from evaltui.core.model_calls import ModelCalls, count_model_calls, judge_calls
 from evaltui.core.problems import Problem, Severity
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
 from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT, AgentBrokenError
-from evaltui.workbench.chat.chat import Chat
 from evaltui.workbench.console import Console
 from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.documents import Documents, OpenSet
@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from evaltui.runner.plan import Update
     from evaltui.runner.pool import StartedHost
     from evaltui.runner.spare import Spare
+    from evaltui.workbench.chat.chat import Chat
     from evaltui.workbench.past_runs import PastRun
     from evaltui.workbench.resuming import Resumption
     from evaltui.workbench.running import Prepared
 
 Observer = Callable[[], None]
+# What fewer cases leave behind when they have been run is not worth looking for.
+_MANY = 1_000
 # Of each file the cases that are meant, None for all of them.
 Chosen = Mapping[Path, tuple[str, ...] | None]
 
@@ -83,7 +86,6 @@ class Workbench:
         self.shows_equal_calls = False
         self.console = Console()
         self.editing = Editing(self)
-        self.chat = Chat(self, self._changed)
         self.watching = Watching(self, self._given, self._changed)
         self.code = 0
         self._live_sets = LiveSets(self.editing, self.documents)
@@ -101,6 +103,13 @@ class Workbench:
         self._runs = 0
         self._pasts = 0
         self._last: tuple[str, Chosen, Repeated | None] | None = None
+
+    @cached_property
+    def chat(self) -> Chat:
+        """The conversation with the agent; the first frame does not wait for it to be imported."""
+        from evaltui.workbench.chat.chat import Chat
+
+        return Chat(self, self._changed)
 
     # Observers
 
@@ -586,6 +595,10 @@ class Workbench:
             # What was expected may have been changed while it ran.
             self._rescore({key.path for key in run.done})
             self._changed()
+            if len(run.done) >= _MANY:
+                from evaltui.workbench.memory import give_back
+
+                await asyncio.to_thread(give_back)
 
     async def _run_chosen(self, run: Run, chosen: Chosen, first: StartedHost) -> None:
         plans = await asyncio.to_thread(self._prepare, run, chosen)
@@ -658,13 +671,17 @@ class Workbench:
                     run.stage = Stage.RUNNING
             case plan.Noted(text):
                 run.remarks.append(text)
+            case plan.MetricsImported(files):
+                self.watching.follow_metrics(files)
+            case plan.RepeatDone(result=repeat):
+                run.calls.take_result(repeat)
             case plan.Happened(event):
                 run.calls.take(event)
                 self._follow(run, prepared, event)
             case plan.CaseDone(result):
                 key = prepared.keys[result.eval_set_id, result.eval_id]
                 run.running.discard(key)
-                calls = self._model_calls(key)
+                calls = sum(map(judge_calls, result.repeats), self._model_calls(key))
                 self.traces.done(key, result.eval_set_id, run.log, run.log_size)
                 run.done.add(key)
                 run.told = time.time()
@@ -684,7 +701,7 @@ class Workbench:
 
     def _follow(self, run: Run, prepared: Prepared, event: Event) -> None:
         key = prepared.keys.get((event.set, event.case))
-        if event.kind == "console":
+        if event.kind == "console" and event.agent != SIMULATED_USER:
             self.console.add(run.number, event.data["source"], event.data["text"], key)
         if key is not None:
             self.traces.happened(key, event)

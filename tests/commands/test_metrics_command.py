@@ -1,3 +1,6 @@
+import json
+
+import pytest
 from command_line import call
 
 from evaltui.core.metrics.registry import METRICS
@@ -8,19 +11,63 @@ def test_every_metric_is_listed_within_80_cells(capsys, monkeypatch):
     assert call("metrics") == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    rows = {line.split()[1]: line for line in lines if line[:2] in ("✓ ", "– ")}
+    rows = {line.split()[1]: line for line in lines if line[:2] in ("✓ ", "– ") and "To run" not in line}
     assert list(rows) == list(METRICS)
     assert {rows[name][0] == "✓" for name, info in METRICS.items() if info.function} == {True}
-    assert {rows[name][0] == "–" for name, info in METRICS.items() if not info.function} == {True}
+    assert {rows[name][0] == "–" for name, info in METRICS.items() if info.judged} == {True}
     assert len({row.index(row.split()[2]) for row in rows.values()}) == 1
 
 
-def test_meaning_range_and_needs(capsys):
+def test_meaning_range_needs_and_why_not(capsys):
     call("metrics")
     text = " ".join(capsys.readouterr().out.split())
+    assert "response_evaluation_score 1 to 5 criteria" in text
     assert (
-        "response_evaluation_score 1 to 5 criteria How coherent the answers are, as Vertex AI rates them. "
-        "Not computed by this version: needs expected turns and Vertex AI." in text
+        "safety_v1 0 to 1 criteria How harmless the answers are, as a judge rates them. Needs a judge model. "
+        "Cannot run here: there is no key to ask the judge gemini-2.5-flash." in text
     )
+    assert text.count("set GOOGLE_API_KEY or GEMINI_API_KEY") == 1
     assert "tool_call_count_v1 0 and up always reported Tool calls per turn." in text
     assert "trajectory_recall 0 to 1 evaltui.criteria" in text
+
+
+def test_with_a_key_every_metric_can_run(capsys, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    call("metrics")
+    out = capsys.readouterr().out
+    assert out.count("✓") == len(METRICS)
+    assert "Cannot" not in out
+
+
+CONFIG = {"criteria": {"response_match_score": 0.5, "saftey_v1": 0.8}, "evaltui": {"optional": ["saftey_v1"]}}
+SAID = {"parts": [{"text": "hi"}]}
+
+
+@pytest.fixture
+def agent(write_agent):
+    folder = write_agent("def root_agent(message, session): return message")
+    evals = folder / "evals"
+    evals.mkdir()
+    (evals / "test_config.json").write_text(json.dumps(CONFIG))
+    case = {"eval_id": "one", "conversation": [{"user_content": SAID, "final_response": SAID}]}
+    (evals / "hi.evalset.json").write_text(json.dumps({"eval_set_id": "hi", "eval_cases": [case]}))
+    return folder
+
+
+@pytest.mark.parametrize("place", ["", "evals/hi.evalset.json"])
+def test_what_the_configs_of_an_agent_or_a_set_ask_for_comes_first(agent, place, capsys):
+    (agent / ".env").write_text("GOOGLE_API_KEY=k\n")
+    assert call("metrics", agent / place) == 0
+    asked, _, every = capsys.readouterr().out.partition("All metrics")
+    lines = [line.rstrip() for line in asked.splitlines()]
+    assert "✓ response_match_score  1 case" in lines
+    assert "– saftey_v1             none of 1 case  optional" in lines
+    assert "no metric is called saftey_v1. Write safety_v1, if that is meant." in asked
+    # The key is in the agent's .env file.
+    assert "Cannot" not in every
+
+
+@pytest.mark.parametrize("place", ["nowhere", "nowhere.json"])
+def test_a_place_that_is_not_there_is_wrong_use(place, tmp_path, capsys):
+    assert call("metrics", tmp_path / place) == 2
+    assert "does not exist" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from evaltui.core.compare import (
     summarize,
     what_changed,
 )
-from evaltui.core.outcome import InvocationScore, MetricResult, RepeatResult, Status
+from evaltui.core.outcome import CaseResult, InvocationScore, JudgedBy, MetricResult, RepeatResult, Status
 from evaltui.core.repeats import case_over_repeats
 
 P, F, E, FLAKY = Status.PASSED, Status.FAILED, Status.ERROR, Status.FLAKY
@@ -227,6 +227,36 @@ def test_what_was_different_between_two_runs():
     agent = ("agent: agent.py, new.py (new), old.py (gone)", "model gemini-1 → gemini-2")
     assert what_changed(base, now) == agent
     assert what_changed(base, now, ("s", "a")) == (*agent, "the case was changed")
+
+
+def test_a_case_that_is_judged_otherwise_has_another_expectation():
+    old, new = (summary("a", F, judges={"safety_v1": f"gemini (quality/{n})"}) for n in (1, 2))
+    (change,) = compare(run(replace(old, status=P)), run(new)).cases
+    assert (change.kind, change.reasons) == (
+        "expectation changed",
+        ("safety_v1 was judged by gemini (quality/1), now by gemini (quality/2)",),
+    )
+    (change,) = compare(run(replace(old, status=P)), run(old)).cases
+    assert (change.kind, change.reasons) == ("broken", ())
+
+
+def test_another_judge_in_the_config_is_told_once():
+    old, new = (summary("a", F, judges={"safety_v1": f"{model} (quality/1)"}) for model in "ab")
+    before, after = (
+        changed_config(safety_v1={"threshold": 1.0, "judge_model_options": {"judge_model": model}})
+        for model in "ab"
+    )
+    (change,) = compare(run(old, circumstances=before), run(new, circumstances=after)).cases
+    assert change.reasons == ('config: criteria.safety_v1.judge_model_options.judge_model "a" → "b"',)
+
+
+def test_who_judged_is_in_the_summary():
+    judge = JudgedBy("gemini", "quality/1", 5, 5)
+    judged = MetricResult("safety_v1", 1.0, 0.8, P, judge=judge)
+    case = CaseResult("a", P, (judged,), eval_set_id="s", repeats=(RepeatResult(P, (judged,)),))
+    assert summarize(case).judges == {"safety_v1": "gemini (quality/1)"}
+    assert CaseSummary.from_json(summarize(case).to_json()) == summarize(case)
+    assert "judges" not in summarize(replace(case, metrics=())).to_json()
 
 
 def test_the_summary_of_a_case():

@@ -1,7 +1,7 @@
 import pytest
 
 from evaltui.core.adk_results import run_from_adk
-from evaltui.core.outcome import Call, Status
+from evaltui.core.outcome import Call, Judgement, Status
 
 
 def content(text, role):
@@ -159,6 +159,68 @@ def test_rubrics_say_why():
     rated["details"] = {"rubric_scores": [{"rubric_id": "polite", "rationale": "it shouts", "score": 0.0}]}
     (case,) = run_of({**ENTRY, "overall_eval_metric_results": [rated]}).cases
     assert case.metrics[0].reason == "polite: it shouts"
+
+
+RUBRIC = "rubric_based_final_response_quality_v1"
+OVERALL = "This is an aggregated score derived from individual entries."
+
+
+def rated(scores, name=RUBRIC):
+    found = metric(name, 0.5, 2)
+    found["criterion"] = {
+        "rubrics": [{"rubric_id": "polite", "rubric_content": {"text_property": "Says please"}}]
+    }
+    found["details"] = {"rubric_scores": scores}
+    return found
+
+
+@pytest.mark.parametrize("spelling", [dict, camel])
+def test_rubrics_of_turns_are_what_the_judge_found(spelling):
+    turn = ENTRY["eval_metric_result_per_invocation"][0]
+    of_turn = [
+        {"rubric_id": "polite", "rationale": "it shouts", "score": 0.0},
+        {"rubric_id": "short", "rationale": None, "score": 1.0},
+        {"rubric_id": "odd", "rationale": "cannot tell", "score": None},
+    ]
+    said = {
+        **turn["actual_invocation"],
+        "rubrics": [{"rubric_id": "short", "rubric_content": {"text_property": "Is short"}}],
+    }
+    entry = {
+        **ENTRY,
+        "overall_eval_metric_results": [rated([{"rubric_id": "polite", "rationale": OVERALL, "score": 0.0}])],
+        "eval_metric_result_per_invocation": [
+            {**turn, "actual_invocation": said, "eval_metric_results": [rated(of_turn)]}
+        ],
+    }
+    (case,) = run_of(spelling(entry)).cases
+    (found,) = case.metrics
+    assert found.reason == ""
+    assert found.per_invocation[0].judgements == (
+        Judgement("polite", "Says please", 0.0, "it shouts"),
+        Judgement("short", "Is short", 1.0),
+        Judgement("odd", "", None, "cannot tell"),
+    )
+
+
+def test_what_is_said_of_an_answer_as_a_whole_has_the_score_of_the_turn():
+    turn = ENTRY["eval_metric_result_per_invocation"][0]
+    explained = rated(
+        [{"rubric_id": "explanation", "rationale": "hard to follow"}], "response_evaluation_score"
+    )
+    entry = {
+        **ENTRY,
+        "overall_eval_metric_results": [explained],
+        "eval_metric_result_per_invocation": [{**turn, "eval_metric_results": [explained]}],
+    }
+    (case,) = run_of(entry).cases
+    assert case.metrics[0].per_invocation[0].judgements == (Judgement("", "", 0.5, "hard to follow"),)
+
+
+def test_turns_of_a_simulated_user():
+    turn = {**ENTRY["eval_metric_result_per_invocation"][0], "expected_invocation": None}
+    (case,) = run_of({**ENTRY, "eval_metric_result_per_invocation": [turn]}).cases
+    assert [(one.expectation, one.user) for one in case.turns] == [("simulated", "hi")]
 
 
 @pytest.mark.parametrize("data", [None, [], {}, "text", {"eval_case_results": {}}])

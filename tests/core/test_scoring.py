@@ -12,6 +12,7 @@ from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invoca
 from evaltui.core.diff import calls_of
 from evaltui.core.outcome import MetricResult, RepeatResult, gravest
 from evaltui.core.repeats import case_over_repeats
+from evaltui.core.scoring import Expected, score_repeat
 
 BOTH = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 HELLO = {"role": "user", "parts": [{"text": "hello"}]}
@@ -98,12 +99,34 @@ async def test_a_case_with_a_warning_never_passes(odd):
 
 async def test_nothing_to_run_is_not_evaluated():
     assert (await score(case(), [])).status is Status.NOT_EVALUATED
+
+
+async def test_with_a_simulated_user_nothing_is_expected_and_the_conversation_is_kept():
     scenario = EvalCase.model_validate(
         {"eval_id": "s", "conversation_scenario": {"starting_prompt": "hi", "conversation_plan": "ask"}}
     )
-    result = await score(scenario, [])
+    result = await score(scenario, did(turn("good morning", calls=["greet"]), turn("bye")))
     assert result.status is Status.NOT_EVALUATED
-    assert "simulated" in result.metrics[0].reason
+    assert metrics(result)["response_match_score"].reason == (
+        "compares with expected turns, and this case has none"
+    )
+    first, second = result.turns
+    assert (first.user, first.expectation, first.response.expected) == ("hello", "simulated", None)
+    assert [call.actual.name for call in first.calls if call.actual] == ["greet"]
+    assert second.response.actual == "bye"
+
+
+async def test_what_has_no_verdict_does_not_keep_a_simulated_conversation_from_passing_in_adk():
+    scenario = EvalCase.model_validate(
+        {"eval_id": "s", "conversation_scenario": {"starting_prompt": "hi", "conversation_plan": "ask"}}
+    )
+    config = {
+        "evaltui": {},
+        "criteria": BOTH | {"trajectory_single_tool_use": {"threshold": 1, "tool": "greet"}},
+    }
+    actual = did(turn("good morning", calls=["greet"]))
+    assert (await score(scenario, actual, config=config)).status is Status.NOT_EVALUATED
+    assert (await score(scenario, actual, config=config, adk_verdicts=True)).status is Status.PASSED
 
 
 async def test_the_final_state_is_checked_by_the_keys_that_are_given():
@@ -222,3 +245,39 @@ def test_repeats_add_up(statuses, pass_if):
 @given(st.permutations(list(Status)), st.integers(0, len(Status)))
 def test_the_order_of_metrics_changes_nothing(order, count):
     assert gravest(order[:count]) is gravest(reversed(order[:count]))
+
+
+@pytest.mark.parametrize(
+    ("optional", "status"),
+    [
+        ([], Status.NOT_EVALUATED),
+        (["safety_v1"], Status.PASSED),
+        (["response_match_score"], Status.NOT_EVALUATED),
+    ],
+)
+async def test_an_optional_metric_without_a_verdict_keeps_no_case_from_passing(optional, status):
+    same = turn("good morning", calls=[])
+    config = {"criteria": BOTH | {"safety_v1": 0.8}, "evaltui": {"optional": optional}}
+    result = await score(case(same), did(same), config=config)
+    assert result.status is status
+    assert metrics(result)["safety_v1"].status is Status.NOT_EVALUATED
+    worse = await score(case(same), did(turn("something else", calls=[])), config=config)
+    assert worse.status is Status.FAILED
+
+
+async def test_what_is_withheld_is_not_tried():
+    def never(*_: object) -> None:
+        raise AssertionError("it was tried")
+
+    same = turn("good morning", calls=[])
+    config = {
+        "criteria": BOTH | {"mine": 0.5, "safety_v1": 0.5},
+        "custom_metrics": {"mine": {"code_config": {"name": "my_agent.metrics.mine"}}},
+    }
+    withheld = {"mine": "no module", "safety_v1": "no key"}
+    expected = Expected("s", case(same), EvalConfig.model_validate(config), withheld=withheld)
+    repeat = await score_repeat(expected, did(same), final_state=None, custom=never, judge=never)
+    found = {metric.name: metric for metric in repeat.metrics}
+    assert {name: found[name].reason for name in withheld} == withheld
+    assert {found[name].status for name in withheld} == {Status.NOT_EVALUATED}
+    assert found["response_match_score"].status is Status.PASSED

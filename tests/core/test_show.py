@@ -74,6 +74,10 @@ def test_scores_can_be_told_from_their_threshold(score, threshold, text):
     assert scores(score, threshold) == text
 
 
+def test_a_threshold_that_is_the_most_is_marked():
+    assert scores(3.0, 2.0, at_most=True) == "3.00, needs ≤2.00"
+
+
 def test_control_characters_are_shown():
     assert visible("a\x1b[2J\r\n\tb\x00\x9b") == "a\\x1b[2J\\r\\n\\tb\\x00\\x9b"
     assert visible_lines("one\r\n\ttwo\x07") == ["one", "    two\\x07"]

@@ -29,7 +29,15 @@ def test_they_are_the_same_cases(stored):
 
 
 def test_what_is_known_without_a_model(stored):
-    assert heads_of(stored) == heads_of(MODELS) == [("a", True), ("b", False), ("c", False)]
+    assert (
+        heads_of(stored)
+        == heads_of(MODELS)
+        == [
+            ("a", True, False),
+            ("b", False, False),
+            ("c", True, True),
+        ]
+    )
 
 
 def test_no_model_is_made_before_it_is_asked_for(stored):

@@ -12,12 +12,15 @@ from evaltui.core.outcome import (
     CallDiff,
     ErrorInfo,
     InvocationScore,
+    JudgedBy,
+    Judgement,
     MetricResult,
     RepeatResult,
     ResponseDiff,
     StateDiff,
     Status,
     TurnResult,
+    Vote,
 )
 from evaltui.core.stored_results import repeat_from_json, repeat_to_json
 
@@ -35,22 +38,38 @@ all_calls = st.lists(st.builds(Call, st.sampled_from("ab"), all_args), max_size=
 responses = st.builds(ResponseDiff, st.none() | texts, st.none() | texts, numbers)
 turns = st.builds(
     TurnResult,
-    st.sampled_from(["these calls", "no calls", "unspecified", "not checked", "context"]),
+    st.sampled_from(["these calls", "no calls", "unspecified", "not checked", "context", "simulated"]),
     st.builds(align_calls, all_calls, all_calls),
     responses | texts.map(lambda text: ResponseDiff(text, text)),
     st.lists(st.tuples(texts, texts), max_size=1).map(tuple),
+    texts,
 )
 errors = st.builds(ErrorInfo, texts, texts, texts, texts)
+# Few, so that votes share them with what they decide.
+verdicts = st.sampled_from([None, 0.0, 1.0])
+rationales = st.sampled_from(["", "It is so.", "It\ud800 is not."])
+judgements = st.builds(
+    Judgement,
+    texts,
+    texts,
+    verdicts,
+    rationales,
+    st.lists(st.tuples(texts, texts), max_size=2).map(tuple),
+    st.lists(st.builds(Vote, verdicts, rationales, texts, texts), max_size=3).map(tuple),
+)
+judges = st.builds(JudgedBy, texts, texts, *[st.integers(0, 9)] * 4)
+scores = st.builds(InvocationScore, numbers, statuses, texts, st.lists(judgements, max_size=2).map(tuple))
 metrics = st.builds(
     MetricResult,
     texts,
     numbers,
     numbers,
     statuses,
-    st.lists(st.builds(InvocationScore, numbers, statuses, texts), max_size=2).map(tuple),
+    st.lists(scores, max_size=2).map(tuple),
     texts,
     st.none() | errors,
     st.dictionaries(keys, st.floats(0, 9), max_size=1),
+    st.none() | judges,
 )
 results = st.builds(
     RepeatResult,
@@ -63,6 +82,7 @@ results = st.builds(
     final_state=st.none() | st.dictionaries(keys, values, max_size=1),
     expects=texts,
     session_id=texts,
+    stopped=texts,
 )
 
 
@@ -108,6 +128,36 @@ def test_nothing_is_written_twice_or_for_nothing():
             }
         ],
     }
+
+
+def test_the_rationale_of_the_vote_that_decided_is_written_once():
+    votes = (Vote(1.0, "It is so.", "yes"), Vote(0.0, "It is not.", "no"), Vote(None, problem="no answer"))
+    turn = InvocationScore(
+        0.0, Status.FAILED, judgements=(Judgement("r", "Short", 0.0, "It is not.", (), votes),)
+    )
+    judge = JudgedBy("gemini-2.5-flash", "rubrics/1", 3, 2)
+    result = RepeatResult(Status.FAILED, (MetricResult("m", 0.0, 0.5, Status.FAILED, (turn,), judge=judge),))
+    (metric,) = repeat_to_json(result)["metrics"]
+    assert metric["judge"] == {"model": "gemini-2.5-flash", "prompt": "rubrics/1", "asked": 3, "answered": 2}
+    assert metric["per_invocation"] == [
+        {
+            "score": 0.0,
+            "status": "FAILED",
+            "judgements": [
+                {
+                    "id": "r",
+                    "subject": "Short",
+                    "score": 0.0,
+                    "votes": [
+                        {"score": 1.0, "rationale": "It is so.", "label": "yes"},
+                        {"score": 0.0, "rationale": "It is not.", "label": "no"},
+                        {"problem": "no answer"},
+                    ],
+                }
+            ],
+        }
+    ]
+    assert repeat_from_json(repeat_to_json(result)) == result
 
 
 def test_equal_values_of_another_type_are_both_kept():

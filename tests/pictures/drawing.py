@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import importlib
 import re
 import shutil
 import sys
@@ -80,6 +81,9 @@ async def draw(picture: Picture) -> str:
 
 async def words_now(picture: Picture) -> list[str]:
     """What the program shows now. Every duration reads the same: the text beside it is cut to fit."""
+    for pane in ("case", "chat", "console", "result", "trace"):
+        # Imported while patched, they would stay so.
+        importlib.import_module(f"evaltui.tui.panes.{pane}")
     with pytest.MonkeyPatch.context() as patch:
         for module in [module for name, module in sys.modules.items() if name.startswith("evaltui.")]:
             for show in (show_duration, show_seconds):

@@ -1,12 +1,25 @@
 import json
 from pathlib import Path
 
-from example_runs import crashed, failed, flaky, mixed, passed, report, trajectory_metric, unevaluated
+from example_runs import crashed, failed, flaky, mixed, passed, report, said, trajectory_metric, unevaluated
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judged_metrics import (
+    ANSWERS,
+    DISAGREES,
+    INVENTED,
+    LEFT_OUT,
+    POLITE,
+    RUBRICS,
+    SENTENCES,
+    SHORT,
+    SUPPORTED,
+    judged_metric,
+)
 
+from evaltui.core.adk_results import run_from_adk
 from evaltui.core.evalset import EvalCase
-from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.core.outcome import CaseResult, Judgement, MetricResult, RepeatResult, Status
 from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import SetInfo
 
@@ -92,6 +105,77 @@ def test_where_the_tokens_went():
     plain, tokens = result_of(one)["eval_case_results"][0]["overall_eval_metric_results"]
     assert "details" not in plain
     assert tokens["details"] == {"token_usage_details": {"total_tokens": 12.0}}
+
+
+def rubric(judgement):
+    return {"rubric_id": judgement.id, "rubric_content": {"text_property": judgement.subject}}
+
+
+JUDGED = EvalCase.model_validate(
+    {
+        "eval_id": "one",
+        "rubrics": [rubric(SHORT)],
+        "conversation": [{"user_content": {"parts": [{"text": "hello"}]}, "rubrics": [rubric(POLITE)]}],
+    }
+)
+
+
+def judged_entry(*metrics, turns=2):
+    actual = tuple(said("hello") for _ in range(turns))
+    repeat = RepeatResult(Status.FAILED, metrics, actual=actual)
+    one = CaseResult("one", Status.FAILED, eval_set_id="thermostat", repeats=(repeat,))
+    info = SetInfo("thermostat", Path("t.json"), None, {}, cases={"one": JUDGED})
+    return result_of(one, sets=(info,))["eval_case_results"][0]
+
+
+def test_rubrics_stand_at_both_levels():
+    entry = judged_entry(judged_metric(RUBRICS, [SHORT, POLITE], [SHORT, LEFT_OUT]))
+    (overall,) = entry["overall_eval_metric_results"]
+    assert overall["details"] == {
+        "rubric_scores": [
+            {
+                "rubric_id": "short",
+                "score": 1.0,
+                "rationale": "turn 1, yes: It is so.\nturn 2, yes: It is so.",
+            },
+            {"rubric_id": "polite", "score": 0.0, "rationale": POLITE.rationale},
+            {"rubric_id": "on_topic", "rationale": "TimeoutError: no answer within 60 s"},
+        ]
+    }
+    first, second = (
+        turn["eval_metric_results"][0]["details"] for turn in entry["eval_metric_result_per_invocation"]
+    )
+    assert first == {
+        "rubric_scores": [
+            {"rubric_id": "short", "score": 1.0, "rationale": "It is so."},
+            {"rubric_id": "polite", "score": 0.0, "rationale": POLITE.rationale},
+        ]
+    }
+    assert [one["rubric_id"] for one in second["rubric_scores"]] == ["short", "on_topic"]
+
+
+def test_what_has_no_rubrics_is_explained():
+    entry = judged_entry(
+        judged_metric(ANSWERS, [DISAGREES]), judged_metric(SENTENCES, [SUPPORTED, INVENTED]), turns=1
+    )
+    answer, sentences = (one["details"]["rubric_scores"] for one in entry["overall_eval_metric_results"])
+    assert answer == [{"rubric_id": "explanation", "score": 0.0, "rationale": "19 is not 21."}]
+    assert [(one["rubric_id"], one["score"]) for one in sentences] == [
+        ("The kitchen is heated.", 1.0),
+        ("It is 30 °C there.", 0.0),
+    ]
+
+
+def test_what_judges_found_is_read_back():
+    metrics = judged_metric(RUBRICS, [SHORT, POLITE]), judged_metric(SENTENCES, [INVENTED])
+    document = {"eval_set_id": "thermostat", "eval_case_results": [judged_entry(*metrics, turns=1)]}
+    (case,) = run_from_adk(document).cases
+    found = [judgement for metric in case.metrics for judgement in metric.per_invocation[0].judgements]
+    assert found == [
+        Judgement("short", SHORT.subject, 1.0, "It is so."),
+        Judgement("polite", POLITE.subject, 0.0, POLITE.rationale),
+        Judgement("", "It is 30 °C there.", 0.0, "The thermostat says 19."),
+    ]
 
 
 def test_what_never_ran_has_no_turns():

@@ -14,11 +14,12 @@ from google.adk.cli.fast_api import get_fast_api_app
 from google.adk.evaluation.eval_result import EvalSetResult
 from google.adk.evaluation.evaluator import EvalStatus
 from google.adk.evaluation.local_eval_set_results_manager import LocalEvalSetResultsManager
+from judged_metrics import INVENTED, LEFT_OUT, POLITE, RUBRICS, SENTENCES, SHORT, judged_metric
 from starlette.testclient import TestClient
 
 from evaltui.core.config import EvalConfig
 from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, Status
 from evaltui.core.scoring import Expected, failed_repeat, score_case
 from evaltui.files.adk_results import write_adk_result
 from evaltui.reports.adk_result import eval_set_result
@@ -135,6 +136,24 @@ async def test_the_server_of_adk_web_lists_and_opens_it(tmp_path, result):
     cases = answer.json()["evalCaseResults"]
     assert [(case["evalId"], case["finalEvalStatus"]) for case in cases] == [("a/night", 2), ("raising", 2)]
     assert answer.json()["creationTimestamp"] == CREATED
+
+
+def test_what_judges_found_is_read():
+    metrics = (judged_metric(RUBRICS, [SHORT, POLITE, LEFT_OUT]), judged_metric(SENTENCES, [INVENTED]))
+    actual = (Invocation.model_validate(ACTUAL),)
+    repeat = RepeatResult(Status.FAILED, metrics, actual=actual)
+    case = CaseResult("c", Status.FAILED, eval_set_id="lights", repeats=(repeat,))
+    document = eval_set_result("home", SetInfo("lights", Path("l.json"), None, {}), [case], CREATED)
+    (entry,) = EvalSetResult.model_validate_json(json.dumps(document)).eval_case_results
+    (turn,) = entry.eval_metric_result_per_invocation
+    for rubrics, sentences in (entry.overall_eval_metric_results, turn.eval_metric_results):
+        assert [(one.rubric_id, one.score) for one in rubrics.details.rubric_scores] == [
+            ("short", 1.0),
+            ("polite", 0.0),
+            ("on_topic", None),
+        ]
+        (found,) = sentences.details.rubric_scores
+        assert (found.rubric_id, found.rationale) == (INVENTED.subject, INVENTED.rationale)
 
 
 def test_every_outcome_is_read():

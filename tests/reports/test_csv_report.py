@@ -71,6 +71,8 @@ async def test_a_row_per_turn_and_metric_with_both_sides():
         "metric_score": "0.5",
         "metric_status": "FAILED",
         "case_status": "FAILED",
+        "judge": "",
+        "judged": "",
     }
     assert second["reason"]
 

@@ -281,7 +281,8 @@ async def test_of_a_callable_nothing_is_recorded_and_it_is_said(write_agent):
     ran = await run(path, "auto")
     assert ran.statuses == ["PASSED"]
     assert ran.notes == [
-        "nothing is recorded: this agent is a callable, which asks its models and calls its tools by itself"
+        "of what the agent does nothing is recorded: it is a callable, which asks its models and calls its "
+        "tools by itself"
     ]
     (case,) = (await run(path, "replay")).cases
     assert case.error.message.startswith("this agent is a callable")

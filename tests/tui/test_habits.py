@@ -15,7 +15,7 @@ from evaltui.tui.widgets import ascii as ascii_glyphs
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
-NARROW, WIDE = (80, 24), (160, 45)
+NARROW, WIDE, TALL = (80, 24), (160, 45), (160, 60)
 ECHO = "def root_agent(message, session):\n    return message\n"
 
 
@@ -93,7 +93,7 @@ async def test_running_what_failed_and_running_again(parrot):
 
 async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
     app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=TALL) as pilot:
         await started(app, pilot)
         await pilot.press("6", "question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))

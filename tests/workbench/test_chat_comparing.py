@@ -126,8 +126,12 @@ def test_where_a_case_cannot_be_continued():
     assert found.refuses(1, "result") == ("there is no result of late to continue from: take what it expects")
 
 
-def test_a_simulated_user_has_no_turns():
+def test_a_simulated_user_has_said_nothing_before_a_run():
     scenario = {"starting_prompt": "hi", "conversation_plan": "talk"}
-    case = EvalCase.model_validate({"eval_id": "late", "conversation_scenario": scenario})
-    with pytest.raises(ValueError, match="simulated"):
-        origin(KEY, case)
+    found = origin(KEY, EvalCase.model_validate({"eval_id": "late", "conversation_scenario": scenario}))
+    assert found.transcript(0, "case").proposal == user("hi")
+    assert [turn.text for turn in found.to_be_sent(1).turns] == ["hi"]
+    assert found.refuses(1, None) is None
+    assert found.refuses(1, "case") == ("the user of late is simulated: it expects no turns to begin after")
+    with pytest.raises(ValueError, match="there is no result of late"):
+        found.last_run()

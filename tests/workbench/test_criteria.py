@@ -91,8 +91,7 @@ async def test_without_a_file_the_defaults_apply_and_the_first_change_makes_it(g
 async def test_every_metric_of_the_registry_is_there_with_why_it_cannot_run(greetings):
     criteria = criteria_of(greetings, CONFIG)
     assert metric(criteria, "trajectory_precision").why_not is None
-    judged = metric(criteria, "final_response_match_v2")
-    assert judged.why_not == "needs a judge model: this version of evaltui does not compute it"
+    assert metric(criteria, "final_response_match_v2").needs == ("expected turns", "a judge model")
     assert metric(criteria, "response_evaluation_score").interval == (1.0, 5.0)
     assert not metric(criteria, "token_usage_v1").gates
     others = [row.why_not is None for row in criteria.sections()[1].rows]
@@ -264,6 +263,54 @@ async def test_own_metrics_are_offered_with_their_range(greetings):
     assert criteria.check(metric(criteria, "kindness"), "11") == "must be from -10 to 10"
     criteria.remove(typo)
     assert list(greetings.workbench.editing.data(greetings.config)["criteria"]) == ["kindness"]
+
+
+def shorts(**criteria):
+    function = {"function": "mine.words"}
+    own = {name: {"threshold": 2, **function, **more} for name, more in criteria.items()}
+    return json.dumps({"criteria": {}, "evaltui": {"criteria": own}})
+
+
+async def test_metrics_in_short_form_are_changed_as_others_are(greetings, monkeypatch):
+    interval = {"interval": {"min_value": 0, "max_value": 50}}
+    criteria = criteria_of(greetings, shorts(words={"lower_is_better": True, **interval}, free={}))
+    words, free = metric(criteria, "words"), metric(criteria, "free")
+    assert words.meaning == "A metric of your own. Computed turn by turn by mine.words."
+    assert (words.interval, words.assumed, words.lower_is_better, words.ours) == ((0, 50), False, True, True)
+    assert (free.interval, free.assumed, free.lower_is_better) == (None, True, False)
+    assert criteria.check(words, "51") == "must be from 0 to 50"
+    assert criteria.check(free, "-7") is None
+    scored(greetings, monkeypatch, {"one": [3.0], "two": [1.0]}, "words")
+    assert metric(criteria, "words").trial.passing == 1
+    criteria.type(words, "4")
+    assert metric(criteria, "words").trial.now_pass == (CaseKey(greetings.path, "one"),)
+    criteria.move(option(criteria, "words", "lower_is_better"), 1)
+    assert not metric(criteria, "words").lower_is_better
+    criteria.type(option(criteria, "free", "function"), "mine.other")
+    criteria.move(metric(criteria, "free"), -1, far=True)
+    block = greetings.workbench.editing.data(greetings.config)["evaltui"]["criteria"]
+    assert block == {
+        "words": {"threshold": 4.0, "function": "mine.words", "lower_is_better": False, **interval},
+        "free": {"threshold": -8.0, "function": "mine.other"},
+    }
+    EvalConfig.model_validate(json.loads(text_of(greetings)))
+
+
+async def test_a_function_under_criteria_is_told_to_be_misplaced(greetings):
+    misplaced = {"criteria": {"words": {"threshold": 1, "function": "mine.words"}}}
+    criteria = criteria_of(greetings, json.dumps(misplaced))
+    assert metric(criteria, "words").why_not.startswith(
+        "a metric in short form stands under evaltui.criteria"
+    )
+
+
+async def test_what_adk_assumes_of_a_range_does_not_bind(greetings):
+    custom = {"kindness": {"code_config": {"name": "mine.kindness"}}}
+    criteria = criteria_of(greetings, json.dumps({"criteria": {"kindness": 0.5}, "custom_metrics": custom}))
+    row = metric(criteria, "kindness")
+    assert (row.interval, row.assumed) == ((0.0, 1.0), True)
+    criteria.type(row, "7")
+    assert metric(criteria, "kindness").interval is None
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"criteria": {}}  x'])

@@ -178,6 +178,25 @@ async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(write_
     assert not workbench.filtered.filter
 
 
+def test_texts_are_looked_at_once_and_only_where_they_are_searched():
+    looked_at = []
+
+    class Looked(CaseInfo):
+        def __getattribute__(self, name):
+            if name == "texts":
+                looked_at.append(name)
+            return super().__getattribute__(name)
+
+    filtered = Filtered()
+    sets = (SetEntry(LIGHTS, "lights", "", "", "eval set", (Looked("off", 1), Looked("on", 1))),)
+    for text in ("pass", "id:off", "set:lights", "tool:x"):
+        filtered.update(text, sets, lambda key: "PASSED")
+    assert not looked_at
+    for text in ("l", "li", "lig"):
+        filtered.update(text, sets, lambda key: "PASSED")
+    assert len(looked_at) == 2
+
+
 def test_ten_thousand_cases_are_filtered_at_once():
     cases = tuple(case(f"case_{n}", 1, (f"please do number {n} " * 5,), ("book",)) for n in range(10_000))
     filtered, sets = Filtered(), (SetEntry(LIGHTS, "lights", "", "", "eval set", cases),)

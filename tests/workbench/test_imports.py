@@ -21,3 +21,25 @@ def test_the_first_frame_does_not_wait_for_the_models():
     loaded = loaded_after("import evaltui.tui.app")
     assert "textual" in loaded
     assert not {"pydantic", "google.genai", "rouge_score", "google.adk"} & loaded
+
+
+@pytest.mark.parametrize(
+    "seen_later",
+    [
+        *(
+            f"evaltui.tui.panes.{pane}"
+            for pane in ("case", "chat", "console", "result", "trace", "trace_filter")
+        ),
+        *(f"evaltui.tui.screens.{screen}" for screen in ("details", "help", "jump", "prompt", "chooser")),
+        "evaltui.tui.palette",
+        "evaltui.workbench.chat.chat",
+        "evaltui.workbench.case_document",
+    ],
+)
+def test_the_first_frame_does_not_wait_for_what_is_seen_later(seen_later, first_frame):
+    assert seen_later not in first_frame
+
+
+@pytest.fixture(scope="module")
+def first_frame():
+    return loaded_after("import evaltui.tui.app")

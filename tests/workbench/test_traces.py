@@ -20,7 +20,7 @@ TALKER = """
     from evaltui.events import text, tool_call, tool_result
 
     def root_agent(message, session):
-        print("heard", message)
+        print(f"heard {message}\\n", end="")
         print("\\x1b[2J careful", file=sys.stderr, flush=True)
         if message == "raise":
             raise ValueError("not today")

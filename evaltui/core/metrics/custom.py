@@ -1,31 +1,56 @@
 """The user's own metrics: what their functions return, and how that becomes a `MetricResult`.
 
-The function itself is called in the agent's process, as `function(eval_metric, actual_invocations,
-expected_invocations, conversation_scenario)`; only JSON comes back.
+The functions themselves are called in a process of their own; only JSON comes back. Of ADK's form is
+`function(eval_metric, actual_invocations, expected_invocations, conversation_scenario)`, which decides by
+itself; in short form, `function(actual, expected, criterion)` gives the score of one turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Invocation, RubricScore
-from evaltui.core.metrics.metric import effective_threshold
-from evaltui.core.outcome import ErrorInfo, InvocationScore, MetricResult, Status
+from evaltui.core.evalset import Invocation, Rubric, RubricScore
+from evaltui.core.metrics.metric import (
+    MetricInput,
+    effective_threshold,
+    left_out,
+    mean,
+    not_evaluated,
+    nothing_to_score,
+    required_threshold,
+    unscored_turn,
+)
+from evaltui.core.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
 from evaltui.core.problems import JsonPath, format_path
+
+# The name that ADK has for it; a metric may say PASSED, FAILED, NOT_EVALUATED or INFORMATIONAL.
+EvalStatus = Status
+
+
+def _as_ours(value: Any) -> Any:
+    """A model of the same shape from elsewhere, such as ADK's, as data."""
+    if isinstance(value, BaseModel) and not isinstance(value, Invocation | RubricScore):
+        return value.model_dump(exclude_none=True)
+    return value
+
+
+_AnyInvocation = Annotated[Invocation, BeforeValidator(_as_ours)]
+_AnyRubricScore = Annotated[RubricScore, BeforeValidator(_as_ours)]
 
 
 class PerInvocationResult(BaseModel):
     """What a custom metric says of one turn. Source of the shape: google-adk 2.13."""
 
-    actual_invocation: Invocation
-    expected_invocation: Invocation | None = None
+    actual_invocation: _AnyInvocation
+    expected_invocation: _AnyInvocation | None = None
     score: float | None = None
     eval_status: Status = Status.NOT_EVALUATED
-    rubric_scores: list[RubricScore] | None = None
+    rubric_scores: list[_AnyRubricScore] | None = None
 
 
 class EvaluationResult(BaseModel):
@@ -34,55 +59,192 @@ class EvaluationResult(BaseModel):
     overall_score: float | None = None
     overall_eval_status: Status = Status.NOT_EVALUATED
     per_invocation_results: list[PerInvocationResult] = Field(default_factory=list)
-    overall_rubric_scores: list[RubricScore] | None = None
+    overall_rubric_scores: list[_AnyRubricScore] | None = None
 
 
 _Score = Annotated[float, Field(strict=True, allow_inf_nan=False)] | None
 _Verdict = Literal["PASSED", "FAILED", "NOT_EVALUATED", "INFORMATIONAL"]
 
 
-class _ReturnedTurn(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-    score: _Score = None
-    eval_status: _Verdict = "NOT_EVALUATED"
-
-
 class _Returned(BaseModel):
     model_config = ConfigDict(extra="ignore")
+
+
+class _ReturnedRubric(_Returned):
+    rubric_id: str
+    rationale: str | None = None
+    score: _Score = None
+
+
+class _ReturnedTurn(_Returned):
+    score: _Score = None
+    eval_status: _Verdict = "NOT_EVALUATED"
+    rubric_scores: list[_ReturnedRubric] | None = None
+
+
+class _ReturnedResult(_Returned):
     overall_score: _Score = None
     overall_eval_status: _Verdict = "NOT_EVALUATED"
     per_invocation_results: list[_ReturnedTurn] = Field(default_factory=list)
+    overall_rubric_scores: list[_ReturnedRubric] | None = None
 
 
-def metric_result_from_custom(
-    metric: EvalMetric, returned: Mapping[str, Any], invocation_count: int
-) -> MetricResult:
-    """The result of a custom metric from the JSON of the `EvaluationResult` that its function returned.
+class _ReturnedScore(_Returned):
+    score: _Score = None
+    error: ErrorInfo | None = None
 
-    Statuses are names. A result that breaks ADK's contract is an ERROR that says how: it needs one entry per
-    turn, unless nothing was evaluated or the value is informational.
+
+def result_of_evaluation(given: MetricInput, returned: Mapping[str, Any], where: str = "") -> MetricResult:
+    """The result of a metric from the JSON of the `EvaluationResult` that its function returned.
+
+    Statuses are names, and the function's own: thresholds are its business. A result that breaks ADK's
+    contract is an ERROR that says how: it needs one entry per turn, unless nothing was evaluated or the value
+    is informational. So is a score outside of the interval that the config gives for the metric, but for
+    ADK's verdicts. `where` is the place of the function in its file.
     """
+    metric, count = given.metric, len(given.actual)
     try:
-        result = _Returned.model_validate(dict(returned))
+        result = _ReturnedResult.model_validate(dict(returned))
     except ValidationError as error:
-        return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
+        return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where)
     status = Status(result.overall_eval_status)
-    turns = tuple(
-        InvocationScore(turn.score, Status(turn.eval_status)) for turn in result.per_invocation_results
-    )
-    if len(turns) != invocation_count:
+    entries = result.per_invocation_results
+    if len(entries) != count:
         if status not in (Status.NOT_EVALUATED, Status.INFORMATIONAL):
-            return _broken(
-                metric, f"per_invocation_results has {len(turns)} entries for {invocation_count} turns"
-            )
-        turns = ()
+            counted = f"per_invocation_results has {len(entries)} entries for {count} turns"
+            return _broken(metric, counted, where)
+        entries = []
+    scores = [result.overall_score, *(turn.score for turn in entries)]
+    if wrong := _outside(given, scores):
+        return _broken(metric, wrong, where)
+    rubrics = _rubric_texts(given)
+    turns = [
+        InvocationScore(
+            turn.score, Status(turn.eval_status), judgements=_judgements(turn.rubric_scores, rubrics)
+        )
+        for turn in entries
+    ]
+    if turns and not any(turn.judgements for turn in turns):
+        # As metrics that judge the conversation as one: what they found stands at the last turn.
+        turns[-1] = replace(turns[-1], judgements=_judgements(result.overall_rubric_scores, rubrics))
     return MetricResult(
         metric.metric_name,
         result.overall_score,
         effective_threshold(metric),
         status,
-        turns,
-        _reason(status, turns),
+        tuple(turns),
+        _reason(status, turns, result.overall_score),
+        lower_is_better=metric.lower_is_better,
+    )
+
+
+def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -> MetricResult:
+    """The result of a metric in short form: the mean of what its function says of each turn, held against
+    the threshold.
+
+    `returned` has for each turn its `score`, None where the function gives none, or the `error` that it
+    raised, as data. A turn that raised makes the metric an ERROR; a context turn does not count.
+    """
+    metric, threshold = given.metric, required_threshold(given.metric)
+    try:
+        found = [_ReturnedScore.model_validate(dict(turn)) for turn in returned]
+    except ValidationError as error:
+        return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
+    without = left_out(given)
+    turns = [
+        unscored_turn(without[number]) if number in without else _scored_turn(turn, metric, threshold)
+        for number, turn in enumerate(found)
+    ]
+    for number, turn in enumerate(found):
+        if turn.error is not None and number not in without:
+            return MetricResult(
+                metric.metric_name,
+                None,
+                threshold,
+                Status.ERROR,
+                tuple(turns),
+                f"turn {number + 1}: {turn.error}",
+                turn.error,
+            )
+    scores = [turn.score for turn in turns if turn.score is not None]
+    if wrong := _outside(given, scores):
+        return replace(_broken(metric, wrong), per_invocation=tuple(turns))
+    if not scores:
+        why = nothing_to_score(turns) if len(without) == len(turns) else "its function gave no score"
+        return not_evaluated(metric, why, tuple(turns))
+    score = mean(scores)
+    return MetricResult(
+        metric.metric_name,
+        score,
+        threshold,
+        _verdict(score, metric, threshold),
+        tuple(turns),
+        _failed_turns(turns),
+        lower_is_better=metric.lower_is_better,
+    )
+
+
+def held_against(known: MetricResult, metric: EvalMetric) -> MetricResult:
+    """An earlier result of a metric in short form, by the threshold that it has now."""
+    threshold = required_threshold(metric)
+    if known.score is None:
+        return replace(known, threshold=threshold)
+    turns = tuple(
+        turn if turn.score is None else replace(turn, status=_verdict(turn.score, metric, threshold))
+        for turn in known.per_invocation
+    )
+    return replace(
+        known,
+        threshold=threshold,
+        status=_verdict(known.score, metric, threshold),
+        per_invocation=turns,
+        reason=_failed_turns(turns),
+        lower_is_better=metric.lower_is_better,
+    )
+
+
+def _scored_turn(turn: _ReturnedScore, metric: EvalMetric, threshold: float) -> InvocationScore:
+    if turn.error is not None:
+        return InvocationScore(None, Status.ERROR, str(turn.error))
+    if turn.score is None:
+        return unscored_turn("its function gave no score for this turn")
+    return InvocationScore(turn.score, _verdict(turn.score, metric, threshold))
+
+
+def _verdict(score: float, metric: EvalMetric, threshold: float) -> Status:
+    passes = score <= threshold if metric.lower_is_better else score >= threshold
+    return Status.PASSED if passes else Status.FAILED
+
+
+def _outside(given: MetricInput, scores: Sequence[float | None]) -> str:
+    interval = given.metric.interval
+    if interval is None or given.as_adk:
+        return ""
+    wrong = next((score for score in scores if score is not None and not interval.holds(score)), None)
+    return "" if wrong is None else f"the score {wrong:g}, where the config promises {interval}"
+
+
+def _rubric_texts(given: MetricInput) -> dict[str, str]:
+    """The rubrics that there are, by id; of two with one id the one of a turn, then the one of the case."""
+    known: dict[str, str] = {}
+    criterion = given.metric.criterion
+    raws = ((criterion.model_extra or {}) if criterion else {}).get("rubrics")
+    for raw in raws if isinstance(raws, list) else ():
+        try:
+            rubric = Rubric.model_validate(raw)
+        except ValidationError:
+            continue
+        known[rubric.rubric_id] = rubric.rubric_content.text_property or ""
+    of_turns = [rubric for turn in given.expected or () for rubric in turn.rubrics or ()]
+    for rubric in (*given.case_rubrics, *of_turns):
+        known[rubric.rubric_id] = rubric.rubric_content.text_property or ""
+    return known
+
+
+def _judgements(scores: Sequence[_ReturnedRubric] | None, texts: Mapping[str, str]) -> tuple[Judgement, ...]:
+    return tuple(
+        Judgement(one.rubric_id, texts.get(one.rubric_id, ""), one.score, one.rationale or "")
+        for one in scores or ()
     )
 
 
@@ -90,20 +252,27 @@ def _sentence(path: JsonPath, message: str) -> str:
     return f"{format_path(path)}: {message}"
 
 
-def _broken(metric: EvalMetric, what: str) -> MetricResult:
+def _broken(metric: EvalMetric, what: str, where: str = "") -> MetricResult:
     message = f"{metric.custom_function_path or metric.metric_name} returned an unusable result: {what}"
+    error = ErrorInfo("CustomMetricError", message, where=where)
     return MetricResult(
         metric.metric_name,
         None,
         effective_threshold(metric),
         Status.ERROR,
-        reason=message,
-        error=ErrorInfo("CustomMetricError", message),
+        reason=error.message,
+        error=error,
     )
 
 
-def _reason(status: Status, turns: tuple[InvocationScore, ...]) -> str:
-    if status is Status.NOT_EVALUATED:
+def _reason(status: Status, turns: Sequence[InvocationScore], score: float | None) -> str:
+    if status is not Status.NOT_EVALUATED:
+        return _failed_turns(turns)
+    if score is None:
         return "the metric's function gave no verdict"
+    return "the metric's function gave a score and no verdict: it set no overall_eval_status"
+
+
+def _failed_turns(turns: Sequence[InvocationScore]) -> str:
     failed = [str(number) for number, turn in enumerate(turns, start=1) if turn.status is Status.FAILED]
     return f"failed in turn {', '.join(failed)}" if failed else ""

@@ -82,6 +82,16 @@ def not_evaluated(
     )
 
 
+NO_EXPECTED_TURNS = "compares with expected turns, and this case has none"
+
+
+def unpaired(given: MetricInput) -> str:
+    """Why the turns expected and those run cannot be paired; "" where they can, or none are expected."""
+    if given.expected is None or len(given.expected) == len(given.actual):
+        return ""
+    return f"cannot be paired: {_turns(len(given.expected))} expected, {_turns(len(given.actual))} run"
+
+
 def left_out(given: MetricInput, *, checks_calls: bool = False) -> dict[int, str]:
     """The turns that are not scored, with the reason. Turns count from 0."""
     skipped = dict.fromkeys(given.skip_calls, "the calls of this turn are not checked")
@@ -104,12 +114,9 @@ def score_against_expected(
     """
     threshold = required_threshold(given.metric)
     if given.expected is None:
-        return not_evaluated(given.metric, "compares with expected turns, and this case has none")
-    if len(given.expected) != len(given.actual):
-        return not_evaluated(
-            given.metric,
-            f"cannot be paired: {_turns(len(given.expected))} expected, {_turns(len(given.actual))} run",
-        )
+        return not_evaluated(given.metric, NO_EXPECTED_TURNS)
+    if problem := unpaired(given):
+        return not_evaluated(given.metric, problem)
     turns: list[InvocationScore] = []
     scores: list[float] = []
     for number, (expected, actual) in enumerate(zip(given.expected, given.actual, strict=True)):
@@ -123,7 +130,8 @@ def score_against_expected(
         return not_evaluated(given.metric, nothing_to_score(turns), tuple(turns))
     score = mean(scores)
     status = verdict(score, threshold)
-    reason = _failed_turns(turns)
+    failed = {number: turn.reason for number, turn in enumerate(turns) if turn.status is Status.FAILED}
+    reason = in_turns(failed)
     if status is Status.FAILED and not reason:
         reason = f"the mean over turns, {score!r}, is below {threshold!r}"
     return MetricResult(given.metric.metric_name, score, threshold, status, tuple(turns), reason)
@@ -141,14 +149,11 @@ def mean(scores: Sequence[float]) -> float:
     return functools.reduce(operator.add, scores, 0.0) / len(scores)
 
 
-def _failed_turns(turns: Sequence[InvocationScore]) -> str:
-    failed = [
-        f"turn {number}: {turn.reason}"
-        for number, turn in enumerate(turns, start=1)
-        if turn.status is Status.FAILED and turn.reason
-    ]
-    more = len(failed) - _TURNS_NAMED
-    return "; ".join(failed[:_TURNS_NAMED] + ([f"{_turns(more)} more"] if more > 0 else []))
+def in_turns(reasons: Mapping[int, str]) -> str:
+    """What is said of some turns (from 0), of the first ones in full."""
+    said = [f"turn {number + 1}: {reason}" for number, reason in reasons.items() if reason]
+    more = len(said) - _TURNS_NAMED
+    return "; ".join(said[:_TURNS_NAMED] + ([f"{_turns(more)} more"] if more > 0 else []))
 
 
 def _turns(count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evaltui.core.problems import JsonPath
@@ -61,7 +61,10 @@ _STOP_SIGNAL = Option(
     default="</finished>",
 )
 _MODEL = Option(
-    ("judge_model_options", "judge_model"), "text", "The model that judges.", default="gemini-2.5-flash"
+    ("judge_model_options", "judge_model"),
+    "text",
+    "Who judges: a Gemini model, or your function as module:callable.",
+    default="gemini-2.5-flash",
 )
 _SAMPLES = Option(
     ("judge_model_options", "num_samples"),
@@ -69,6 +72,11 @@ _SAMPLES = Option(
     "How often the judge is asked for each turn; the majority decides.",
     default=5,
     least=1,
+)
+_RATINGS = replace(_SAMPLES, meaning="How often the judge is asked; the middle one of its ratings counts.")
+# google-adk asks once, whatever the samples are.
+_SAMPLES_OF_SENTENCES = replace(
+    _SAMPLES, meaning="How often the judge is asked; the majority decides about each sentence.", default=1
 )
 _PARALLEL = Option(
     ("judge_model_options", "parallelism_limit"),
@@ -78,6 +86,16 @@ _PARALLEL = Option(
     least=1,
 )
 
+_FUNCTION = Option(
+    ("function",), "text", "Your function that scores a turn, called with (actual, expected, criterion)."
+)
+_LOWER_IS_BETTER = Option(
+    ("lower_is_better",),
+    "flag",
+    "Scores up to the threshold pass, not those from it on. A function with ADK's signature decides itself.",
+    default=False,
+)
+
 # Source: the criterion classes of google-adk 2.13, and which of their keys its metrics read.
 _OPTIONS: dict[str, tuple[Option, ...]] = {
     "tool_trajectory_avg_score": (_MATCH_TYPE, _IGNORE_ARGS),
@@ -85,9 +103,14 @@ _OPTIONS: dict[str, tuple[Option, ...]] = {
     "rubric_based_final_response_quality_v1": (_RUBRICS, _MODEL, _SAMPLES, _PARALLEL, _WITH_INTERMEDIATE),
     "rubric_based_tool_use_quality_v1": (_RUBRICS, _MODEL, _SAMPLES, _PARALLEL),
     "rubric_based_multi_turn_trajectory_quality_v1": (_RUBRICS, _MODEL, _SAMPLES, _PARALLEL),
-    # This one asks its judge once, whatever the samples and the limit are.
-    "hallucinations_v1": (_MODEL, _EVERY_SENTENCE),
-    "per_turn_user_simulator_quality_v1": (_MODEL, _SAMPLES, _STOP_SIGNAL),
+    "hallucinations_v1": (_MODEL, _SAMPLES_OF_SENTENCES, _PARALLEL, _EVERY_SENTENCE),
+    # google-adk has Vertex AI rate these, and reads a threshold only.
+    "response_evaluation_score": (_MODEL, _RATINGS, _PARALLEL),
+    "safety_v1": (_MODEL, _RATINGS, _PARALLEL),
+    "multi_turn_task_success_v1": (_MODEL, _RATINGS, _PARALLEL),
+    "multi_turn_trajectory_quality_v1": (_MODEL, _RATINGS, _PARALLEL),
+    "multi_turn_tool_use_quality_v1": (_MODEL, _RATINGS, _PARALLEL),
+    "per_turn_user_simulator_quality_v1": (_MODEL, _SAMPLES, _PARALLEL, _STOP_SIGNAL),
     "trajectory_precision": (_IGNORE_ARGS,),
     "trajectory_recall": (_IGNORE_ARGS,),
     "trajectory_single_tool_use": (_TOOL,),
@@ -95,5 +118,10 @@ _OPTIONS: dict[str, tuple[Option, ...]] = {
 
 
 def options_of(metric: str) -> tuple[Option, ...]:
-    """The options of a metric by its name; none for a metric that has only a threshold, or is the user's."""
+    """The options of a metric by its name; none for a metric that has only a threshold."""
     return _OPTIONS.get(metric, ())
+
+
+def options_of_own(*, scores_turns: bool) -> tuple[Option, ...]:
+    """The options of a metric of the user's, in short form or of ADK's."""
+    return (_FUNCTION, _LOWER_IS_BETTER) if scores_turns else (_LOWER_IS_BETTER,)

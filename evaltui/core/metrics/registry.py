@@ -1,4 +1,4 @@
-"""Every metric by name: what it means, what it needs, and the function where this version has one."""
+"""Every metric by name: what it means, what it needs, and the function that computes it or has it judged."""
 
 from __future__ import annotations
 
@@ -9,21 +9,32 @@ from typing import Literal
 
 from evaltui.core.config import EvalConfig, EvalMetric
 from evaltui.core.metrics import efficiency, response_match, trajectory
+from evaltui.core.metrics.judges import rubric_metrics
+from evaltui.core.metrics.judges.final_response import final_response_match_v2
+from evaltui.core.metrics.judges.hallucinations import hallucinations_v1
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
+from evaltui.core.metrics.judges.multi_turn import (
+    multi_turn_task_success_v1,
+    multi_turn_tool_use_quality_v1,
+    multi_turn_trajectory_quality_v1,
+)
+from evaltui.core.metrics.judges.quality import response_evaluation_score, safety_v1
+from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import Metric, MetricInput, effective_threshold, not_evaluated
 from evaltui.core.outcome import ErrorInfo, MetricResult, Status
+from evaltui.core.own_metrics import MISPLACED, names_function
 
 __all__ = ["METRICS", "MetricInfo", "MetricInput", "metrics_to_run", "run_judged_metric", "run_metric"]
 
-Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model", "Vertex AI"]
+Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model"]
 
 
 @dataclass(frozen=True)
 class MetricInfo:
     """`interval` is the least and the greatest score, None where there is no greatest.
 
-    A metric has a `function` or is `judged`; this version does not compute one that has neither. `gates` is
-    false for metrics that report a value and take no threshold.
+    A metric has a `function` or is `judged`. `gates` is false for metrics that report a value and take no
+    threshold.
     """
 
     name: str
@@ -34,11 +45,6 @@ class MetricInfo:
     interval: tuple[float, float] | None = (0.0, 1.0)
     gates: bool = True
     source: Literal["adk", "evaltui"] = "adk"
-
-    @property
-    def unmet_needs(self) -> tuple[Need, ...]:
-        """Why this version does not compute the metric; nothing where it does."""
-        return tuple(need for need in self.needs if need in ("a judge model", "Vertex AI"))
 
 
 _EFFICIENCY = (
@@ -86,8 +92,9 @@ _ALL = (
     ),
     MetricInfo(
         "response_evaluation_score",
-        "How coherent the answers are, as Vertex AI rates them.",
-        ("expected turns", "Vertex AI"),
+        "How well the answers say what they have to say, as a judge rates them.",
+        ("a judge model",),
+        judged=response_evaluation_score,
         interval=(1.0, 5.0),
     ),
     MetricInfo(
@@ -96,51 +103,65 @@ _ALL = (
         ("expected turns",),
         response_match.response_match_score,
     ),
-    MetricInfo("safety_v1", "How harmless the answers are, as Vertex AI rates them.", ("Vertex AI",)),
+    MetricInfo(
+        "safety_v1",
+        "How harmless the answers are, as a judge rates them.",
+        ("a judge model",),
+        judged=safety_v1,
+    ),
     MetricInfo(
         "multi_turn_task_success_v1",
-        "Whether the conversation reached the user's goals, as Vertex AI rates it.",
-        ("Vertex AI",),
+        "Share of the user's goals that the conversation reached, as a judge rates it.",
+        ("a judge model",),
+        judged=multi_turn_task_success_v1,
     ),
     MetricInfo(
         "multi_turn_trajectory_quality_v1",
-        "How good the way through the whole conversation was, as Vertex AI rates it.",
-        ("Vertex AI",),
+        "How good the way through the whole conversation was, as a judge rates it.",
+        ("a judge model",),
+        judged=multi_turn_trajectory_quality_v1,
     ),
     MetricInfo(
         "multi_turn_tool_use_quality_v1",
-        "How well tools were used over the whole conversation, as Vertex AI rates it.",
-        ("Vertex AI",),
+        "How well tools were used over the whole conversation, as a judge rates it.",
+        ("a judge model",),
+        judged=multi_turn_tool_use_quality_v1,
     ),
     MetricInfo(
         "final_response_match_v2",
         "Share of turns whose answer a judge finds to agree with the expected one.",
         ("expected turns", "a judge model"),
+        judged=final_response_match_v2,
     ),
     MetricInfo(
         "rubric_based_final_response_quality_v1",
         "Share of your rubrics that the answers fulfil, by a judge's verdict.",
         ("rubrics", "a judge model"),
+        judged=rubric_metrics.rubric_based_final_response_quality_v1,
     ),
     MetricInfo(
         "hallucinations_v1",
         "Share of the answers' sentences that what the agent knew supports, by a judge's verdict.",
         ("a judge model",),
+        judged=hallucinations_v1,
     ),
     MetricInfo(
         "rubric_based_tool_use_quality_v1",
         "Share of your rubrics that the tool calls fulfil, by a judge's verdict.",
         ("rubrics", "a judge model"),
+        judged=rubric_metrics.rubric_based_tool_use_quality_v1,
     ),
     MetricInfo(
         "per_turn_user_simulator_quality_v1",
         "Share of turns in which the simulated user kept to its scenario, by a judge's verdict.",
         ("a scenario", "a judge model"),
+        judged=per_turn_user_simulator_quality_v1,
     ),
     MetricInfo(
         "rubric_based_multi_turn_trajectory_quality_v1",
         "Share of your rubrics that the whole conversation fulfils, by a judge's verdict.",
         ("rubrics", "a judge model"),
+        judged=rubric_metrics.rubric_based_multi_turn_trajectory_quality_v1,
     ),
     *_EFFICIENCY,
     MetricInfo(
@@ -186,12 +207,10 @@ def run_metric(given: MetricInput) -> MetricResult:
         return not_evaluated(metric, f"is computed by {metric.custom_function_path}, in the agent's process")
     info = METRICS.get(metric.metric_name)
     if info is None:
-        return not_evaluated(metric, _unknown(metric.metric_name))
-    if info.judged is not None:
-        return not_evaluated(metric, "is judged when the case is run")
+        unknown = MISPLACED if names_function(metric.criterion) else _unknown(metric.metric_name)
+        return not_evaluated(metric, unknown)
     if info.function is None:
-        needs = " and ".join(info.unmet_needs)
-        return not_evaluated(metric, f"needs {needs}; this version of evaltui does not compute such metrics")
+        return not_evaluated(metric, "is judged when the case is run")
     try:
         return info.function(given)
     except Exception as error:

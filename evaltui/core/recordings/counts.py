@@ -1,20 +1,23 @@
-"""How many model calls of a run were made, and how many were taken from a recording."""
+"""How many calls of models and judges a run made, and how many were taken from a recording."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from evaltui.core.events import Event
-from evaltui.core.model_calls import STAND_IN
+from evaltui.core.model_calls import STAND_IN, judge_calls
+from evaltui.core.outcome import RepeatResult
 
 
 @dataclass
 class CallCounts:
-    """Counts as events come. A request that a stand-in for a model answered is neither."""
+    """Counts as events and results come. A request that a stand-in for a model answered is neither."""
 
     live: int = 0
     replayed: int = 0
     stubbed_tools: int = 0
+    judge_live: int = 0
+    judge_replayed: int = 0
 
     def take(self, event: Event) -> None:
         if event.kind == "model_request":
@@ -25,7 +28,20 @@ class CallCounts:
         elif event.kind == "tool_result" and event.data.get("stubbed"):
             self.stubbed_tools += 1
 
+    def take_result(self, result: RepeatResult) -> None:
+        """Count what judges were asked about one run of a case."""
+        judges = judge_calls(result)
+        self.judge_live += judges.live
+        self.judge_replayed += judges.replayed
+
     def __str__(self) -> str:
-        calls = "1 live model call" if self.live == 1 else f"{self.live} live model calls"
-        stubbed = "1 tool call" if self.stubbed_tools == 1 else f"{self.stubbed_tools} tool calls"
-        return f"{calls}, {self.replayed} replayed{f', {stubbed} stubbed' if self.stubbed_tools else ''}"
+        said = f"{_number(self.live, 'live model call')}, {self.replayed} replayed"
+        if self.judge_live or self.judge_replayed:
+            said += f", {_number(self.judge_live, 'live judge call')}, {self.judge_replayed} replayed"
+        if self.stubbed_tools:
+            said += f", {_number(self.stubbed_tools, 'tool call')} stubbed"
+        return said
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -12,6 +12,8 @@ from evaltui.core.events import Json
 from evaltui.core.recordings.request import Asked, Fingerprints, call_key
 from evaltui.core.show import cut
 
+# What stands for an agent's name where a judge was asked; the metric follows.
+JUDGE_OF = "judge of "
 # Enough to see which message is meant.
 _SAID = 120
 _UNFIT = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
@@ -19,7 +21,7 @@ _UNFIT = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
 
 @dataclass(frozen=True)
 class ModelCall:
-    """A request to a model, and what came of it.
+    """A request to a model, and what came of it. `agent` asked it, or a judge: see `JUDGE_OF`.
 
     `responses` are the framework's own, more than one where they were streamed; `error` is what was raised
     after them. Of the request, `instruction` and `tools` name `Shared` lines, `contents` has a fingerprint of

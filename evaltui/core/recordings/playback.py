@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaltui.core.events import Json
 from evaltui.core.recordings.difference import differences, nearest
-from evaltui.core.recordings.entry import Entry, ModelCall, Shared, ToolCall
+from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall
 from evaltui.core.recordings.request import Fingerprints, call_key
 from evaltui.core.show import show_value
 
@@ -47,7 +47,8 @@ class Playback:
         """What is different between a request and the nearest one that was recorded."""
         recorded = [entry for entry in self.entries if isinstance(entry, ModelCall)]
         if not recorded:
-            return "no model call is recorded for this run of the case"
+            what = "answer of a judge" if agent.startswith(JUDGE_OF) else "model call"
+            return f"no {what} is recorded for this run of the case"
         times = sum(bool({prints.key, prints.exact} & set(entry.keys)) for entry in recorded)
         if times:
             return f"it was made {_times(times)} when this was recorded, and now once more"

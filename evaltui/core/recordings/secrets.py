@@ -17,12 +17,13 @@ _SHAPES = re.compile(
 
 
 class Secrets:
-    """Replaces, in JSON data, what the environment holds under a name such as GOOGLE_API_KEY by `<NAME>`,
-    and what looks like nothing but a key by `<key>`."""
+    """Replaces, in JSON data, what environments hold under a name such as GOOGLE_API_KEY by `<NAME>`, and
+    what looks like nothing but a key by `<key>`."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, *environments: Mapping[str, str]) -> None:
         known = {
             _escaped(value): name
+            for environment in environments
             for name, value in sorted(environment.items())
             if _NAME.search(name) and len(value) >= _SHORTEST
         }

@@ -55,7 +55,7 @@ def _read(data: Json, before: Request | None) -> Request:
     kept = before.contents[: data.get("contents_before", 0)] if before else ()
     request = Request(
         model=str(data.get("model") or ""),
-        system_instruction=_text(data.get("system_instruction")),
+        system_instruction=instruction_text(data.get("system_instruction")),
         contents=(*kept, *(data.get("contents") or ())),
         tools=tuple(tool for tool in data.get("tools") or () if isinstance(tool, dict)),
         config=data.get("config") or {},
@@ -68,7 +68,7 @@ def _read(data: Json, before: Request | None) -> Request:
     return Request(**{**vars(request), "changes": tuple(_changes(before, request))})
 
 
-def _text(instruction: Any) -> str:
+def instruction_text(instruction: Any) -> str:
     """A system instruction is a text, or a genai Content."""
     if isinstance(instruction, dict):
         return "\n".join(str(part.get("text", "")) for part in instruction.get("parts") or ())

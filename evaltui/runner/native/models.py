@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from google import genai
 from google.genai import types
@@ -38,11 +38,13 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """`contents` is the whole conversation, the newest content last."""
+    """`contents` is the whole conversation, the newest content last. `config` is everything else that the
+    model is to mind; what stands beside it goes before what it says."""
 
     system_instruction: str
     contents: Sequence[types.Content]
     tools: Sequence[types.FunctionDeclaration]
+    config: types.GenerateContentConfig | None = None
 
 
 @dataclass(frozen=True)
@@ -161,11 +163,7 @@ class GeminiModel:
         return await self._client.aio.models.generate_content_stream(
             model=self.name,
             contents=list(request.contents),
-            config=types.GenerateContentConfig(
-                system_instruction=request.system_instruction or None,
-                tools=[types.Tool(function_declarations=list(request.tools))] if request.tools else None,
-                automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            ),
+            config=_config(request),
         )
 
     async def close(self) -> None:
@@ -194,6 +192,15 @@ class _Attempt:
             text_is_void=any(text for chunk in self.chunks for text in _texts(chunk)),
             usage=_usage(self.chunks),
         )
+
+
+def _config(request: ModelRequest) -> types.GenerateContentConfig:
+    own: dict[str, Any] = {"automatic_function_calling": types.AutomaticFunctionCallingConfig(disable=True)}
+    if request.system_instruction:
+        own["system_instruction"] = request.system_instruction
+    if request.tools:
+        own["tools"] = [types.Tool(function_declarations=list(request.tools))]
+    return (request.config or types.GenerateContentConfig()).model_copy(update=own)
 
 
 def _wait(state: RetryCallState) -> float:

@@ -104,6 +104,12 @@ def write_expected_call(page: Page, name: str, args: Mapping[str, Any] | None) -
     _write_inline(page, [("  · ", "dim"), (visible(name), "bold")], args, "")
 
 
+def write_made_call(page: Page, diff: CallDiff) -> None:
+    """A call of which nothing was expected."""
+    args = diff.actual.args if diff.actual else None
+    _write_inline(page, [("  → ", "dim"), (call_name(diff), "bold")], args, "")
+
+
 def _write_inline(page: Page, head: Line, args: Mapping[str, Any] | None, note: str) -> None:
     mark: Line = [(f"  {note}", _TONES[note])] if note else []
     page.hanging([*head, *mark, (inline_args(args, _UNBROKEN), "dim")], 6)

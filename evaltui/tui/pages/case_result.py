@@ -8,12 +8,23 @@ from rich.cells import cell_len
 
 from evaltui.core.evalset import EvalCase, full_text
 from evaltui.core.explain import error_text, sentence
-from evaltui.core.outcome import CallDiff, CaseResult, Expectation, MetricResult, Status, TurnResult
+from evaltui.core.judged import judged_in, was_judged
+from evaltui.core.outcome import (
+    CallDiff,
+    CaseResult,
+    ErrorInfo,
+    Expectation,
+    MetricResult,
+    Status,
+    TurnResult,
+)
 from evaltui.core.show import scores, visible, visible_lines
 from evaltui.core.text_diff import WordOp, words
+from evaltui.reports.judged import judge_line
 from evaltui.reports.lines import Span, pad
-from evaltui.tui.pages.calls import MARGIN, write_call, write_change
+from evaltui.tui.pages.calls import MARGIN, write_call, write_change, write_made_call
 from evaltui.tui.pages.history import write_history_rows
+from evaltui.tui.pages.judged import write_conversation, write_judged
 from evaltui.tui.pages.outcome import glyph, verdict
 from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.repeats import repeats_verdict, write_repeats
@@ -28,6 +39,7 @@ EXPECTATIONS: dict[Expectation, str] = {
     "unspecified": "says nothing of calls: scored as no calls",
     "not checked": "calls are not checked",
     "context": "context: run, not scored",
+    "simulated": "with a simulated user",
 }
 _WORD_MARKS: dict[WordOp, tuple[str, str, str]] = {
     "same": ("", "", ""),
@@ -43,7 +55,8 @@ _MOST_EQUAL = 4
 
 
 def write_case_result(page: Page, scored: Scored, past: CasePast | None = None, *, unfolded: bool) -> None:
-    """`unfolded` shows equal calls in a row one by one; `past` is what is known of earlier runs."""
+    """`unfolded` shows equal calls in a row one by one, and what judges found of what passed; `past` is what
+    is known of earlier runs."""
     result = scored.shown
     _write_verdict(page, scored)
     _write_metrics(page, result.metrics)
@@ -53,13 +66,10 @@ def write_case_result(page: Page, scored: Scored, past: CasePast | None = None, 
         write_error(page, result.error)
     for number, turn in enumerate(result.turns):
         _write_turn(page, result, number, turn, scored.case, unfolded)
+    write_conversation(page, result, unfolded=unfolded)
     _write_state(page, result)
     _write_measured(page, result.metrics)
-    for metric in result.metrics:
-        if metric.error and metric.error != result.error:
-            page.blank()
-            page.row((f"{visible(metric.name)} raised", "bold"))
-            write_error(page, metric.error)
+    _write_errors(page, result)
 
 
 def _write_verdict(page: Page, scored: Scored) -> None:
@@ -98,8 +108,11 @@ def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
         (f"  {WORDS[metric.status]}", "dim"),
     )
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
-    if reason:
+    # What judges found is told turn by turn.
+    if reason and not (metric.status in (Status.PASSED, Status.FAILED) and was_judged(metric)):
         page.block([(reason, "dim")], 6)
+    if metric.judge is not None:
+        page.block([(judge_line(metric.judge), "dim")], 6)
     if ways := [(way, metric.details[way]) for way in _WAYS if metric.details.get(way) is not None]:
         _write_ways(page, ways, metric)
 
@@ -114,7 +127,7 @@ def _write_ways(page: Page, ways: Sequence[tuple[str, float | None]], metric: Me
 
 
 def _score(metric: MetricResult) -> str:
-    return "–" if metric.score is None else scores(metric.score, metric.threshold)
+    return "–" if metric.score is None else scores(metric.score, metric.threshold, metric.lower_is_better)
 
 
 def _write_measured(page: Page, metrics: Sequence[MetricResult]) -> None:
@@ -140,9 +153,23 @@ def _write_turn(
     if status:
         head += [*verdict(status), ("  ", "")]
     page.row(*head, (EXPECTATIONS[turn.expectation], "dim"))
-    if asked := _user_text(case, number):
+    if asked := turn.user or _user_text(case, number):
         page.labelled("user", [(_shown(asked), "")])
-    checked = turn.expectation not in ("not checked", "context")
+    if turn.expectation == "simulated":
+        for diff in turn.calls:
+            write_made_call(page, diff)
+    else:
+        _write_calls(page, turn, number, unfolded)
+    for author, text in turn.unscored:
+        page.labelled(
+            "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "dim")]
+        )
+    write_answers(page, turn, number)
+    for metric in judged_in(result.metrics, number):
+        write_judged(page, metric, number, unfolded=unfolded)
+
+
+def _write_calls(page: Page, turn: TurnResult, number: int, unfolded: bool) -> None:
     if turn.calls and page.width >= SIDE_BY_SIDE:
         page.columns([("expected", "dim")], [("actual", "dim")], [(" " * MARGIN, "")])
     for rows in _folded(turn.calls, unfolded):
@@ -150,12 +177,7 @@ def _write_turn(
             page.row(("    = ", "dim"), (f"{len(rows)} calls as expected: space shows them", "dim"))
             continue
         for row in rows:
-            write_call(page, turn.calls[row], number, row, checked=checked)
-    for author, text in turn.unscored:
-        page.labelled(
-            "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "dim")]
-        )
-    write_answers(page, turn, number)
+            write_call(page, turn.calls[row], number, row, checked=turn.checks_calls)
 
 
 def _folded(calls: Sequence[CallDiff], unfolded: bool) -> Iterator[range]:
@@ -183,7 +205,9 @@ def write_answers(page: Page, turn: TurnResult, number: int) -> None:
     if not expected and not actual:
         return
     first: list[Span] = [(f"  {pad(label, LABEL)}", "dim")]
-    if not expected or turn.expectation == "context":
+    if turn.expectation == "simulated":
+        page.text([(_shown(actual or ""), "")], first)
+    elif not expected or turn.expectation == "context":
         page.text([(_shown(actual or ""), ""), ("  (no answer is expected)", "dim")], first)
     elif expected == actual:
         page.text([(_shown(actual), "")], first)
@@ -226,6 +250,19 @@ def _shown(text: str) -> str:
         half = _LONGEST_TEXT // 2
         text = f"{text[:half]}\n… {len(text) - 2 * half} characters …\n{text[-half:]}"
     return "\n".join(visible_lines(text))
+
+
+def _write_errors(page: Page, result: CaseResult) -> None:
+    """Those of metrics; what several have in common, such as a judge that does not answer, once."""
+    by_error: dict[ErrorInfo, list[MetricResult]] = {}
+    for metric in result.metrics:
+        if metric.error and metric.error != result.error:
+            by_error.setdefault(metric.error, []).append(metric)
+    for error, metrics in by_error.items():
+        page.blank()
+        what = "raised" if metrics[0].judge is None else "could not be judged"
+        page.text([(f"{', '.join(visible(metric.name) for metric in metrics)} {what}", "bold")])
+        write_error(page, error)
 
 
 def _write_state(page: Page, result: CaseResult) -> None:

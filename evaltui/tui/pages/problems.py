@@ -45,7 +45,7 @@ def write_error(page: Page, error: ErrorInfo) -> None:
     page.block([("\n".join(visible_lines(head.rstrip("\n"))), "red")], 2)
     if error.where:
         page.block([("at ", "dim"), (visible(error.where), "bold")], 2)
-    if not error.traceback.strip():
+    if error.traceback.strip() in ("", head.strip()):
         return
     page.blank()
     trace = visible_lines(error.traceback.rstrip("\n"))

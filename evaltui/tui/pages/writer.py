@@ -6,10 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
+from evaltui.workbench.differences import place_of
 from evaltui.workbench.state import DifferenceAt
+
+if TYPE_CHECKING:
+    from evaltui.core.judged import Finding
+    from evaltui.core.outcome import MetricResult
 
 # Longer lines are hard to read, and their end is far from what it belongs to.
 MAX_WIDTH = 110
@@ -27,6 +32,7 @@ class Difference:
     """Lines `first` to `last - 1` of a page tell of something that is not as expected.
 
     `sides` are its values in full, by what they are: `expected`, `actual`. `at` is where in the result it is.
+    What a judge found has no sides: `judged` is the metric, and what it found.
     """
 
     at: DifferenceAt
@@ -34,6 +40,7 @@ class Difference:
     last: int
     title: str
     sides: Mapping[str, Any]
+    judged: tuple[MetricResult, Finding] | None = None
 
 
 class RepeatAt(NamedTuple):
@@ -64,6 +71,14 @@ class Page:
         first = len(self.lines)
         yield
         self.differences.append(Difference(at, first, len(self.lines), title, sides))
+
+    @contextmanager
+    def finding(self, title: str, metric: MetricResult, finding: Finding) -> Iterator[None]:
+        """What is written meanwhile tells of something that a judge found."""
+        first = len(self.lines)
+        yield
+        found = Difference(place_of(finding), first, len(self.lines), title, {}, (metric, finding))
+        self.differences.append(found)
 
     def blank(self) -> None:
         """An empty line, unless there is one or nothing is above it."""

@@ -71,8 +71,16 @@ class Status(Bar):
             return []
         of_save = reaction if reaction is not None and reaction.run == run.number else None
         if run.over:
-            return [(" ", ""), *_over(run), *_after_save(of_save), *_remarks(run), *self._waiting()]
-        return [(" ", ""), *_progress(run), *_because_of_save(of_save)]
+            said = [*_after_save(of_save), *self._unready(run), *_remarks(run)]
+            return [(" ", ""), *_over(run), *said, *self._waiting()]
+        return [(" ", ""), *_progress(run), *_because_of_save(of_save), *self._unready(run)]
+
+    def _unready(self, run: Run) -> Line:
+        """Which metrics do not run as they should."""
+        if not run.unready:
+            return []
+        key = key_name(keys_of(BY_ID["preflight"], self._workbench)[0])
+        return [(" · ", "dim"), (visible(run.unready), "yellow"), (f": {key} says why", "dim")]
 
     def _waiting(self) -> Line:
         """What is still to be run after a change, and what that costs."""

@@ -26,7 +26,7 @@ from evaltui.tui.pane import PagePane
 from evaltui.tui.widgets.field import FieldLine, FieldText
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_document import CaseDocument
-from evaltui.workbench.differences import expected_call
+from evaltui.workbench.differences import expected_call, judged_row
 from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Part, Row, RowId
 from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
@@ -220,6 +220,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         wanted: RowId = ("final_state",) if at.turn is None else ("turn", at.turn)
         if at.kind == "answer":
             wanted = (*wanted, "answer", 0)
+        elif at.kind == "judgement":
+            wanted = judged_row(scored.shown, scored.case, at)
         elif (call := expected_call(scored.shown, scored.case, at)) is not None:
             wanted = (*wanted, "call", call)
             if at.kind == "argument" and at.row is not None and at.turn is not None:

@@ -338,8 +338,10 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def action_save_as_case(self) -> None:
         from evaltui.tui.screens.save_case import SaveCaseScreen
 
+        if (transcript := self._chat.transcript) is None:
+            return
         try:
-            screen = SaveCaseScreen(self._workbench)
+            screen = SaveCaseScreen(self._workbench, transcript)
         except ValueError as error:
             self._workbench.say(f"no case can be made of this: {error}")
             return

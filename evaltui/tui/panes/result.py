@@ -5,27 +5,37 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual import events
+from textual.message import Message
 
+from evaltui.core.judged import was_judged
 from evaltui.reports.lines import Line, Span
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.selected import fingerprint, page_title, write_page
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, PagePane
-from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.differences import differences_of
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
+if TYPE_CHECKING:
+    from evaltui.core.judged import Finding
+    from evaltui.core.outcome import MetricResult
+
 _NO_DIFFERENCES = "no calls, answers or state differ from what is expected"
 
 
 class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     BINDINGS = bindings(Scope.RESULT)
+
+    class CaseMade(Message):
+        """A case was made of the conversation, and is selected."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -111,15 +121,42 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     def action_open_details(self) -> None:
         current = self._current
         if current is None:
-            hint = "n goes to a difference, enter shows all of it"
-            self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
+            self._open_all_findings()
+            return
+        difference = self.page.differences[current]
+        title: Line = [(difference.title, "bold")]
+        if difference.judged is not None:
+            metric, finding = difference.judged
+            self._open_finding(title, metric, finding)
             return
         # It colours JSON, which the first frame need not wait for.
         from evaltui.tui.pages.difference import write_sides
 
-        difference = self.page.differences[current]
-        title: Line = [(difference.title, "bold")]
         self.app.push_screen(DetailsScreen(title, partial(write_sides, difference=difference)))
+
+    def _open_finding(self, title: Line, metric: MetricResult, finding: Finding) -> None:
+        """Every answer of the judge on one thing, and beside it on all that it judged by the same metric."""
+        from evaltui.tui.pages.samples import write_all_findings, write_finding
+
+        tabs = (
+            Tab("this one", partial(write_finding, metric=metric, finding=finding)),
+            Tab("whole metric", partial(write_all_findings, metrics=[metric])),
+        )
+        self.app.push_screen(DetailsScreen(title, tabs))
+
+    def _open_all_findings(self) -> None:
+        """Everything that judges found in the case, where one was asked."""
+        key = self._workbench.selection.case
+        scored = self._workbench.results.get(key) if key else None
+        judged = [metric for metric in scored.shown.metrics if was_judged(metric)] if scored else []
+        if not judged:
+            hint = "n goes to a difference, enter shows all of it"
+            self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
+            return
+        from evaltui.tui.pages.samples import write_all_findings
+
+        title: Line = [("What the judge found", "bold")]
+        self.app.push_screen(DetailsScreen(title, partial(write_all_findings, metrics=judged)))
 
     def on_click(self, event: events.Click) -> None:
         """Show the run that is pointed at, or go to the difference; once more shows all of that."""
@@ -159,6 +196,27 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         from evaltui.workbench.relaxing import Relaxing
 
         self.app.push_screen(RelaxScreen(self._workbench, Relaxing(self._workbench, key, at)))
+
+    def action_result_to_case(self) -> None:
+        """Where a log is long, reading it takes its time."""
+        key = self._workbench.selection.case
+        if key is not None:
+            self.run_worker(self._make_case(key), group="make a case", exclusive=True)
+
+    async def _make_case(self, key: CaseKey) -> None:
+        from evaltui.tui.screens.save_case import SaveCaseScreen
+
+        try:
+            origin = await self._workbench.chat.origin(key)
+            screen = SaveCaseScreen(self._workbench, origin.last_run())
+        except (OSError, ValueError) as error:
+            self._workbench.say(f"no case can be made of this: {error}")
+            return
+        self.app.push_screen(screen, self._case_made)
+
+    def _case_made(self, made: bool | None) -> None:
+        if made:
+            self.post_message(self.CaseMade())
 
     def action_toggle_fold(self) -> None:
         self._workbench.toggle_equal_calls()

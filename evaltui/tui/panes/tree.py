@@ -16,7 +16,6 @@ from evaltui.reports.lines import Line, cells, cut
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import TONE_OF, glyph
 from evaltui.tui.pane import Copied, Pane
-from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
@@ -328,6 +327,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self._ask_for_set("What is the new eval set called?", lambda: None)
 
     def _ask_for_set(self, question: str, then: Callable[[], None]) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+
         def named(wanted: str | None) -> None:
             if wanted is not None and set_editing.new_set(self._workbench, wanted):
                 then()
@@ -353,6 +354,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._ask_for_eval_id(CaseKey(entry.path, entry.cases[row.case].eval_id), row.case)
 
     def _ask_for_set_id(self, entry: SetEntry) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+
         def named(wanted: str | None) -> None:
             if wanted is not None:
                 set_editing.rename_set(self._workbench, entry.path, wanted)
@@ -368,6 +371,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         )
 
     def _ask_for_eval_id(self, key: CaseKey, number: int) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+
         def named(wanted: str | None) -> None:
             if wanted is not None:
                 set_editing.rename_case(self._workbench, key, number, wanted)

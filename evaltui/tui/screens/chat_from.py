@@ -54,7 +54,12 @@ class ChatFromScreen(ModalScreen[bool], inherit_bindings=False):
         entry = workbench.entry(key.path)
         case = next((case for case in entry.cases if case.eval_id == key.eval_id), None) if entry else None
         self._texts = case.texts if case else ()
-        self._turns = (case.turns if case else None) or 0
+        self._turns = case.turns or 0 if case else 0
+        scored = workbench.results.get(key)
+        if case is not None and case.turns is None and scored is not None:
+            # A simulated user says something else each time.
+            self._texts = tuple(turn.user for turn in scored.shown.turns)
+            self._turns = len(self._texts)
         selected = workbench.selection
         at = selected.turn if selected.case == key and selected.turn is not None else self._failing_turn()
         self.turn = min(self._turns, at)

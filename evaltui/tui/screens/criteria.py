@@ -576,6 +576,9 @@ def _write_metric(page: Page, row: MetricRow) -> None:
     about: Line = [(f"{visible(row.name)}  ", "bold"), (visible(row.meaning), "")]
     page.text(about)
     facts = [f"from {row.interval[0]:g} to {row.interval[1]:g}" if row.interval else "0 and up"]
+    if row.assumed:
+        facts = ["the config does not say its range"]
+    facts += ["lower is better"] if row.lower_is_better else []
     facts += [f"needs {', '.join(row.needs)}"] if row.needs else []
     facts += ["ADK has no such metric: adk eval passes over it"] if row.ours else []
     page.text([(" · ".join(facts), "dim")])

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
+from evaltui.core.show import visible
+from evaltui.reports.lines import Line, Span
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy
-from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, PANES, TITLES, Column, Layout
-from evaltui.tui.pane import Copied
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MAKE, PANES, TITLES, Column, Layout
+from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.bars import Footer, Header, Status
-from evaltui.tui.panes.case import CaseView
 from evaltui.tui.panes.filter import FilterInput
 from evaltui.tui.panes.heading import Heading, Tab
-from evaltui.tui.panes.result import ResultView
 from evaltui.tui.panes.too_small import TooSmall, is_too_small
-from evaltui.tui.panes.trace import TraceView
-from evaltui.tui.panes.trace_filter import TraceFilter
 from evaltui.tui.panes.tree import CaseTree
-from evaltui.tui.screens.help import HelpScreen
-from evaltui.tui.screens.jump import Jump, JumpScreen
-from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.filter_line import FilterLine
 from evaltui.tui.widgets.message_box import MessageField
 from evaltui.workbench.actions import BY_ID, Scope
@@ -37,11 +34,14 @@ from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
+    from evaltui.tui.screens.jump import Jump
     from evaltui.tui.screens.runs import Wanted
 
 # Events come by the thousand, eyes see some thirty pictures a second.
 _FRAME = 1 / 30
 _TICK = 0.1
+# Seconds until the cases that were drawn first are on the screen.
+_SEEN = 0.05
 # Actions of one pane that lead to another.
 _LEAPS = ("go_to_trace", "show_event", "show_expected")
 
@@ -54,31 +54,28 @@ class MainScreen(Screen[None], inherit_bindings=False):
         super().__init__()
         self._workbench = workbench
         self._layout = Layout()
-        self._panes = {kind.id: kind.make(workbench, id=kind.id) for kind in PANES}
+        self._panes: dict[str, Pane] = {"cases": CaseTree(workbench, id="cases")}
         self._headings = {
-            name: Heading(pane.heading, id=f"{name}-heading") for name, pane in self._panes.items()
+            kind.id: Heading(partial(self._shown_in, kind.id), id=f"{kind.id}-heading") for kind in PANES
         }
-        self._filters: dict[str, FilterLine] = {
-            "cases": FilterInput(workbench, id="filter"),
-            "trace": TraceFilter(workbench, id="trace-filter"),
+        self._filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
+        there = {"cases": (self._filters["cases"], self._panes["cases"])}
+        self._slots = {
+            name: Vertical(heading, *there.get(name, ()), id=f"{name}-slot", classes="slot")
+            for name, heading in self._headings.items()
         }
-        self._slots = {name: self._slot(name) for name in self._panes}
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
         self._header = Header(workbench, id="header")
         self._drawn = 0.0
         self._will_draw = False
+        self._will_complete = False
         self._asked: list[Clashing] = []
         self._came_from: str | None = None
 
-    def _slot(self, pane: str) -> Vertical:
-        above = [self._headings[pane], *([self._filters[pane]] if pane in self._filters else [])]
-        below = self._panes[pane].below()
-        return Vertical(
-            *above, self._panes[pane], *([below] if below else []), id=f"{pane}-slot", classes="slot"
-        )
-
     def compose(self) -> ComposeResult:
+        # Arranged before it is styled, nothing is styled twice.
+        self._show_columns(self.app.size)
         yield TooSmall(id="too-small")
         yield self._header
         with Horizontal(id="panes"):
@@ -90,6 +87,31 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._workbench.subscribe(self._changed)
         self.set_interval(_TICK, self._tick)
         self._arrange()
+
+    def _pane(self, name: str) -> Pane:
+        """A pane, made now if nobody has wanted it before."""
+        if name not in self._panes:
+            pane = self._panes[name] = MAKE[name](self._workbench, id=name)
+            above, below = self._filter_above(name), pane.below()
+            self._slots[name].mount(*(part for part in (above, pane, below) if part is not None))
+        return self._panes[name]
+
+    def _filter_above(self, name: str) -> FilterLine | None:
+        if name != "trace":
+            return None
+        from evaltui.tui.panes.trace_filter import TraceFilter
+
+        self._filters[name] = TraceFilter(self._workbench, id="trace-filter")
+        return self._filters[name]
+
+    def complete(self) -> None:
+        """Have every pane: the first frame was drawn with the cases alone."""
+        for name in LEFT_TO_RIGHT:
+            self._pane(name)
+        self._changed()
+
+    def _shown_in(self, name: str) -> Line:
+        return self._panes[name].heading() if name in self._panes else []
 
     # Following the workbench
 
@@ -106,11 +128,15 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _draw(self) -> None:
         self._will_draw = False
         self._drawn = time.monotonic()
+        if not self._will_complete and self._workbench.workspace is not None:
+            self._will_complete = True
+            self.set_timer(_SEEN, self.complete)
         self._ask_about_clashes()
         for line in self._filters.values():
             line.follow()
         for column in self._columns():
-            self._panes[column.shown].follow()
+            if column.shown in self._panes:
+                self._panes[column.shown].follow()
             self._draw_heading(column)
         self._footer.scope = self.scope
         for bar in (self._header, self._status, self._footer):
@@ -118,10 +144,13 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def _draw_heading(self, column: Column) -> None:
         tabs = [
-            Tab(name, KEYS[name], TITLES[name], self._panes[name].mark(), active=name == column.shown)
+            Tab(name, KEYS[name], TITLES[name], self._mark_of(name), active=name == column.shown)
             for name in column.panes
         ]
         self._headings[column.shown].show(tabs, focused=self._layout.focus == column.shown)
+
+    def _mark_of(self, name: str) -> Span | None:
+        return self._panes[name].mark() if name in self._panes else None
 
     def _tick(self) -> None:
         """Time passes: seconds of a run, notices that are old."""
@@ -148,17 +177,21 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _columns(self) -> tuple[Column, ...]:
         return self._layout.columns(self.size.width)
 
-    def _arrange(self) -> None:
-        """Show what the layout says, and have the focus where it says."""
-        self.set_class(is_too_small(self.size), "-too-small")
-        columns = self._columns()
+    def _show_columns(self, size: Size) -> None:
+        """Show what the layout says that there is room for."""
+        columns = self._layout.columns(size.width)
         shown = {column.shown for column in columns}
         for name, slot in self._slots.items():
             slot.display = name in shown
             slot.set_class(name == columns[-1].shown, "-last")
-        if self._pane_of(self.focused) != self._layout.focus:
-            self.set_focus(self._panes[self._layout.focus].entry, scroll_visible=False)
+        self.set_class(is_too_small(size), "-too-small")
         self.set_class(len(columns) == 3, "-three")
+
+    def _arrange(self) -> None:
+        """Show what the layout says, and have the focus where it says."""
+        self._show_columns(self.size)
+        if self._pane_of(self.focused) != self._layout.focus:
+            self.set_focus(self._pane(self._layout.focus).entry, scroll_visible=False)
         self._changed()
 
     def _pane_of(self, widget: Widget | None) -> str | None:
@@ -192,9 +225,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
             action.do(self._workbench)
             if action_id == "run":
                 self._show_result()
-        elif pane in self._panes:
+        elif pane in TITLES:
             self._go_to(pane)
-            self.set_focus(self._panes[pane].entry, scroll_visible=False)
+            self.set_focus(self._pane(pane).entry, scroll_visible=False)
         else:
             # A pane knows its own keys; what is meant everywhere, or leads elsewhere, is known here.
             is_ours = Scope.MAIN in action.where or action.where == (Scope.FILTER,) or action_id in _LEAPS
@@ -230,6 +263,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._go_to_difference(-1)
 
     def _go_to_difference(self, step: int) -> None:
+        from evaltui.tui.panes.result import ResultView
+
         self._go_to("result")
         self.query_one(ResultView).step_difference(step)
         self._changed()
@@ -239,6 +274,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def action_show_event(self) -> None:
         """What happened where the result differs."""
+        from evaltui.tui.panes.trace import TraceView
+
         self._leap("trace")
         at = self._workbench.difference
         if at is not None and at.turn is not None:
@@ -248,6 +285,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def action_show_expected(self) -> None:
         """What is expected where the result differs."""
+        from evaltui.tui.panes.case import CaseView
+
         self._leap("case")
         if (at := self._workbench.difference) is not None:
             self.call_after_refresh(self.query_one(CaseView).show_expected, at)
@@ -287,17 +326,19 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def action_keep_filter(self) -> None:
         self._filters[self._layout.focus].apply()
-        self.set_focus(self._panes[self._layout.focus])
+        self.set_focus(self._pane(self._layout.focus))
 
     def action_clear_filter(self) -> None:
         self._filters[self._layout.focus].clear()
         self._filters[self._layout.focus].apply()
-        self.set_focus(self._panes[self._layout.focus])
+        self.set_focus(self._pane(self._layout.focus))
 
     def action_reload(self) -> None:
         self.run_worker(self._workbench.open(), group="reload", exclusive=True)
 
     def action_help(self) -> None:
+        from evaltui.tui.screens.help import HelpScreen
+
         self.app.push_screen(HelpScreen(self._workbench, self.scope), self._chosen)
 
     def _chosen(self, action_id: str | None) -> None:
@@ -305,10 +346,14 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self.action_perform(action_id)
 
     def action_jump(self) -> None:
+        from evaltui.tui.screens.jump import JumpScreen
+
         self.app.push_screen(JumpScreen(self._jumps()), self._jumped)
 
     def _jumps(self) -> list[Jump]:
         """Every pane; those that share a place have their labels one below the other."""
+        from evaltui.tui.screens.jump import Jump
+
         return [
             Jump(pane, KEYS[pane], TITLES[pane], self._slots[column.shown].region, row, len(column.panes))
             for column in self._columns()
@@ -320,10 +365,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self._go_to(pane)
 
     def action_copy(self) -> None:
-        self._copy(self._panes[self._layout.focus].copied())
+        self._copy(self._pane(self._layout.focus).copied())
 
     def action_copy_json(self) -> None:
-        self._copy(self._panes["result"].copied_json())
+        self._copy(self._pane("result").copied_json())
 
     def _copy(self, copied: Copied | None) -> None:
         if copied is None:
@@ -381,7 +426,17 @@ class MainScreen(Screen[None], inherit_bindings=False):
         else:
             workbench.say(f"the case {wanted.case[1]} is not in the eval sets any more")
 
+    def action_preflight(self) -> None:
+        if (run := self._workbench.run) is not None:
+            # It builds on the models, which the first frame does not wait for.
+            from evaltui.tui.pages.preflight import write_checks
+            from evaltui.tui.screens.details import DetailsScreen
+
+            title: Line = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]
+            self.app.push_screen(DetailsScreen(title, partial(write_checks, checks=run.checks)))
+
     def action_run_repeatedly(self) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
         from evaltui.workbench.repeating import EXAMPLE, problem_of, proposal, title_of
 
         workbench = self._workbench
@@ -445,6 +500,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self.action_perform("show_chat")
 
     def on_chat_view_saved(self) -> None:
+        self._go_to("case")
+
+    def on_result_view_case_made(self) -> None:
         self._go_to("case")
 
     def on_heading_chosen(self, message: Heading.Chosen) -> None:

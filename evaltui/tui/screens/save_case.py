@@ -26,6 +26,7 @@ from evaltui.tui.widgets.hints import Hint, Hints
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat import saving
+from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.chat.saving import SaveChoices, TurnChoice, TurnMode
 from evaltui.workbench.workbench import Workbench
 
@@ -52,10 +53,11 @@ class SaveCaseScreen(ModalScreen[bool], inherit_bindings=False):
     BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "#save-id"
 
-    def __init__(self, workbench: Workbench) -> None:
+    def __init__(self, workbench: Workbench, transcript: Transcript) -> None:
         super().__init__()
         self._workbench = workbench
-        self.choices = saving.proposed(workbench)
+        self._transcript = transcript
+        self.choices = saving.proposed(workbench, transcript)
         self._targets = saving.targets(workbench)
 
     def compose(self) -> ComposeResult:
@@ -74,7 +76,7 @@ class SaveCaseScreen(ModalScreen[bool], inherit_bindings=False):
                 yield FormLabel("called")
                 yield FieldLine(self._told, id="save-new")
             yield TurnHeader()
-            yield TurnRows(self._workbench, lambda: self.choices, self._set, id="save-turns")
+            yield TurnRows(self._transcript, lambda: self.choices, self._set, id="save-turns")
             yield QuestionNote()
             yield Hints(self._workbench, self._hints)
 
@@ -184,7 +186,7 @@ class SaveCaseScreen(ModalScreen[bool], inherit_bindings=False):
     def _take(self) -> None:
         if saving.problem(self._workbench, self.choices) is not None:
             self._show_note()
-        elif saving.save(self._workbench, self.choices):
+        elif saving.save(self._workbench, self._transcript, self.choices):
             self.dismiss(True)
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)
@@ -217,14 +219,14 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(
         self,
-        workbench: Workbench,
+        transcript: Transcript,
         choices: Callable[[], SaveChoices],
         change: Callable[[SaveChoices], None],
         *,
         id: str,
     ) -> None:
         super().__init__(id=id)
-        self._workbench = workbench
+        self._transcript = transcript
         self._choices = choices
         self._change = change
         self._at = 0
@@ -303,9 +305,9 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         return cut([*head, (shown, "dim")], max(cells(head), self.line_width - 1))
 
     def _state_of(self, choices: SaveChoices, *, is_final: bool) -> Any:
-        transcript = self._workbench.chat.transcript
+        transcript = self._transcript
         chosen = [turn.index for turn in choices.turns if turn.mode != "left out"]
-        if transcript is None or not chosen:
+        if not chosen:
             return {}
         return transcript.turns[chosen[-1]].state_after if is_final else transcript.state_before(chosen[0])
 

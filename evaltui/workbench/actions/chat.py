@@ -17,6 +17,17 @@ def _nothing_said(workbench: Workbench) -> str | None:
     return None if transcript and transcript.turns else "nothing has been said yet"
 
 
+def _no_conversation(workbench: Workbench) -> str | None:
+    """Of a case that says what its user says, there is a case already."""
+    key = workbench.selection.case
+    scored = workbench.results.get(key) if key else None
+    if scored is None:
+        return "there is no conversation here yet: r runs the case"
+    if not scored.stored.head.simulated:
+        return "the case says itself what its user says; this is for simulated users"
+    return None if scored.shown.turns else "no turn went through to its end"
+
+
 def _cancel(workbench: Workbench) -> None:
     """The turn; where none is sent, whatever the key ends elsewhere."""
     if workbench.chat.busy:
@@ -75,6 +86,15 @@ CHAT: tuple[Action, ...] = (
         ("c",),
         (Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE),
         rank=5,
+    ),
+    Action(
+        "result_to_case",
+        "to a case",
+        "Make a case of what was said to a simulated user: choose turns and what is expected of them",
+        ("ctrl+t",),
+        (Scope.RESULT,),
+        refusal=_no_conversation,
+        rank=0,
     ),
     _here("write_message", "write", "Go to the message and write", "i", rank=0),
     _here("toggle_result", "result", "Show the result below its call, and fold it again", "space"),

@@ -68,6 +68,12 @@ def _nothing_fails(workbench: Workbench) -> str | None:
     return "no case failed" if workbench.results.counts() else "no case has been run yet"
 
 
+def _no_checks(workbench: Workbench) -> str | None:
+    if workbench.run is None:
+        return "nothing has been run yet: r runs the selected case"
+    return None if workbench.run.checks else "the sets are being read, or none of them asks for a metric"
+
+
 def _still_running(workbench: Workbench) -> str | None:
     return "wait for the run to end: esc cancels it" if workbench.busy else None
 
@@ -152,6 +158,13 @@ RUNNING = (
         _NOT_IN_CHAT,
         do=Workbench.run_again,
         refusal=_never_ran,
+    ),
+    Action(
+        "preflight",
+        "metrics",
+        "Show which metrics of the last run can be computed here, and why others cannot",
+        ("exclamation_mark",),
+        refusal=_no_checks,
     ),
     Action(
         "next_failing",

@@ -314,7 +314,7 @@ class Chat:
         try:
             origin = await self.origin(key)
             at = len(origin.messages) if turn is None else turn
-            if reason := origin.refuses(at, source if how == "recorded" else "case"):
+            if reason := origin.refuses(at, source if how == "recorded" else None):
                 raise ValueError(reason)
         except (OSError, ValueError) as error:
             self._workbench.say(str(error))

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.events import Event, Json
+from evaltui.core.events import SIMULATED_USER, Event, Json
 from evaltui.core.replay import steps_of_invocation
+from evaltui.core.simulation.user import SimulatedUserError
 from evaltui.core.steps import split
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.state import CaseKey, Scored
@@ -17,8 +18,9 @@ from evaltui.workbench.state import CaseKey, Scored
 class Origin:
     """The turns of a case, as it expects them and as its last result has them.
 
-    `messages` is what the user says in each turn, as genai Contents. `happened` are the events of the turns
-    that the last run went through to their end; with none there is no result to continue from.
+    `messages` is what the user says in each turn, as genai Contents; of a simulated user, what it said in the
+    last run, or what it begins with, and nothing is `expected`. `happened` are the events of the turns that
+    the last run went through to their end; with none there is no result to continue from.
     `result_session` is where that run began: the case may have been edited since.
     """
 
@@ -29,12 +31,15 @@ class Origin:
     happened: tuple[tuple[Event, ...], ...] = ()
     result_session: SessionStart | None = None
 
-    def refuses(self, turn: int, source: str) -> str | None:
-        """Why a conversation cannot begin where the turn would, as a sentence."""
+    def refuses(self, turn: int, source: str | None) -> str | None:
+        """Why a conversation cannot begin where the turn would, as a sentence; `source` is where the turns
+        before are taken from, None where they are sent."""
         if turn > len(self.messages):
             return f"{self.key.eval_id} has {_turns(len(self.messages))}: there is no turn {turn + 1}"
-        if source == "case" or turn <= len(self.happened):
+        if source is None or turn <= len(self.happened if source == "result" else self.expected):
             return None
+        if source == "case":
+            return f"the user of {self.key.eval_id} is simulated: it expects no turns to begin after"
         if self.result_session is None:
             return f"there is no result of {self.key.eval_id} to continue from: take what it expects"
         return (
@@ -50,11 +55,10 @@ class Origin:
         made = Transcript(self._title(turn), start, proposal=self._message(turn))
         state = start.state
         for own in events[:turn]:
-            content = next((event.content for event in own if event.kind == "user"), None)
             after = state_after(state, own)
             made.turns.append(
                 ChatTurn(
-                    content or {"role": "user", "parts": []},
+                    _said(own),
                     "recorded",
                     TurnStage.DONE,
                     list(own),
@@ -65,6 +69,12 @@ class Origin:
             )
             state = after
         return made
+
+    def last_run(self) -> Transcript:
+        """What was said in the last run. Raises ValueError where no turn went through to its end."""
+        if reason := self.refuses(max(1, len(self.happened)), "result"):
+            raise ValueError(reason)
+        return self.transcript(len(self.happened), "result")
 
     def to_be_sent(self, turn: int) -> Transcript:
         """A conversation in which what the user says before the turn is to be sent."""
@@ -82,9 +92,7 @@ class Origin:
 def origin(
     key: CaseKey, case: EvalCase, scored: Scored | None = None, events: Sequence[Event] = ()
 ) -> Origin:
-    """`events` are of the repeat that is shown. Raises ValueError for a case whose user is simulated."""
-    if case.conversation_scenario is not None:
-        raise ValueError(f"the user of {key.eval_id} is simulated: there are no turns to begin from")
+    """`events` are of the repeat that is shown."""
     turns = case.conversation or []
     made = Origin(
         key,
@@ -92,10 +100,23 @@ def origin(
         tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns),
         tuple(tuple(_expected(turn, number)) for number, turn in enumerate(turns)),
     )
+    scenario = case.conversation_scenario
+    if scenario is not None:
+        begins = {"role": "user", "parts": [{"text": scenario.starting_prompt}]}
+        made = replace(made, messages=(begins,))
     if scored is None:
         return made
-    happened = _whole_turns(events, failed=scored.shown.error is not None)
-    return replace(made, happened=happened, result_session=_session(scored.case))
+    error = scored.shown.error
+    # Where it is the user who could not go on, the agent had come to the end of its turn.
+    failed = error is not None and error.type != SimulatedUserError.__name__
+    happened = _whole_turns(events, failed=failed)
+    made = replace(made, happened=happened, result_session=_session(scored.case))
+    return replace(made, messages=tuple(map(_said, happened))) if scenario and happened else made
+
+
+def _said(turn: Sequence[Event]) -> Json:
+    said = (event.content for event in turn if event.kind == "user" and event.content)
+    return next(said, {"role": "user", "parts": []})
 
 
 def _session(case: EvalCase) -> SessionStart:
@@ -116,7 +137,7 @@ def _whole_turns(events: Sequence[Event], *, failed: bool) -> tuple[tuple[Event,
     """The events of each turn; of a run that ended in an error the last turn is not whole."""
     turns: dict[int, list[Event]] = {}
     for event in events:
-        if event.turn is not None:
+        if event.turn is not None and event.agent != SIMULATED_USER:
             turns.setdefault(event.turn, []).append(event)
     whole = [tuple(turns[number]) for number in sorted(turns)]
     return tuple(whole[:-1] if failed else whole)

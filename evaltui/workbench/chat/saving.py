@@ -67,12 +67,11 @@ class SaveChoices:
     final_state: bool = False
 
 
-def proposed(workbench: Workbench) -> SaveChoices:
+def proposed(workbench: Workbench, transcript: Transcript) -> SaveChoices:
     """Every turn that counts, in the selected set, under an id made of the first message.
 
     Raises ValueError for a conversation that no case can be made of.
     """
-    transcript = _transcript(workbench)
     kept = [index for index, turn in enumerate(transcript.turns) if turn.counts]
     drafted = draft_case(
         "", [TurnDraft(transcript.turns[index].events) for index in kept], app_name="", user_id="", state={}
@@ -114,16 +113,16 @@ def problem(workbench: Workbench, choices: SaveChoices) -> str | None:
     return eval_id_problem(data, len(eval_ids(data)), choices.eval_id)
 
 
-def save(workbench: Workbench, choices: SaveChoices) -> bool:
+def save(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> bool:
     """Add the case to its set, unsaved and selected; False where it could not be, which is said.
 
-    Set and config change as one step.
+    `choices` are of the turns of `transcript`. Set and config change as one step.
     """
     if reason := problem(workbench, choices):
         workbench.say(reason)
         return False
     with refusing(workbench):
-        draft = _draft(workbench, choices)
+        draft = _draft(workbench, transcript, choices)
         path = choices.target
         if path is None:
             if not set_editing.new_set(workbench, choices.new_set):
@@ -139,12 +138,6 @@ def save(workbench: Workbench, choices: SaveChoices) -> bool:
             workbench.say(f"{choices.eval_id} is a case of {path.name} now, not saved yet: ctrl+s saves it")
         return done
     return False
-
-
-def _transcript(workbench: Workbench) -> Transcript:
-    if workbench.chat.transcript is None:
-        raise ValueError("nothing has been said yet")
-    return workbench.chat.transcript
 
 
 def _choice(index: int, text: str, drafted: Json) -> TurnChoice:
@@ -176,8 +169,7 @@ def _free_set(workbench: Workbench) -> str:
     return next(name for name in names if set_editing.new_set_problem(workbench, name) is None)
 
 
-def _draft(workbench: Workbench, choices: SaveChoices) -> CaseDraft:
-    transcript = _transcript(workbench)
+def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> CaseDraft:
     chosen = [turn for turn in choices.turns if turn.mode != "left out"]
     first, last = chosen[0].index, chosen[-1].index
     state = transcript.state_before(first) if choices.state else {}

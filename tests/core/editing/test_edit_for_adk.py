@@ -30,6 +30,8 @@ CRITERIA = {
 @pytest.mark.parametrize("metric", CRITERIA)
 def test_options_and_their_defaults_are_those_of_adk(metric):
     for option in options_of(metric):
+        if (metric, option.name) == ("hallucinations_v1", "num_samples"):
+            continue  # ADK does not read it there.
         default = CRITERIA[metric](threshold=1.0)
         if option.path[0] == "judge_model_options":
             default = default.judge_model_options

@@ -6,10 +6,16 @@ import pytest
 from metric_cases import invocations, turn
 
 from evaltui.core.config import EvalMetric
-from evaltui.core.metrics.custom import EvaluationResult, PerInvocationResult, metric_result_from_custom
+from evaltui.core.metrics.custom import EvaluationResult, PerInvocationResult, result_of_evaluation
+from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.outcome import Status
 
 METRIC = EvalMetric(metric_name="politeness", threshold=0.5, custom_function_path="my_agent.metrics.polite")
+
+
+def result_from(returned, turns, metric=METRIC):
+    actual = invocations([turn("a", answer="Please.")] * turns)
+    return result_of_evaluation(MetricInput(expected=actual, actual=actual, metric=metric), returned)
 
 
 def returned(status="PASSED", score=0.75, turns=(("PASSED", 1.0), ("FAILED", 0.5))):
@@ -21,7 +27,7 @@ def returned(status="PASSED", score=0.75, turns=(("PASSED", 1.0), ("FAILED", 0.5
 
 
 def test_result_is_taken_over():
-    result = metric_result_from_custom(METRIC, returned(), 2)
+    result = result_from(returned(), 2)
 
     assert (result.name, result.score, result.threshold) == ("politeness", 0.75, 0.5)
     assert result.status is Status.PASSED
@@ -42,13 +48,13 @@ def test_result_built_with_our_models_is_accepted():
         ],
     )
 
-    result = metric_result_from_custom(METRIC, json.loads(built.model_dump_json()), 1)
+    result = result_from(json.loads(built.model_dump_json()), 1)
 
     assert (result.status, result.score) == (Status.PASSED, 1.0)
 
 
 def test_defaults_are_those_of_adk():
-    result = metric_result_from_custom(METRIC, {}, 3)
+    result = result_from({}, 3)
 
     assert (result.status, result.score, result.per_invocation) == (Status.NOT_EVALUATED, None, ())
     assert result.reason
@@ -56,7 +62,7 @@ def test_defaults_are_those_of_adk():
 
 @pytest.mark.parametrize("status", ["NOT_EVALUATED", "INFORMATIONAL"])
 def test_results_without_a_verdict_need_no_turns(status):
-    result = metric_result_from_custom(METRIC, returned(status, None, turns=[("PASSED", 1.0)]), 2)
+    result = result_from(returned(status, None, turns=[("PASSED", 1.0)]), 2)
 
     assert (result.status, result.per_invocation, result.error) == (Status(status), (), None)
 
@@ -76,7 +82,7 @@ def test_results_without_a_verdict_need_no_turns(status):
     ],
 )
 def test_broken_contract_is_an_error_that_says_how(wrong, complaint):
-    result = metric_result_from_custom(METRIC, wrong, 2)
+    result = result_from(wrong, 2)
 
     assert (result.status, result.score) == (Status.ERROR, None)
     assert result.reason.startswith("my_agent.metrics.polite returned an unusable result: ")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.genai import types
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 from pydantic.alias_generators import to_camel
 
 from evaltui.core.config import EvalMetric
@@ -45,11 +45,15 @@ class Answer:
 
 
 class JudgeFailedError(Exception):
-    """A question that got no answer, after all the attempts that made sense."""
+    """A question that got no answer, after all the attempts that made sense.
 
-    def __init__(self, error: ErrorInfo) -> None:
+    `was_asked` is false where nobody was asked: a replay has no answer, or has that there was none.
+    """
+
+    def __init__(self, error: ErrorInfo, *, was_asked: bool = True) -> None:
         super().__init__(str(error))
         self.error = error
+        self.was_asked = was_asked
 
 
 Judge = Callable[[Question], Awaitable[Answer]]
@@ -64,5 +68,9 @@ def judge_options(metric: EvalMetric) -> JudgeModelOptions:
     given = extra.get("judge_model_options", extra.get("judgeModelOptions")) or {}
     try:
         return JudgeModelOptions.model_validate(given)
-    except ValueError as error:
-        raise CriterionError(f"judge_model_options of {metric.metric_name}: {error}") from error
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(str(step) for step in problem['loc'])}: {problem['msg']}"
+            for problem in error.errors(include_url=False)
+        )
+        raise CriterionError(f"judge_model_options of {metric.metric_name}: {wrong}") from None

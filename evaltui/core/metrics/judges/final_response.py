@@ -1,0 +1,110 @@
+"""`final_response_match_v2`: does the answer agree with the expected one?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evaltui.core.evalset import Invocation
+from evaltui.core.metrics.judges.adk_answers import read_validity_as_adk
+from evaltui.core.metrics.judges.judge import Judge, judge_options
+from evaltui.core.metrics.judges.labels import read_validity
+from evaltui.core.metrics.judges.open_turns import turn_without_verdict, unless_open, voided_as_adk
+from evaltui.core.metrics.judges.over_turns import result_over_turns
+from evaltui.core.metrics.judges.prompts import fenced, prompt
+from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.transcript import entries, transcript
+from evaltui.core.metrics.judges.voting import counted, judgement, votes_of
+from evaltui.core.metrics.metric import (
+    NO_EXPECTED_TURNS,
+    MetricInput,
+    left_out,
+    not_evaluated,
+    required_threshold,
+    unpaired,
+    unscored_turn,
+    verdict,
+)
+from evaltui.core.metrics.response_match import THOUGHT, scored_text, unscored_texts
+from evaltui.core.outcome import InvocationScore, Judgement, MetricResult
+from evaltui.core.show import cut
+
+_PROMPT = "final_response_match"
+_LONGEST_SUBJECT = 300
+_LONGEST_REASON = 160
+_DISAGREES = "the answer does not agree with the expected one"
+_NOTHING_EXPECTED = (
+    "the case has no expected answer for this turn; give it a final_response, or mark it as context"
+)
+
+
+async def final_response_match_v2(given: MetricInput, judge: Judge) -> MetricResult:
+    """Share of turns whose answer the majority of the judge's answers finds to agree with the expected one.
+
+    Raises CriterionError for an unusable criterion.
+    """
+    required_threshold(given.metric)
+    options = judge_options(given.metric)
+    if given.expected is None:
+        return not_evaluated(given.metric, NO_EXPECTED_TURNS)
+    if problem := unpaired(given):
+        return not_evaluated(given.metric, problem)
+    turns = {number: unscored_turn(reason) for number, reason in left_out(given).items()}
+    without_expectation: set[int] = set()
+    prompts: dict[int, str] = {}
+    for number, expected in enumerate(given.expected):
+        if number in turns:
+            continue
+        if given.as_adk or answer_of(expected, given):
+            prompts[number] = _question(given, expected, number)
+        else:
+            turns[number] = unscored_turn(_NOTHING_EXPECTED)
+            without_expectation.add(number)
+    samples = await ask_samples(judge, given.metric.metric_name, prompts, options)
+    turns |= {number: _judged(given, number, asked) for number, asked in samples.items()}
+    shown = [turns[number] for number in sorted(turns)]
+    result = result_over_turns(given, shown, samples, options, prompt(_PROMPT))
+    return result if given.as_adk else unless_open(result, without_expectation)
+
+
+def answer_of(invocation: Invocation, given: MetricInput) -> str:
+    """The text of a turn that is judged, with what was said before it if the criterion asks for that."""
+    answer = scored_text(invocation, thoughts=given.thoughts)
+    if not (given.metric.criterion and given.metric.criterion.include_intermediate_responses_in_final):
+        return answer
+    said = unscored_texts(invocation, thoughts=given.thoughts)
+    return "\n".join([*(text for author, text in said if author != THOUGHT), *([answer] if answer else [])])
+
+
+def _question(given: MetricInput, expected: Invocation, number: int) -> str:
+    actual = given.actual[number]
+    before = [
+        entry
+        for entry in entries(given.actual[: number + 1], thoughts=given.thoughts)
+        if entry.turn < number or entry.kind == "user"
+    ]
+    return prompt(_PROMPT).fill(
+        conversation=fenced(transcript(before)),
+        expected=fenced(answer_of(expected, given)),
+        answer=fenced(answer_of(actual, given)),
+    )
+
+
+def _judged(given: MetricInput, number: int, samples: Sequence[Sample]) -> InvocationScore:
+    votes = votes_of(samples, read_validity_as_adk if given.as_adk else read_validity)
+    found = judgement("", cut(answer_of(given.actual[number], given), _LONGEST_SUBJECT), votes)
+    if given.as_adk and (voided := voided_as_adk(samples, (found,), is_decided=found.score is not None)):
+        return voided
+    if found.score is None:
+        return turn_without_verdict(
+            samples, (found,), is_readable=lambda text: bool(read_validity(text).label)
+        )
+    status = verdict(found.score, required_threshold(given.metric))
+    return InvocationScore(found.score, status, _reason(found), (found,))
+
+
+def _reason(found: Judgement) -> str:
+    parts = [counted(found.votes)]
+    if found.score == 0.0:
+        why = cut(" ".join(found.rationale.split()), _LONGEST_REASON)
+        parts = [": ".join(filter(None, (_DISAGREES, why))), *parts]
+    return "; ".join(filter(None, parts))

@@ -1,0 +1,260 @@
+"""`hallucinations_v1`: every sentence of an answer held against what the agent had before it.
+
+google-adk asks twice about each text, once to cut it into sentences and once to judge them; here the text is
+cut by `sentences`, and the judge is asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.metrics.judges.json_answers import json_values, objects_with
+from evaltui.core.metrics.judges.judge import Answer, Judge, JudgeModelOptions, Question, judge_options
+from evaltui.core.metrics.judges.labels import Labels, unreadable
+from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
+from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
+from evaltui.core.metrics.judges.sampling import Sample, ask_all
+from evaltui.core.metrics.judges.sentences import sentences
+from evaltui.core.metrics.judges.transcript import Entry, agents, entries, json_line, transcript
+from evaltui.core.metrics.judges.voting import counted, deciding
+from evaltui.core.metrics.metric import (
+    CriterionError,
+    MetricInput,
+    left_out,
+    not_evaluated,
+    required_threshold,
+    unpaired,
+    unscored_turn,
+    verdict,
+)
+from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.show import cut, visible
+
+SUPPORT = Labels(
+    positive=("supported", "not applicable"),
+    negative=("unsupported", "contradictory", "disputed"),
+    undecided=(),
+)
+_LONGEST_QUOTE = 80
+_SENTENCES_NAMED = 2
+
+
+@dataclass(frozen=True)
+class Step:
+    """A text of a turn, which counts from 0, and what the agent had before it."""
+
+    turn: int
+    sentences: tuple[str, ...]
+    context: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one answer of a judge says of a sentence."""
+
+    vote: Vote
+    evidence: tuple[tuple[str, str], ...] = ()
+
+
+async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
+    """The share of sentences that the judge finds supported, or not to claim anything.
+
+    The score of a turn is the mean over its texts, with `evaluate_intermediate_nl_responses` also of those
+    before the answer; the mean over turns is that of the case. A judge is asked once about each text, unless
+    `num_samples` is given: then the majority decides about each sentence. Raises CriterionError.
+    """
+    required_threshold(given.metric)
+    if problem := unpaired(given):
+        return not_evaluated(given.metric, problem)
+    options = _options(given)
+    asked = prompt("hallucinations")
+    without = left_out(given)
+    every_text = _every_text(given)
+    steps = [step for step in steps_of(given, every_text=every_text) if step.turn not in without]
+    questions = [
+        Question(given.metric.metric_name, step.turn, _text(asked, given, step), options)
+        for step in steps
+        for _ in range(options.num_samples)
+    ]
+    answers = iter(await ask_all(judge, questions))
+    samples = [[next(answers) for _ in range(options.num_samples)] for _ in steps]
+    judged: dict[int, list[tuple[Step, list[Sample]]]] = {}
+    for step, some in zip(steps, samples, strict=True):
+        judged.setdefault(step.turn, []).append((step, some))
+    turns = [
+        _turn(given, judged[number])
+        if number in judged
+        else unscored_turn(without.get(number) or f"{NO_ANSWER}, or none with words")
+        for number in range(len(given.actual))
+    ]
+    scores = [turn.score for turn in turns if turn.score is not None]
+    return result_over_turns(
+        given,
+        turns,
+        {number: [sample for _, some in group for sample in some] for number, group in judged.items()},
+        options,
+        asked,
+        score=_mean(scores) if scores else None,
+    )
+
+
+def steps_of(given: MetricInput, *, every_text: bool) -> list[Step]:
+    """The texts to be judged: the answers, with `every_text` also what was said before them.
+
+    What was said and done in earlier turns is known to the agent; google-adk does not show it to its judge.
+    """
+    happened = entries(given.actual, thoughts=given.thoughts)
+    kinds = ("answer", "text") if every_text else ("answer",)
+    found = []
+    for place, entry in enumerate(happened):
+        if entry.kind in kinds and (pieces := sentences(entry.value)):
+            before = happened[:place]
+            if given.as_adk:
+                before = [earlier for earlier in before if earlier.turn == entry.turn]
+            found.append(Step(entry.turn, tuple(pieces), tuple(before)))
+    return found
+
+
+def _options(given: MetricInput) -> JudgeModelOptions:
+    options = judge_options(given.metric)
+    if "num_samples" in options.model_fields_set and not given.as_adk:
+        return options
+    return options.model_copy(update={"num_samples": 1})
+
+
+def _every_text(given: MetricInput) -> bool:
+    extra = (given.metric.criterion.model_extra or {}) if given.metric.criterion else {}
+    for name in ("evaluate_intermediate_nl_responses", "evaluateIntermediateNlResponses"):
+        if name in extra:
+            if extra[name] not in (True, False):
+                raise CriterionError(f"{name} of {given.metric.metric_name} must be true or false")
+            return bool(extra[name])
+    return False
+
+
+def _text(asked: Prompt, given: MetricInput, step: Step) -> str:
+    first = step.turn if given.as_adk else 0
+    numbered = (
+        json_line({"sentence": number, "text": sentence})
+        for number, sentence in enumerate(step.sentences, start=1)
+    )
+    return asked.fill(
+        agents=fenced(agents(given.actual[first : step.turn + 1])),
+        context=fenced(transcript(step.context)),
+        sentences=fenced("\n".join(numbered)),
+    )
+
+
+def _turn(given: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -> InvocationScore:
+    judgements: list[Judgement] = []
+    scores: list[float] = []
+    for step, samples in steps:
+        found = _judgements(step.sentences, samples)
+        judgements += found
+        if known := [judgement.score for judgement in found if judgement.score is not None]:
+            scores.append(_mean(known))
+    missing = [judgement for judgement in judgements if judgement.score is None]
+    if not scores or (missing and not given.as_adk):
+        return undecided(given, _why_missing(missing, judgements), tuple(judgements))
+    score = _mean(scores)
+    status = verdict(score, required_threshold(given.metric))
+    return InvocationScore(score, status, _reason(status, judgements), tuple(judgements))
+
+
+def _mean(scores: Sequence[float]) -> float:
+    """The mean without an error of rounding, as google-adk has it for this metric."""
+    # Takes long to import, and few runs need it.
+    from statistics import mean
+
+    return mean(scores)
+
+
+def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgement]:
+    read = [_read_sample(sample, len(pieces)) for sample in samples]
+    found = []
+    for number, sentence in enumerate(pieces):
+        findings = [sample[number] for sample in read]
+        votes = tuple(finding.vote for finding in findings)
+        vote = deciding(votes)
+        if vote is None:
+            found.append(Judgement("", sentence, None, votes=votes))
+            continue
+        evidence = next(finding.evidence for finding in findings if finding.vote is vote)
+        found.append(Judgement("", sentence, vote.score, vote.rationale, evidence, votes))
+    return found
+
+
+def _read_sample(sample: Sample, count: int) -> list[Finding]:
+    if isinstance(sample, Answer):
+        return read_findings(sample.text, count)
+    return [Finding(Vote(None, problem=str(sample)))] * count
+
+
+def read_findings(text: str, count: int) -> list[Finding]:
+    """What a judge says in JSON of each of `count` sentences.
+
+    Without a score where it says nothing of one, says two things that differ, or uses no label that there is.
+    """
+    found = [one for value in json_values(text) for one in objects_with("label", value)]
+    by_number: dict[int, list[Finding]] = {}
+    for one in found:
+        by_number.setdefault(_number(one.get("sentence")), []).append(_finding(one))
+    if not by_number.keys() & set(range(1, count + 1)):
+        return [Finding(unreadable(text))] * count
+    left_out = Finding(Vote(None, problem="the judge left this sentence out"))
+    return [_only_one(by_number.get(number, [left_out])) for number in range(1, count + 1)]
+
+
+def _number(value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def _finding(one: dict[str, Any]) -> Finding:
+    reason = one.get("reason") or one.get("rationale") or ""
+    evidence = [
+        (side, excerpt.strip())
+        for side in ("supporting", "contradicting")
+        if isinstance(excerpt := one.get(side), str) and excerpt.strip() not in ("", "null")
+    ]
+    return Finding(SUPPORT.vote(one["label"], str(reason).strip()), tuple(evidence))
+
+
+def _only_one(findings: Sequence[Finding]) -> Finding:
+    labels = list(dict.fromkeys(finding.vote.label for finding in findings))
+    if len({finding.vote.score for finding in findings}) == 1:
+        return findings[0]
+    both = " and ".join(labels)
+    return Finding(Vote(None, label=both, problem=f"the judge contradicts itself: {both}"))
+
+
+def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
+    problem = next(vote.problem for vote in missing[0].votes if vote.problem)
+    if len(missing) == len(judgements):
+        return problem
+    return f"no verdict on {len(missing)} of {len(judgements)} sentences: {_quote(missing[0])}: {problem}"
+
+
+def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
+    wrong = [judgement for judgement in judgements if judgement.score == 0.0]
+    reasons = []
+    if status is Status.FAILED and wrong:
+        named = ", ".join(f"{_quote(one)} ({_label(one)})" for one in wrong[:_SENTENCES_NAMED])
+        more = f" and {len(wrong) - _SENTENCES_NAMED} more" if len(wrong) > _SENTENCES_NAMED else ""
+        reasons.append(f"{len(wrong)} of {len(judgements)} sentences are not supported: {named}{more}")
+    short = (counted(judgement.votes) for judgement in judgements if judgement.score is not None)
+    reasons += [worst] if (worst := min(filter(None, short), default="")) else []
+    return "; ".join(reasons)
+
+
+def _label(judgement: Judgement) -> str:
+    vote = deciding(judgement.votes)
+    return vote.label if vote else ""
+
+
+def _quote(judgement: Judgement) -> str:
+    return f"“{cut(visible(judgement.subject), _LONGEST_QUOTE)}”"

@@ -1,0 +1,60 @@
+"""What judges are told: a text file per prompt and version, `<name>.<version>.txt`, with `$placeholders`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from string import Template
+
+_SHORTEST_MARK = 8
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """`id` is name and version, `final_response_match/1`: a new wording has a new version."""
+
+    id: str
+    template: str
+
+    def fill(self, **values: str) -> str:
+        """The prompt with its placeholders replaced; what a value holds is inserted as it is.
+
+        Raises ValueError where placeholders and values are not the same.
+        """
+        template = Template(self.template)
+        if (wanted := set(template.get_identifiers())) != set(values):
+            raise ValueError(
+                f"the prompt {self.id} has the placeholders {', '.join(sorted(wanted))}, "
+                f"and values were given for {', '.join(sorted(values))}"
+            )
+        return template.substitute(values)
+
+
+@cache
+def prompt(name: str) -> Prompt:
+    """The newest version of a prompt. Raises LookupError where there is none of that name."""
+    versions = {
+        int(version): file
+        for file in resources.files(__package__).iterdir()
+        for stem, _, version in [file.name.removesuffix(".txt").rpartition(".")]
+        if stem == name and version.isdecimal()
+    }
+    if not versions:
+        raise LookupError(f"there is no prompt {name}")
+    newest = max(versions)
+    return Prompt(f"{name}/{newest}", versions[newest].read_text(encoding="utf-8"))
+
+
+def fenced(text: str) -> str:
+    """A text from elsewhere between two marks that do not occur in it: `<text 1a2b3c4d>`.
+
+    It cannot end its own fence, so it cannot pose as part of the prompt. The same text has the same marks, so
+    a recorded answer to the prompt is found again.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    mark = next(
+        (digest[:end] for end in range(_SHORTEST_MARK, len(digest)) if digest[:end] not in text), digest
+    )
+    return f"<text {mark}>\n{text}\n</text {mark}>"

@@ -1,0 +1,215 @@
+"""The metrics that ask a judge which rubrics are fulfilled: by an answer, by the tool calls of a turn, by a
+conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from evaltui.core.metrics.judges.adk_answers import read_fulfilment_as_adk
+from evaltui.core.metrics.judges.final_response import answer_of
+from evaltui.core.metrics.judges.judge import Answer, Judge, judge_options
+from evaltui.core.metrics.judges.labels import read_fulfilment, unreadable
+from evaltui.core.metrics.judges.open_turns import turn_without_verdict, unless_open, voided_as_adk
+from evaltui.core.metrics.judges.over_turns import result_over_turns
+from evaltui.core.metrics.judges.prompts import fenced, prompt
+from evaltui.core.metrics.judges.rubrics import (
+    HeldRubric,
+    no_rubrics,
+    rubrics_of_conversation,
+    rubrics_of_turn,
+)
+from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.transcript import agents, entries, transcript
+from evaltui.core.metrics.judges.voting import judgement
+from evaltui.core.metrics.metric import (
+    MetricInput,
+    left_out,
+    mean,
+    not_evaluated,
+    required_threshold,
+    unpaired,
+    unscored_turn,
+    verdict,
+)
+from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+
+Material = Callable[[MetricInput, int], dict[str, str]]
+"""What a prompt shows of a turn (from 0) to be judged: texts by placeholder."""
+
+Rubrics = Mapping[int, list[HeldRubric]]
+
+
+async def rubric_based_final_response_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+    """Share of rubrics that the answers fulfil. Raises CriterionError for an unusable criterion."""
+    return await _turn_by_turn(given, judge, "rubric_final_response", _answer, left_out(given))
+
+
+async def rubric_based_tool_use_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+    """Share of rubrics that the tool calls fulfil. Raises CriterionError for an unusable criterion."""
+    without = left_out(given, checks_calls=True)
+    return await _turn_by_turn(given, judge, "rubric_tool_use", _calls, without)
+
+
+async def rubric_based_multi_turn_trajectory_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+    """Share of rubrics that the conversation as a whole fulfils; it stands at the last turn that is scored.
+
+    Raises CriterionError for an unusable criterion.
+    """
+    if problem := unpaired(given):
+        return not_evaluated(given.metric, problem)
+    without = left_out(given)
+    scored = [number for number in range(len(given.actual)) if number not in without]
+    if scored:
+        last = scored[-1]
+        without |= dict.fromkeys(scored[:-1], f"judged with the whole conversation, at turn {last + 1}")
+        # google-adk looks at those of the last turn only.
+        rubrics = {last: rubrics_of_conversation(given, [last] if given.as_adk else scored)}
+    else:
+        rubrics = {}
+    return await _judged(given, judge, "rubric_trajectory", _conversation, rubrics, without)
+
+
+async def _turn_by_turn(
+    given: MetricInput, judge: Judge, name: str, material: Material, without: Mapping[int, str]
+) -> MetricResult:
+    if problem := unpaired(given):
+        return not_evaluated(given.metric, problem)
+    scored = [number for number in range(len(given.actual)) if number not in without]
+    rubrics = {number: rubrics_of_turn(given, number) for number in scored}
+    return await _judged(given, judge, name, material, rubrics, without)
+
+
+def _answer(given: MetricInput, turn: int) -> dict[str, str]:
+    shown = given.actual[: turn + 1]
+    return {
+        "turn": str(turn + 1),
+        "agents": fenced(agents(shown)),
+        "conversation": fenced(transcript(entries(shown, thoughts=given.thoughts))),
+        "answer": fenced(answer_of(given.actual[turn], given)),
+    }
+
+
+def _calls(given: MetricInput, turn: int) -> dict[str, str]:
+    shown = given.actual[: turn + 1]
+    happened = entries(shown, thoughts=given.thoughts)
+    return {
+        "turn": str(turn + 1),
+        "agents": fenced(agents(shown)),
+        "earlier": fenced(transcript(entry for entry in happened if entry.turn < turn)),
+        "conversation": fenced(transcript(entry for entry in happened if entry.turn == turn)),
+    }
+
+
+def _conversation(given: MetricInput, turn: int) -> dict[str, str]:
+    shown = given.actual[: turn + 1]
+    return {
+        "agents": fenced(agents(shown)),
+        "conversation": fenced(transcript(entries(shown, thoughts=given.thoughts))),
+    }
+
+
+async def _judged(
+    given: MetricInput,
+    judge: Judge,
+    name: str,
+    material: Material,
+    rubrics: Rubrics,
+    without: Mapping[int, str],
+) -> MetricResult:
+    """Ask about the turns that have `rubrics`; the reasons of those that are not judged are in `without`."""
+    required_threshold(given.metric)
+    options = judge_options(given.metric)
+    bare = [number for number, held in rubrics.items() if not held]
+    # google-adk evaluates nothing where one turn has none.
+    if bare and (given.as_adk or len(bare) == len(rubrics)):
+        return not_evaluated(given.metric, no_rubrics(given))
+    turns = {number: unscored_turn(reason) for number, reason in without.items()}
+    turns |= {number: unscored_turn("no rubric holds in this turn") for number in bare}
+    told, asks = prompt(name), prompt("rubric_answer_lines" if given.as_adk else "rubric_answer_json")
+    prompts = {
+        number: told.fill(**material(given, number), rubrics=_listed(held), answer_format=asks.template)
+        for number, held in rubrics.items()
+        if held
+    }
+    samples = await ask_samples(judge, given.metric.metric_name, prompts, options)
+    for number, asked in samples.items():
+        # google-adk reads all answers as if they were about its last turn.
+        held = rubrics[max(rubrics)] if given.as_adk else rubrics[number]
+        turns[number] = _turn_as_adk(given, held, asked) if given.as_adk else _turn(given, held, asked)
+    shown = [turns[number] for number in sorted(turns)]
+    scores = [one.score for turn in shown for one in turn.judgements if one.score is not None]
+    result = result_over_turns(
+        given,
+        shown,
+        samples,
+        options,
+        replace(told, id=f"{told.id}, {asks.id}"),
+        score=mean(scores) if scores else None,
+    )
+    return result if given.as_adk else unless_open(result)
+
+
+def _listed(rubrics: Sequence[HeldRubric]) -> str:
+    listed = [{"id": rubric.id, "rubric": rubric.text} for rubric in rubrics]
+    return fenced(json.dumps(listed, ensure_ascii=False, indent=1))
+
+
+def _turn(given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]) -> InvocationScore:
+    votes = [_votes(sample, rubrics) for sample in samples]
+    judgements = tuple(
+        judgement(rubric.id, rubric.text, [of_one[rubric.id] for of_one in votes]) for rubric in rubrics
+    )
+    if all(one.score is None for one in judgements):
+        return turn_without_verdict(
+            samples, judgements, is_readable=lambda text: bool(read_fulfilment(text, rubrics))
+        )
+    turn = _scored(given, judgements)
+    if turn.status is Status.PASSED and any(one.score is None for one in judgements):
+        turn = replace(turn, status=Status.NOT_EVALUATED)
+    readable = sum(any(vote.label for vote in of_one.values()) for of_one in votes)
+    lost = f"{readable} of {len(votes)} answers counted" if readable < len(votes) else ""
+    return replace(turn, reason="; ".join(filter(None, (turn.reason, lost))))
+
+
+def _turn_as_adk(
+    given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]
+) -> InvocationScore:
+    texts = {rubric.id: rubric.text for rubric in rubrics}
+    votes: dict[str, list[Vote]] = {}
+    for text in (sample.text for sample in samples if isinstance(sample, Answer)):
+        for subject, vote in read_fulfilment_as_adk(text, rubrics):
+            votes.setdefault(subject, []).append(vote)
+    judgements = tuple(judgement(subject, texts[subject], found) for subject, found in votes.items())
+    is_decided = any(one.score is not None for one in judgements)
+    return voided_as_adk(samples, judgements, is_decided=is_decided) or _scored(given, judgements)
+
+
+def _scored(given: MetricInput, judgements: tuple[Judgement, ...]) -> InvocationScore:
+    score = mean([one.score for one in judgements if one.score is not None])
+    return InvocationScore(
+        score, verdict(score, required_threshold(given.metric)), _reason(judgements), judgements
+    )
+
+
+def _votes(sample: Sample, rubrics: Sequence[HeldRubric]) -> dict[str, Vote]:
+    """What one answer says of each of the rubrics; a `label` tells that it says anything."""
+    if not isinstance(sample, Answer):
+        return dict.fromkeys((rubric.id for rubric in rubrics), Vote(None, problem=str(sample)))
+    found = dict(read_fulfilment(sample.text, rubrics))
+    absent = Vote(None, problem="the judge left it out") if found else unreadable(sample.text)
+    return {rubric.id: found.get(rubric.id, absent) for rubric in rubrics}
+
+
+def _reason(judgements: Sequence[Judgement]) -> str:
+    broken = [one.id for one in judgements if one.score == 0.0]
+    silent = [one for one in judgements if one.score is None]
+    undecided = [one.id for one in silent if any(vote.label for vote in one.votes)]
+    left_out = [one.id for one in silent if one.id not in undecided]
+    parts = (
+        ("not fulfilled: ", broken),
+        ("not judged by the judge: ", left_out),
+        ("no verdict of the judge on ", undecided),
+    )
+    return "; ".join(start + ", ".join(named) for start, named in parts if named)

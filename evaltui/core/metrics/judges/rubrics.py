@@ -1,0 +1,116 @@
+"""Which rubrics hold where: those of the metric's criterion, of the case, and of its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from evaltui.core.config import EvalMetric
+from evaltui.core.evalset import Rubric
+from evaltui.core.metrics.metric import CriterionError, MetricInput
+
+# Source: google-adk 2.13. Rubrics of a case or turn that name a type hold only for its metric.
+RUBRIC_TYPES = {
+    "rubric_based_final_response_quality_v1": "FINAL_RESPONSE_QUALITY",
+    "rubric_based_tool_use_quality_v1": "TOOL_USE_QUALITY",
+    "rubric_based_multi_turn_trajectory_quality_v1": "TRAJECTORY_QUALITY",
+}
+
+Source = tuple[str, Sequence[Rubric]]
+"""A place in words, and the rubrics that are there."""
+
+_ADAPTER = TypeAdapter(list[Rubric])
+
+
+@dataclass(frozen=True)
+class HeldRubric:
+    """A rubric to judge by. `place` says in words where it stands: `the criterion`, `turn 2`."""
+
+    id: str
+    text: str
+    place: str
+    type: str = ""
+
+
+def rubrics_of_turn(given: MetricInput, turn: int) -> list[HeldRubric]:
+    """The rubrics by which a turn (from 0) is judged. Raises CriterionError where two cannot both hold."""
+    return _held(given, [*_shared_sources(given), *_turn_sources(given, [turn])])
+
+
+def rubrics_of_conversation(given: MetricInput, turns: Iterable[int]) -> list[HeldRubric]:
+    """The rubrics by which a conversation is judged as a whole: those shared, and those of its `turns`.
+
+    Raises CriterionError where they contradict each other.
+    """
+    return _held(given, [*_shared_sources(given), *_turn_sources(given, turns)])
+
+
+def no_rubrics(given: MetricInput) -> str:
+    """What to add where, for a metric that finds no rubric in a case."""
+    kind = RUBRIC_TYPES[given.metric.metric_name]
+    sources = [*_shared_sources(given), *_turn_sources(given, range(len(given.expected or ())))]
+    others = sorted({rubric.type for _, rubrics in sources for rubric in rubrics if rubric.type})
+    found = f"; those here are of type {', '.join(others)}" if others else ""
+    return (
+        'needs rubrics: add "rubrics" to the metric\'s criterion, or to the case or its turns '
+        f"(without a type, or of type {kind}){found}"
+    )
+
+
+def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
+    """The rubrics of a metric's criterion. Raises CriterionError for those that are malformed."""
+    extra = (metric.criterion.model_extra or {}) if metric.criterion else {}
+    try:
+        return _ADAPTER.validate_python(extra.get("rubrics") or [])
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(str(step) for step in problem['loc']) or 'the list'}: {problem['msg']}"
+            for problem in error.errors(include_url=False)
+        )
+        raise CriterionError(f"{metric.metric_name}: its rubrics cannot be read: {wrong}") from None
+
+
+def _shared_sources(given: MetricInput) -> list[Source]:
+    return [("the criterion", criterion_rubrics(given.metric)), ("the case", given.case_rubrics)]
+
+
+def _turn_sources(given: MetricInput, turns: Iterable[int]) -> list[Source]:
+    expected = given.expected or ()
+    return [(f"turn {turn + 1}", expected[turn].rubrics or ()) for turn in turns if turn < len(expected)]
+
+
+def _held(given: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
+    kind = RUBRIC_TYPES[given.metric.metric_name]
+    # google-adk 2.13 never filters the criterion's, and drops those of case and turn that have no type.
+    allowed = (kind,) if given.as_adk else (kind, None, "")
+    held: dict[str, HeldRubric] = {}
+    for place, rubrics in sources:
+        for rubric in rubrics:
+            if place == "the criterion" or rubric.type in allowed:
+                _add(
+                    held, HeldRubric(rubric.rubric_id, _text(rubric, place), place, rubric.type or ""), given
+                )
+    return list(held.values())
+
+
+def _add(held: dict[str, HeldRubric], rubric: HeldRubric, given: MetricInput) -> None:
+    other = held.setdefault(rubric.id, rubric)
+    if other is rubric or (other.text == rubric.text and not given.as_adk):
+        return
+    both = f"{other.place} and {rubric.place}" if other.place != rubric.place else f"{rubric.place} (twice)"
+    raise CriterionError(
+        f"the rubric id {rubric.id} stands in {both} with different texts; give one of them another rubric_id"
+        if other.text != rubric.text
+        else f"the rubric {rubric.id} stands in {both}, which google-adk refuses"
+    )
+
+
+def _text(rubric: Rubric, place: str) -> str:
+    text = (rubric.rubric_content.text_property or "").strip()
+    if not text:
+        raise CriterionError(
+            f"the rubric {rubric.rubric_id} of {place} has no text; say in its text_property what must hold"
+        )
+    return text

@@ -1,0 +1,145 @@
+"""A conversation as a judge reads it: one JSON object per line for each thing said or done, in order.
+
+Ids and times are left out: they differ from run to run, and a recorded verdict would not be found again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from google.genai import types
+
+from evaltui.core.evalset import IntermediateData, Invocation, InvocationEvent, InvocationEvents, full_text
+from evaltui.core.events import Json
+from evaltui.core.metrics.response_match import scored_text
+
+Kind = Literal["user", "text", "call", "result", "grounding", "code", "code_result", "answer"]
+
+# JSON leaves these as they are.
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing in a turn, which counts from 0. `agent` is "" for the user, and where it is not known.
+
+    `value` is a text for `user`, `text` (said before the answer), `answer` and `code`; arguments, a response
+    or other JSON data else. `name` is that of the tool.
+    """
+
+    turn: int
+    kind: Kind
+    value: Any
+    agent: str = ""
+    name: str = ""
+
+    def to_json(self) -> Json:
+        """Turns count from 1 here, as people and judges count."""
+        agent: Json = {"agent": self.agent} if self.agent else {}
+        head: Json = {"turn": self.turn + 1, **agent}
+        match self.kind:
+            case "call":
+                return head | {"tool_call": self.name, "args": self.value}
+            case "result":
+                return head | {"tool_result": self.name, "response": self.value}
+            case _:
+                return head | {self.kind: self.value}
+
+
+def entries(turns: Sequence[Invocation], *, thoughts: bool) -> list[Entry]:
+    """Everything in some turns, which are the first ones of a conversation. Thoughts only with `thoughts`."""
+    return [entry for turn, one in enumerate(turns) for entry in turn_entries(one, turn, thoughts=thoughts)]
+
+
+def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[Entry]:
+    """What happened in one turn: the user's message, what was said and done, the answer if there is one."""
+    data = invocation.intermediate_data
+    if isinstance(data, InvocationEvents):
+        done = [entry for event in data.invocation_events for entry in _event_entries(event, turn, thoughts)]
+    else:
+        done = list(_list_entries(data, turn, thoughts)) if data else []
+    answer = scored_text(invocation, thoughts=thoughts)
+    said = [number for number, entry in enumerate(done) if entry.kind == "text"]
+    # An answer that came with calls, or before thoughts, is among the events as well.
+    if answer and said and done[said[-1]].value == answer:
+        del done[said[-1]]
+    return [
+        Entry(turn, "user", full_text(invocation.user_content)),
+        *done,
+        *([Entry(turn, "answer", answer)] if answer else []),
+    ]
+
+
+def _event_entries(event: InvocationEvent, turn: int, thoughts: bool) -> Iterator[Entry]:
+    if event.grounding_metadata is not None and (grounding := _json(event.grounding_metadata)):
+        yield Entry(turn, "grounding", grounding, event.author)
+    parts = (event.content.parts if event.content else None) or []
+    if text := _text(parts, thoughts):
+        yield Entry(turn, "text", text, event.author)
+    for part in parts:
+        if part.executable_code is not None:
+            yield Entry(turn, "code", part.executable_code.code or "", event.author)
+        if part.code_execution_result is not None:
+            yield Entry(turn, "code_result", _json(part.code_execution_result), event.author)
+        if part.function_call is not None:
+            yield _call(part.function_call, turn, event.author)
+        if part.function_response is not None:
+            yield _result(part.function_response, turn, event.author)
+
+
+def _list_entries(data: IntermediateData, turn: int, thoughts: bool) -> Iterator[Entry]:
+    yield from (_call(call, turn) for call in data.tool_uses)
+    yield from (_result(response, turn) for response in data.tool_responses)
+    for author, parts in data.intermediate_responses:
+        if text := _text(parts, thoughts):
+            yield Entry(turn, "text", text, author)
+
+
+def _text(parts: Iterable[types.Part], thoughts: bool) -> str:
+    return "\n".join(part.text for part in parts if part.text and (thoughts or not part.thought))
+
+
+def _call(call: types.FunctionCall, turn: int, agent: str = "") -> Entry:
+    return Entry(turn, "call", _json(call).get("args", {}), agent, call.name or "")
+
+
+def _result(response: types.FunctionResponse, turn: int, agent: str = "") -> Entry:
+    return Entry(turn, "result", _json(response).get("response"), agent, response.name or "")
+
+
+def _json(model: types.FunctionCall | types.FunctionResponse | Any) -> Json:
+    data: Json = model.model_dump(mode="json", exclude_none=True)
+    return data
+
+
+def transcript(shown: Iterable[Entry]) -> str:
+    """Entries as text for a prompt: what somebody said cannot be taken for another entry."""
+    return "\n".join(json_line(entry.to_json()) for entry in shown) or "(nothing)"
+
+
+def agents(turns: Sequence[Invocation]) -> str:
+    """The instructions and tools of every agent in some turns, a JSON object per line, as text for a prompt.
+
+    Where they changed from turn to turn, each version is shown.
+    """
+    lines: list[str] = []
+    for invocation in turns:
+        known = invocation.app_details.agent_details.values() if invocation.app_details else ()
+        for one in known:
+            tools = [_plain(tool) for tool in one.tool_declarations]
+            line = json_line({"agent": one.name, "instructions": one.instructions, "tools": tools})
+            if line not in lines:
+                lines.append(line)
+    return "\n".join(lines) or "(not known)"
+
+
+def _plain(tool: Any) -> Any:
+    return _json(tool) if isinstance(tool, types.Tool) else tool
+
+
+def json_line(data: Json) -> str:
+    """JSON on one line, whatever is taken for the end of one."""
+    return json.dumps(data, ensure_ascii=False, default=str).translate(_LINE_ENDS)

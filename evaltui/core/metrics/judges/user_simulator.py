@@ -1,0 +1,182 @@
+"""`per_turn_user_simulator_quality_v1`: whether the simulated user kept to its scenario.
+
+The rule is that of google-adk 2.13, `PerTurnUserSimulatorQualityV1`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from evaltui.core.evalset import ConversationScenario, Invocation, UserPersona, full_text
+from evaltui.core.metrics.judges.json_answers import json_values, objects_with
+from evaltui.core.metrics.judges.judge import Judge, JudgeFailedError, judge_options
+from evaltui.core.metrics.judges.labels import VALIDITY, unreadable
+from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
+from evaltui.core.metrics.judges.prompts import fenced, prompt
+from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.transcript import json_line
+from evaltui.core.metrics.judges.voting import counted, deciding, votes_of
+from evaltui.core.metrics.metric import (
+    CriterionError,
+    MetricInput,
+    not_evaluated,
+    required_threshold,
+    verdict,
+)
+from evaltui.core.metrics.response_match import scored_text
+from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.simulation.instructions import STOP_SIGNAL
+from evaltui.core.simulation.personas import persona_of
+from evaltui.core.simulation.template import filled
+
+_KEY = "is_valid"
+# What google-adk takes for the label, quirks included.
+_LABEL_OF_ADK = re.compile(rf'"{_KEY}":\s*\[*\s*"*([^"\]]*)"*\s*\]*\s*[,\n}}]')
+_WORDS_OF_ADK = {
+    **dict.fromkeys(("valid", "true"), 1.0),
+    **dict.fromkeys(("invalid", "almost", "false", "partially_valid", "partially valid", "partially"), 0.0),
+}
+
+
+async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
+    """The share of turns in which the user said what it should.
+
+    The first message must be the starting prompt, blanks around it aside. Each later one is judged, and so is
+    a last message that nobody sent: the stop signal, after everything that was said. Where the conversation
+    should not have ended there, the last turn fails. Raises CriterionError.
+    """
+    threshold = required_threshold(given.metric)
+    if given.scenario is None:
+        return not_evaluated(
+            given.metric, "judges a simulated user, and this case has no conversation_scenario"
+        )
+    if not given.actual:
+        return not_evaluated(given.metric, "there is no turn to score")
+    options = judge_options(given.metric)
+    asked = prompt("user_simulator")
+    stop = _stop_signal(given)
+    messages = [full_text(turn.user_content) for turn in given.actual] + [stop]
+    end = len(given.actual)
+    texts = {
+        number: asked.fill(
+            plan=fenced(given.scenario.conversation_plan),
+            persona=_persona(given.scenario, stop),
+            criteria=_criteria(given.scenario, stop),
+            history=fenced(_history(given, given.actual[:number])),
+            message=fenced(messages[number]),
+            stop_signal=stop,
+        )
+        for number in range(1, end + 1)
+    }
+    samples = await ask_samples(judge, given.metric.metric_name, texts, options)
+    if given.as_adk and (failed := _first_failure(samples.values())):
+        return not_evaluated(given.metric, str(failed))
+    turns = [_first_turn(messages[0], given.scenario, threshold)]
+    turns += [_judged(given, messages[number], samples[number], threshold) for number in range(1, end)]
+    ending = _judged(given, f"the end of the conversation ({stop})", samples[end], threshold)
+    turns[-1] = _ended(turns[-1], ending)
+    # What was asked about the end belongs to the last turn.
+    by_turn = {min(number, end - 1): list(some) for number, some in samples.items()}
+    by_turn[end - 1] = [*(samples[end - 1] if end > 1 else ()), *samples[end]]
+    good = [turn.score for turn in turns if turn.status is Status.PASSED and turn.score is not None]
+    return result_over_turns(given, turns, by_turn, options, asked, score=sum(good) / len(turns))
+
+
+def _first_turn(message: str, scenario: ConversationScenario, threshold: float) -> InvocationScore:
+    same = message.strip() == scenario.starting_prompt.strip()
+    reason = "" if same else "the first message is not the starting prompt"
+    return InvocationScore(float(same), verdict(float(same), threshold), reason)
+
+
+def _judged(given: MetricInput, subject: str, samples: Sequence[Sample], threshold: float) -> InvocationScore:
+    votes = votes_of(samples, read_as_adk if given.as_adk else read_is_valid)
+    vote = deciding(votes)
+    if vote is None or vote.score is None:
+        return undecided(given, votes[0].problem, (Judgement("", subject, None, votes=votes),))
+    status = verdict(vote.score, threshold)
+    reasons = [vote.rationale or "it does not keep to the scenario"] if status is Status.FAILED else []
+    reasons += [short] if (short := counted(votes)) else []
+    judgement = Judgement("", subject, vote.score, vote.rationale, votes=votes)
+    return InvocationScore(vote.score, status, "; ".join(reasons), (judgement,))
+
+
+def _ended(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
+    """The last turn, and whether the conversation should have ended after it."""
+    both = last.judgements + ending.judgements
+    if Status.ERROR in (last.status, ending.status):
+        reason = last.reason if last.status is Status.ERROR else ending.reason
+        return InvocationScore(None, Status.ERROR, reason, both)
+    if ending.status is Status.FAILED:
+        reason = f"the conversation should not have ended here: {ending.reason}"
+        return InvocationScore(ending.score, Status.FAILED, reason, both)
+    return InvocationScore(last.score, last.status, last.reason, both)
+
+
+def read_is_valid(text: str) -> Vote:
+    """The verdict in a judge's JSON; without a score where there is none, or two that differ."""
+    found = [one for value in json_values(text) for one in objects_with(_KEY, value)]
+    votes = [VALIDITY.vote(one[_KEY], str(one.get("reason") or "").strip()) for one in found]
+    if not votes:
+        return unreadable(text)
+    if len({vote.score for vote in votes}) > 1:
+        both = " and ".join(dict.fromkeys(vote.label for vote in votes))
+        return Vote(None, label=both, problem=f"the judge contradicts itself: {both}")
+    return votes[0]
+
+
+def read_as_adk(text: str) -> Vote:
+    """What google-adk 2.13 makes of a judge's answer."""
+    found = _LABEL_OF_ADK.search(text)
+    label = found[1].strip("}").replace(",", "").strip().lower() if found else ""
+    return Vote(_WORDS_OF_ADK[label], label=label) if label in _WORDS_OF_ADK else unreadable(text)
+
+
+def _first_failure(asked: Iterable[Sequence[Sample]]) -> JudgeFailedError | None:
+    return next((one for some in asked for one in some if isinstance(one, JudgeFailedError)), None)
+
+
+def _stop_signal(given: MetricInput) -> str:
+    extra = (given.metric.criterion.model_extra or {}) if given.metric.criterion else {}
+    signal = extra.get("stop_signal", extra.get("stopSignal", STOP_SIGNAL))
+    if not isinstance(signal, str) or not signal.strip():
+        raise CriterionError(f"stop_signal of {given.metric.metric_name} must be a text")
+    return signal
+
+
+def _history(given: MetricInput, turns: Sequence[Invocation]) -> str:
+    lines = []
+    for turn in turns:
+        lines.append({"user": full_text(turn.user_content)})
+        if said := scored_text(turn, thoughts=given.thoughts):
+            lines.append({"agent": said})
+    return "\n".join(json_line(line) for line in lines)
+
+
+def _persona(scenario: ConversationScenario, stop: str) -> str:
+    persona = persona_of(scenario)
+    return fenced(_with_signal(persona.description, stop)) if persona else "(nobody in particular)"
+
+
+def _criteria(scenario: ConversationScenario, stop: str) -> str:
+    persona = persona_of(scenario)
+    if persona is None:
+        return prompt("user_simulator_criteria").fill(stop_signal=stop)
+    return fenced(_with_signal(_violations(persona), stop))
+
+
+def _violations(persona: UserPersona) -> str:
+    """What a persona must not do, a paragraph per way of behaving."""
+    return "\n\n".join(
+        "\n".join(
+            [
+                f"{behavior.name}. {behavior.description} It is broken by any of these:",
+                *(f"- {violation}" for violation in behavior.violation_rubrics),
+            ]
+        )
+        for behavior in persona.behaviors
+    )
+
+
+def _with_signal(text: str, stop: str) -> str:
+    return filled(text, {"stop_signal": stop})

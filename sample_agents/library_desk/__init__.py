@@ -1,0 +1,3 @@
+from .agent import root_agent
+
+__all__ = ["root_agent"]

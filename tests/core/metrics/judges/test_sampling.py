@@ -1,0 +1,96 @@
+"""Samples: asked in order and at once, failures kept, a cancel for all."""
+
+import asyncio
+
+import pytest
+from judge_cases import ScriptedJudge, failed
+
+from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions
+from evaltui.core.metrics.judges.prompts import Prompt
+from evaltui.core.metrics.judges.sampling import ask_samples, judged_by
+from evaltui.core.outcome import ErrorInfo, JudgedBy
+
+OPTIONS = JudgeModelOptions(num_samples=2)
+PROMPTS = {0: "first?", 2: "third?"}
+
+
+async def test_questions_are_put_turn_by_turn_and_sample_by_sample():
+    judge = ScriptedJudge("a", "b", failed(), "d")
+
+    samples = await ask_samples(judge, "metric", PROMPTS, OPTIONS)
+
+    assert [(one.turn, one.prompt) for one in judge.questions] == [
+        (0, "first?"),
+        (0, "first?"),
+        (2, "third?"),
+        (2, "third?"),
+    ]
+    assert samples[0] == [Answer("a"), Answer("b")]
+    assert isinstance(samples[2][0], JudgeFailedError)
+    assert samples[2][1] == Answer("d")
+
+
+async def test_all_are_asked_at_once():
+    asked = []
+    all_asked = asyncio.Event()
+
+    async def judge(question):
+        asked.append(question)
+        if len(asked) == 4:
+            all_asked.set()
+        await all_asked.wait()
+        return Answer(question.prompt)
+
+    samples = await ask_samples(judge, "metric", PROMPTS, OPTIONS)
+
+    assert samples[2] == [Answer("third?")] * 2
+
+
+async def test_a_cancel_cancels_every_question():
+    waiting, cancelled = [], []
+    all_wait = asyncio.Event()
+
+    async def judge(question):
+        waiting.append(question)
+        if len(waiting) == 4:
+            all_wait.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(question)
+            raise
+
+    asking = asyncio.create_task(ask_samples(judge, "metric", PROMPTS, OPTIONS))
+    await all_wait.wait()
+    asking.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert len(cancelled) == 4
+
+
+async def test_an_error_that_is_not_the_judges_ends_all():
+    cancelled = []
+
+    async def judge(question):
+        if question.turn == 2:
+            raise RuntimeError("broken")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(question)
+            raise
+
+    with pytest.raises(RuntimeError, match="broken"):
+        await ask_samples(judge, "metric", PROMPTS, OPTIONS)
+    await asyncio.sleep(0)
+    assert len(cancelled) == 2
+
+
+def test_who_judged_says_how_many_answered():
+    unasked = JudgeFailedError(ErrorInfo("MissError", "not recorded"), was_asked=False)
+    samples = [Answer("a"), Answer("b", is_replayed=True), failed(), unasked]
+
+    judged = judged_by(OPTIONS, Prompt("test/1", ""), samples)
+
+    assert judged == JudgedBy("gemini-2.5-flash", "test/1", asked=4, answered=2, replayed=1, unasked=1)

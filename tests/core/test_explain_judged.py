@@ -1,0 +1,152 @@
+from dataclasses import replace
+
+import pytest
+from judged_metrics import (
+    AGREES,
+    ANSWERS,
+    DISAGREES,
+    INVENTED,
+    LEFT_OUT,
+    POLITE,
+    RATINGS,
+    RUBRICS,
+    SENTENCES,
+    SHORT,
+    SUPPORTED,
+    WHOLE,
+    judged,
+    judged_metric,
+)
+
+from evaltui.core.explain import sentence, summary
+from evaltui.core.outcome import (
+    CaseResult,
+    ErrorInfo,
+    InvocationScore,
+    JudgedBy,
+    Judgement,
+    MetricResult,
+    ResponseDiff,
+    Status,
+    TurnResult,
+    Vote,
+    gravest,
+)
+
+TURN = TurnResult("unspecified", (), ResponseDiff(None, "fine"))
+
+
+def case(*metrics, turns=2):
+    return CaseResult("c", gravest(one.status for one in metrics), metrics, turns=(TURN,) * turns)
+
+
+def test_a_rubric():
+    result = case(judged_metric(RUBRICS, [SHORT], [POLITE, SHORT]))
+    assert sentence(result) == ("rubric polite: no in turn 2 (4 of 5 votes): It shouts\\x1b[2J at the user")
+    assert summary(result) == "turn 2: rubric polite: no"
+
+
+def test_a_single_turn_needs_no_number():
+    result = case(judged_metric(RUBRICS, [POLITE]), turns=1)
+    assert sentence(result) == "rubric polite: no (4 of 5 votes): It shouts\\x1b[2J at the user"
+
+
+def test_a_sentence():
+    result = case(judged_metric(SENTENCES, [SUPPORTED], [SUPPORTED, INVENTED]))
+    assert sentence(result) == (
+        'sentence not supported in turn 2: "It is 30 °C there." (contradictory): The thermostat says 19'
+    )
+
+
+def test_an_answer():
+    result = case(judged_metric(ANSWERS, [DISAGREES], [AGREES], threshold=1.0))
+    assert sentence(result) == (
+        "the judge found the answer of turn 1 not to agree with the expected one "
+        "(3 of 4 votes, 1 without a verdict): 19 is not 21"
+    )
+
+
+def test_a_simulated_user():
+    metric = judged_metric("per_turn_user_simulator_quality_v1", [], [judged("", "Where is my bag?", 2, 3)])
+    assert sentence(case(metric)) == (
+        "the simulated user does not keep to its scenario in turn 2 (3 of 5 votes): "
+        '"Where is my bag?": It is not'
+    )
+
+
+def test_a_rating():
+    rated = Judgement("", "", 2.0, "Hard to follow.", votes=(Vote(2.0, "Hard to follow."),))
+    assert sentence(case(judged_metric(RATINGS, [], [rated], threshold=4.0))) == (
+        "response_evaluation_score is 2.00, needs 4.00 in turn 2: Hard to follow"
+    )
+
+
+def test_the_whole_conversation_has_no_turn_and_comes_last():
+    whole = judged_metric(WHOLE, [], [judged("", "", 0, 5, against="Never booked.")])
+    rubrics = judged_metric(RUBRICS, [], [POLITE])
+    assert sentence(case(whole, rubrics)) == (
+        "rubric polite: no in turn 2 (4 of 5 votes): It shouts\\x1b[2J at the user; "
+        "multi_turn_task_success_v1 is 0.00, needs 0.80: Never booked"
+    )
+
+
+def test_a_turn_that_failed_without_a_question():
+    silent = judged_metric(
+        RATINGS, [], [Judgement("", "the answer", 5.0)], threshold=4.0, status=Status.FAILED
+    )
+    first = InvocationScore(1.0, Status.FAILED, "there is no answer text")
+    result = case(replace(silent, per_invocation=(first, silent.per_invocation[1])))
+    assert sentence(result) == "response_evaluation_score failed in turn 1: there is no answer text"
+    assert summary(result) == "turn 1: response_evaluation_score: there is no answer text"
+
+
+def test_turns_that_passed_are_not_blamed():
+    mostly = [POLITE, *[SHORT] * 9]
+    result = case(judged_metric(RUBRICS, mostly, [POLITE], threshold=0.8))
+    assert sentence(result).startswith("rubric polite: no in turn 2")
+    assert "turn 1" not in sentence(result)
+
+
+def test_what_was_left_out_is_why_there_is_no_verdict():
+    unjudged = judged_metric(
+        RUBRICS, [SHORT, LEFT_OUT], status=Status.NOT_EVALUATED, reason="turn 1: on_topic was not judged"
+    )
+    assert sentence(case(unjudged)) == (
+        "rubric_based_final_response_quality_v1 could not be evaluated: turn 1: on_topic was not judged"
+    )
+
+
+def test_a_judge_that_did_not_answer():
+    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED: the key is not valid")
+    failed = MetricResult(
+        ANSWERS, None, 0.8, Status.ERROR, error=error, judge=JudgedBy("gemini-2.5-flash", "p/1", 5)
+    )
+    assert sentence(case(failed)) == (
+        "final_response_match_v2 could not be judged by gemini-2.5-flash: "
+        "ClientError: 401 UNAUTHENTICATED: the key is not valid"
+    )
+    assert summary(case(failed)).startswith("final_response_match_v2: ClientError: 401")
+
+
+def test_what_keeps_several_metrics_from_being_judged_is_told_once():
+    error = ErrorInfo("TimeoutError", "no answer within 60 s")
+    turn = InvocationScore(None, Status.ERROR, "the judge is not there")
+    judge = JudgedBy("gemini", "p/1", 5)
+    failed = [
+        MetricResult(name, None, 0.8, Status.ERROR, (turn, turn), "turn 1: …", error, judge=judge)
+        for name in (ANSWERS, RUBRICS, SENTENCES)
+    ]
+    assert sentence(case(*failed)) == (
+        "final_response_match_v2 and 2 more metrics could not be judged by gemini: the judge is not there"
+    )
+    assert sentence(case(*failed[:1])) == (
+        "final_response_match_v2 could not be judged by gemini: the judge is not there"
+    )
+
+
+@pytest.mark.parametrize("text", ["a\nb", "x" * 1000, "\x1b[2J\u202e"])
+def test_what_a_judge_writes_stays_on_a_short_line(text):
+    shouts = judged("polite", text, 0, 5, against=text)
+    said = sentence(case(judged_metric(RUBRICS, [shouts]), turns=1))
+    assert len(said) < 300
+    assert not {"\n", "\x1b", "\u202e"} & set(said)

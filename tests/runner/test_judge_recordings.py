@@ -1,0 +1,239 @@
+"""What judges are asked, in which order and how many at once, and what of it is recorded and replayed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
+from evaltui.core.outcome import ErrorInfo
+from evaltui.core.recordings.modes import modes_of
+from evaltui.runner.judges import Judges
+from evaltui.runner.recording import SetRecordings
+from evaltui.runner.supervisor import HostLostError, RequestFailedError
+
+SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE"))
+NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key"))
+TOO_LATE = RequestFailedError(ErrorInfo("TimeoutError", "no answer within 300 s"))
+CRASHED = HostLostError(ErrorInfo("AgentProcessError", "exit code 3"))
+
+
+class Host:
+    """Answers with what is scripted; each question may be held until it is let go."""
+
+    def __init__(self, *answers, held=False):
+        self.answers = list(answers)
+        self.asked = []
+        self.under_way = self.most = 0
+        self.gates = []
+        self.held = held
+
+    async def ask(self, judge, prompt, config):
+        answer = self.answers.pop(0) if self.answers else pytest.fail("nobody was to be asked")
+        self.asked.append((judge, prompt, config))
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            if self.held:
+                self.gates.append(asyncio.Event())
+                await self.gates[-1].wait()
+        finally:
+            self.under_way -= 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def question(prompt="so?", turn=0, metric="m", limit=10, **options):
+    return Question(metric, turn, prompt, JudgeModelOptions(parallelism_limit=limit, **options))
+
+
+class Study:
+    """A set whose cases are judged again and again, each time as in a run of its own."""
+
+    def __init__(self, folder):
+        self.path = folder / "x.evalset.json"
+        self.file = folder / "recordings" / "x.jsonl"
+        self.notes = []
+
+    async def judge(self, mode, host, *questions, complete=True, repeat=0):
+        """What came of the questions: texts, with `~` before those that were replayed, or errors."""
+        recordings = SetRecordings(self.path, "x", modes_of(mode, None, {}), self.notes.append)
+        await recordings.open()
+        judges = Judges(host, self.path.parent)
+        judge = judges.judge_for(recordings.judging("one", repeat, judges.secrets))
+        try:
+            came = await asyncio.gather(*map(judge, questions), return_exceptions=True)
+        finally:
+            recordings.end("one", repeat, complete=complete, judged=judge.finished)
+            await recordings.save()
+        return [self._shown(one) for one in came]
+
+    def _shown(self, one):
+        if isinstance(one, JudgeFailedError):
+            return f"{one.error.type}: {one.error.message}" + ("" if one.was_asked else " (unasked)")
+        assert isinstance(one, Answer), one
+        return ("~" if one.is_replayed else "") + one.text
+
+    @property
+    def recorded(self):
+        lines = [json.loads(line) for line in self.file.read_text().splitlines()]
+        return [
+            (line["agent"], line["turn"], line.get("responses") or line["error"]["message"]) for line in lines
+        ]
+
+
+def said(text):
+    return [{"parts": [{"text": text}]}]
+
+
+@pytest.fixture
+def study(tmp_path):
+    return Study(tmp_path)
+
+
+async def test_equal_questions_have_as_many_recordings_played_in_order(study):
+    host = Host("a", "b", "c")
+    assert await study.judge("record", host, *[question()] * 3) == ["a", "b", "c"]
+    assert study.recorded == [("judge of m", 0, said(text)) for text in "abc"]
+    for mode in ("replay", "auto"):
+        assert await study.judge(mode, Host(), *[question()] * 3) == ["~a", "~b", "~c"]
+
+
+async def test_in_whatever_order_answers_come_the_file_is_the_same(study):
+    asked = [question("p", turn) for turn in (0, 0, 1)] + [question("q", 0, "n"), question("q", 0, "n")]
+    await study.judge("record", Host(*"abcde"), *asked)
+    before = study.file.stat()
+    host = Host(*"abcde", held=True)
+    task = asyncio.create_task(study.judge("record", host, *asked))
+    while len(host.gates) < 5:
+        await asyncio.sleep(0)
+    for gate in (host.gates[4], host.gates[1], host.gates[0], host.gates[3], host.gates[2]):
+        gate.set()
+        await asyncio.sleep(0)
+    assert await task == list("abcde")
+    assert study.file.stat().st_mtime_ns == before.st_mtime_ns
+    assert [(agent, turn) for agent, turn, _ in study.recorded] == [
+        ("judge of m", 0),
+        ("judge of m", 0),
+        ("judge of m", 1),
+        ("judge of n", 0),
+        ("judge of n", 0),
+    ]
+
+
+async def test_what_is_missing_is_asked_in_auto_and_named_in_a_replay(study):
+    await study.judge("auto", Host("a"), question())
+    missing = await study.judge("replay", Host(), question(), question(), question("other"))
+    assert missing[0] == "~a"
+    assert missing[1] == (
+        "NotRecordedError: what the judge of m is asked in turn 1 is not in recordings/x.jsonl: it was made "
+        "once when this was recorded, and now once more. --record auto asks for what is missing (unasked)"
+    )
+    assert 'content 1 is "user: other", it was "user: so?"' in missing[2]
+    assert await study.judge("auto", Host("b"), question(), question()) == ["~a", "b"]
+    assert await study.judge("replay", Host(), question(), question()) == ["~a", "~b"]
+
+
+@pytest.mark.parametrize("changed", [{"judge_model": "other"}, {"judge_model_config": {"temperature": 1}}])
+async def test_another_model_or_config_is_another_question(study, changed):
+    await study.judge("record", Host("a"), question())
+    (missing,) = await study.judge("replay", Host(), question(**changed))
+    assert missing.startswith("NotRecordedError")
+    host = Host("b")
+    await study.judge("auto", host, question(**changed))
+    assert [text for _, _, text in study.recorded] == [said("b")]
+    assert await study.judge("replay", Host(), question(**changed)) == ["~b"]
+
+
+async def test_a_refusal_is_replayed_and_asked_again_in_auto(study):
+    first = await study.judge("record", Host("a", SERVICE), question(), question())
+    assert first == ["a", "ModelError: 503 UNAVAILABLE"]
+    again = await study.judge("replay", Host(), question(), question())
+    assert again == ["~a", "ModelError: 503 UNAVAILABLE (unasked)"]
+    assert await study.judge("auto", Host("b"), question(), question()) == ["~a", "b"]
+    assert [text for _, _, text in study.recorded] == [said("a"), said("b")]
+
+
+async def test_a_failure_never_takes_the_place_of_an_answer(study):
+    await study.judge("record", Host("a", "b"), question(), question())
+    text = study.file.read_text()
+    for failure in (SERVICE, NO_KEY, TOO_LATE, CRASHED):
+        await study.judge("record", Host("a", failure), question(), question())
+        assert study.file.read_text() == text
+
+
+@pytest.mark.parametrize("failure", [NO_KEY, TOO_LATE, CRASHED])
+async def test_what_is_no_answer_of_a_judge_is_not_recorded(study, failure):
+    (came,) = await study.judge("record", Host(failure), question())
+    assert came == f"{failure.error.type}: {failure.error.message}"
+    assert not study.file.exists()
+
+
+async def test_what_is_not_asked_about_any_more_goes_and_what_other_metrics_have_stays(study):
+    await study.judge("record", Host("a", "b", "c"), question(), question("q"), question("r", metric="n"))
+    await study.judge("record", Host("d"), question("new"))
+    assert study.recorded == [("judge of m", 0, said("d")), ("judge of n", 0, said("c"))]
+    # An agent that failed, or no judge in the config: nothing is asked.
+    text = study.file.read_text()
+    await study.judge("record", Host())
+    await study.judge("record", Host(), complete=False)
+    assert study.file.read_text() == text
+
+
+async def test_of_a_cancelled_judging_what_was_answered_stays(study):
+    await study.judge("record", Host("a", "b"), question("p"), question("q"))
+    host = Host("new", "late", held=True)
+    task = asyncio.create_task(study.judge("record", host, question("p"), question("q")))
+    while len(host.gates) < 2:
+        await asyncio.sleep(0)
+    host.gates[0].set()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert sorted(text[0]["parts"][0]["text"] for _, _, text in study.recorded) == ["b", "new"]
+
+
+async def test_repeats_of_a_case_have_recordings_of_their_own(study):
+    await study.judge("record", Host("a"), question())
+    await study.judge("record", Host("b"), question(), repeat=1)
+    assert await study.judge("replay", Host(), question(), repeat=1) == ["~b"]
+    assert await study.judge("replay", Host(), question()) == ["~a"]
+
+
+async def test_secrets_of_the_agents_environment_file_are_left_out(study, tmp_path):
+    (tmp_path / ".env").write_text("SHOP_TOKEN=abcdefgh1234\n")
+    host = Host("you said abcdefgh1234")
+    (answer,) = await study.judge("record", host, question("it is abcdefgh1234"))
+    assert (answer, host.asked[0][1]) == ("you said abcdefgh1234", "it is abcdefgh1234")
+    assert "abcdefgh1234" not in study.file.read_text()
+    assert await study.judge("replay", Host(), question("it is abcdefgh1234")) == ["~you said <SHOP_TOKEN>"]
+
+
+async def test_off_records_nothing_and_without_recordings_everything_is_asked(study, tmp_path):
+    host = Host("a", "b")
+    judge = Judges(host, tmp_path).judge_for(None)
+    options = {"judge_model": "mine:ask", "judge_model_config": {"temperature": 0.5, "top_k": 3}}
+    assert await judge(question(**options)) == Answer("a")
+    assert host.asked == [("mine:ask", "so?", {"temperature": 0.5, "top_k": 3.0})]
+    assert await judge(question()) == Answer("b")
+    assert host.asked[1] == ("gemini-2.5-flash", "so?", None)
+
+
+async def test_of_one_metric_so_many_are_under_way_as_it_allows_over_all_cases(tmp_path):
+    host = Host(*map(str, range(12)), held=True)
+    judges = Judges(host, tmp_path)
+    cases = [judges.judge_for(None) for _ in range(3)]
+    asked = [question(str(n), limit=2) for n in range(3)]
+    tasks = [asyncio.create_task(case(one)) for case in cases for one in asked]
+    other = asyncio.create_task(cases[0](question("other", metric="n", limit=1)))
+    while not all(task.done() for task in [*tasks, other]):
+        for gate in host.gates:
+            gate.set()
+        await asyncio.sleep(0)
+    assert host.most == 3
+    order = [prompt for _, prompt, _ in host.asked if prompt != "other"]
+    assert order == ["0", "1", "2"] * 3

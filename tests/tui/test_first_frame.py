@@ -1,0 +1,57 @@
+"""What the first frame waits for, and how much is drawn when one types in the filter."""
+
+from pilots import screen_text, turn, until, write_cases
+from textual.widgets import Input
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.layout import PANES
+from evaltui.tui.pane import Pane
+from evaltui.tui.panes.tree import CaseTree
+from evaltui.tui.screens.main import MainScreen
+from evaltui.workbench.workbench import Workbench
+
+SIZE = (160, 45)
+
+
+async def test_the_cases_are_there_first_and_every_pane_follows(tmp_path, monkeypatch):
+    write_cases(tmp_path, "big", {"case_0": [turn("x", "x")]})
+    app = WorkbenchApp(Workbench(tmp_path))
+    complete, before = MainScreen.complete, []
+
+    def completing(screen: MainScreen) -> None:
+        before.append([pane.id for pane in screen.query(Pane)])
+        complete(screen)
+
+    monkeypatch.setattr(MainScreen, "complete", completing)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: len(app.screen.query(Pane)) == len(PANES))
+        await until(pilot, lambda: "case_0" in screen_text(app))
+        assert before == [["cases"]]
+        assert [pane.parent.id for pane in app.screen.query(Pane)] == [
+            f"{name}-slot" for name in ("cases", "case", "chat", "result", "trace", "console")
+        ]
+
+
+async def test_a_pane_that_is_wanted_before_it_follows_is_made_at_once(tmp_path):
+    write_cases(tmp_path, "big", {"case_0": [turn("x", "x")]})
+    app = WorkbenchApp(Workbench(tmp_path))
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("5")
+        assert app.focused is app.screen.query_one("#trace", Pane)
+
+
+async def test_a_key_in_the_filter_draws_what_is_seen_and_no_more(tmp_path, monkeypatch):
+    write_cases(tmp_path, "big", {f"case_{number}": [turn("x", "x")] for number in range(2_000)})
+    app = WorkbenchApp(Workbench(tmp_path))
+    drawn = []
+    line = CaseTree.line
+    monkeypatch.setattr(CaseTree, "line", lambda tree, number: drawn.append(number) or line(tree, number))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "case_0" in screen_text(app))
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        drawn.clear()
+        await pilot.press("9")
+        await until(pilot, lambda: "542 of 2000" in screen_text(app))
+        # The list once for the filter, and once more when it has its place.
+        assert 0 < len(drawn) <= 4 * SIZE[1]

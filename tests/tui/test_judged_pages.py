@@ -1,0 +1,385 @@
+"""What judges found, on the result page: folded, opened, walked through, and in full."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judged_metrics import (
+    AGREES,
+    ANSWERS,
+    DISAGREES,
+    INVENTED,
+    LEFT_OUT,
+    POLITE,
+    RATINGS,
+    RUBRICS,
+    SENTENCES,
+    SHORT,
+    SPLIT,
+    SUPPORTED,
+    WHOLE,
+    judged,
+    judged_metric,
+)
+from pilots import screen_text, turn, until, write_cases
+
+from evaltui.core.config import EvalConfig
+from evaltui.core.diff import align_calls
+from evaltui.core.evalset import EvalCase
+from evaltui.core.outcome import (
+    Call,
+    ErrorInfo,
+    InvocationScore,
+    Judgement,
+    MetricResult,
+    RepeatResult,
+    ResponseDiff,
+    Status,
+    TurnResult,
+    Vote,
+    gravest,
+)
+from evaltui.core.repeats import case_over_repeats
+from evaltui.core.stored_cases import StoredCase
+from evaltui.reports.lines import cells, draw
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.pages.case_result import write_case_result
+from evaltui.tui.pages.samples import write_all_findings, write_finding
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.workbench.acceptable import refuses_case
+from evaltui.workbench.differences import differences_of, judged_row
+from evaltui.workbench.state import CaseKey, DifferenceAt, Scored, Selection
+from evaltui.workbench.workbench import Workbench
+
+CASE = EvalCase.model_validate(
+    {"eval_id": "night", "conversation": [turn("Hello", "Hello."), turn("How warm is it?", "21 °C")]}
+)
+SIMULATED = EvalCase.model_validate(
+    {"eval_id": "night", "conversation_scenario": {"starting_prompt": "Hi", "conversation_plan": "Ask."}}
+)
+SAME = TurnResult("no calls", (), ResponseDiff("Hello.", "Hello."))
+METRICS = (
+    judged_metric(RUBRICS, [SHORT], [POLITE, SHORT]),
+    judged_metric(ANSWERS, [AGREES], [AGREES]),
+    judged_metric(WHOLE, [], [judged("", "", 0, 2, against="It is cold.")]),
+)
+
+
+def result_of(*metrics, turns=(SAME, SAME), **fields):
+    repeat = RepeatResult(gravest(one.status for one in metrics), metrics, turns=turns, **fields)
+    return case_over_repeats("home", "night", [repeat], "all")
+
+
+def scored(*metrics, case=CASE, **fields):
+    return Scored(result_of(*metrics, **fields), 1, StoredCase.of(case), EvalConfig.default())
+
+
+def page_of(*metrics, width=78, unfolded=False, **fields):
+    page = Page(width)
+    write_case_result(page, scored(*metrics, **fields), unfolded=unfolded)
+    return page
+
+
+def drawn(page):
+    return [draw(line, color=False) for line in page.lines]
+
+
+def of_turn(lines, number):
+    first = next(place for place, line in enumerate(lines) if line.startswith(f"Turn {number}"))
+    return lines[first : next((n for n in range(first, len(lines)) if not lines[n]), len(lines))]
+
+
+def test_a_metric_says_who_judged_it():
+    lines = drawn(page_of(judged_metric(RUBRICS, [SHORT], [POLITE], lost=1)))
+    place = lines.index("  ✗ rubric_based_final_response_quality_v1   0.50   0.80  failed")
+    assert lines[place + 1] == "      judged by gemini-2.5-flash, 1 of 2 answered"
+
+
+def test_what_passed_is_folded_and_what_failed_is_open():
+    lines = drawn(page_of(*METRICS))
+    assert of_turn(lines, 1)[-2:] == [
+        "  ▸ ✓ rubric_based_final_response_quality_v1  1.00  1 of 1 yes  space opens",
+        "  ▸ ✓ final_response_match_v2  1.00  votes 5:0  space opens",
+    ]
+    assert of_turn(lines, 2)[-6:] == [
+        "  ▾ ✗ rubric_based_final_response_quality_v1  0.50, needs 0.80  1 of 2 yes",
+        "      ✗ no 1:4   polite  Says please and thank you",
+        "                 It shouts\\x1b[2J at the user.",
+        "                 ✓ yes  It is so.",
+        "      ✓ yes 5:0  short  Is at most two sentences",
+        "  ▸ ✓ final_response_match_v2  1.00  votes 5:0  space opens",
+    ]
+
+
+def test_unfolded_shows_what_passed():
+    lines = drawn(page_of(*METRICS, unfolded=True))
+    assert "      ✓ yes 5:0  short  Is at most two sentences" in of_turn(lines, 1)
+    assert "      ✓ valid  5× It is so." in of_turn(lines, 1)
+
+
+def test_votes_against_open_what_passed():
+    lines = drawn(page_of(judged_metric(RUBRICS, [SHORT], [SPLIT])))
+    assert of_turn(lines, 2)[-4:] == [
+        "  ▾ ✓ rubric_based_final_response_quality_v1  1.00  1 of 1 yes",
+        "      ✓ yes 3:2  kind  Is kind",
+        "                 It greets.",
+        "                 ✗ no  It does not greet.",
+    ]
+
+
+def test_an_answer_has_every_vote():
+    lines = drawn(page_of(judged_metric(ANSWERS, [AGREES], [DISAGREES])))
+    assert of_turn(lines, 2)[-4:] == [
+        "  ▾ ✗ final_response_match_v2  0.00, needs 0.80  votes 1:3 of 5",
+        "      ✓ valid       Both are cold.",
+        "      ✗ invalid     3× 19 is not 21.",
+        "      – no verdict  TimeoutError: no answer within 60 s",
+    ]
+
+
+def test_sentences_have_labels_and_evidence():
+    lines = drawn(page_of(judged_metric(SENTENCES, [SUPPORTED], [SUPPORTED, INVENTED])))
+    assert of_turn(lines, 2)[-5:] == [
+        "  ▾ ✗ hallucinations_v1  0.50, needs 0.80  1 of 2 supported",
+        "      ✓ supported      The kitchen is heated.",
+        "      ✗ contradictory  It is 30 °C there.",
+        "                       The thermostat says 19.",
+        '                       contradicting  {"degrees": 19}',
+    ]
+
+
+def test_the_whole_conversation_stands_behind_its_turns():
+    page = page_of(*METRICS)
+    lines = drawn(page)
+    assert "Turn 2  ✗ failed  must call nothing" in lines
+    assert lines[-4:] == [
+        "",
+        "Whole conversation  ✗ failed",
+        "  ▾ ✗ multi_turn_task_success_v1  0.00, needs 0.80  votes 0 0",
+        "      ✗ 0  2× It is cold.",
+    ]
+    assert page.differences[-1].title == "whole conversation · multi_turn_task_success_v1"
+
+
+def test_the_whole_conversation_says_nothing_of_single_turns():
+    lines = drawn(page_of(judged_metric(WHOLE, [], [judged("", "", 0, 2)])))
+    assert [line for line in lines if line.startswith("Turn")] == [
+        "Turn 1  must call nothing",
+        "Turn 2  must call nothing",
+    ]
+
+
+def test_a_turn_that_failed_without_a_question_says_why():
+    metric = judged_metric(RATINGS, [], [Judgement("", "the answer", 5.0)], threshold=4.0)
+    silent = InvocationScore(1.0, Status.FAILED, "there is no answer text")
+    lines = drawn(page_of(replace(metric, per_invocation=(silent, metric.per_invocation[1]))))
+    assert of_turn(lines, 1)[-2:] == [
+        "  ▾ ✗ response_evaluation_score  1.00, needs 4.00",
+        "      there is no answer text",
+    ]
+
+
+def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
+    metric = judged_metric("per_turn_user_simulator_quality_v1", [judged("", "Hello", 5, 0)])
+    begun = replace(
+        metric.per_invocation[0], status=Status.FAILED, reason="the first message is not the starting prompt"
+    )
+    lines = drawn(page_of(replace(metric, status=Status.FAILED, per_invocation=(begun,)), turns=(SAME,)))
+    assert of_turn(lines, 1)[-3:] == [
+        "  ▾ ✗ per_turn_user_simulator_quality_v1  1.00, needs 0.80  votes 5:0",
+        "      the first message is not the starting prompt",
+        "      ✓ yes 5:0  Hello",
+    ]
+
+
+def test_an_error_of_the_judge():
+    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED")
+    failed = replace(judged_metric(RUBRICS, [LEFT_OUT]), status=Status.ERROR, error=error)
+    lines = drawn(page_of(failed, turns=(SAME,)))
+    assert "rubric_based_final_response_quality_v1 could not be judged" in lines
+    assert "      – not judged  on_topic  Stays with the thermostat" in lines
+
+
+def test_a_judge_that_does_not_answer_is_told_once():
+    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED", "ClientError: 401 UNAUTHENTICATED")
+    failed = [
+        replace(judged_metric(name, [LEFT_OUT]), status=Status.ERROR, error=error)
+        for name in (RUBRICS, ANSWERS)
+    ]
+    lines = drawn(page_of(*failed, turns=(SAME,), width=100))
+    place = lines.index("rubric_based_final_response_quality_v1, final_response_match_v2 could not be judged")
+    assert lines[place + 1 :] == ["  ClientError: 401 UNAUTHENTICATED"]
+
+
+def test_a_simulated_conversation_is_shown_as_one():
+    calls = align_calls([], [Call("find_bag", {"id": 7})])
+    said = TurnResult("simulated", calls, ResponseDiff(None, "It is in Rome."), user="Where is my bag?")
+    page = page_of(
+        judged_metric(RUBRICS, [SHORT]),
+        turns=(said,),
+        case=SIMULATED,
+        stopped="stopped at the limit of 1 turn",
+    )
+    lines = drawn(page)
+    assert of_turn(lines, 1)[:4] == [
+        "Turn 1  ✓ passed  with a simulated user",
+        "  user        Where is my bag?",
+        "  → find_bag  id 7",
+        "  answer      It is in Rome.",
+    ]
+    assert lines[-1] == "Whole conversation  stopped at the limit of 1 turn"
+    assert page.differences == []
+
+
+def test_every_sample_in_full():
+    page = Page(78)
+    metric = judged_metric(RUBRICS, [SHORT], [POLITE], lost=1)
+    finding = page_of(metric).differences[0].judged[1]
+    write_finding(page, metric, finding)
+    assert drawn(page) == [
+        "✗ rubric_based_final_response_quality_v1  0.50, needs 0.80",
+        "  judged by gemini-2.5-flash, 1 of 2 answered, prompt",
+        "  rubric_based_final_response_quality/1",
+        "",
+        "✗ no  polite  4 of 5 votes",
+        "  Says please and thank you",
+        "    1  ✓ yes  It is so.",
+        *[f"    {number}  ✗ no   It shouts\\x1b[2J at the user." for number in range(2, 6)],
+    ]
+
+
+def test_every_finding_of_every_metric():
+    page = Page(78)
+    plain = MetricResult("response_match_score", 1.0, 0.8, Status.PASSED)
+    write_all_findings(page, [plain, *METRICS, judged_metric(SENTENCES, [INVENTED])])
+    lines = drawn(page)
+    assert not any("response_match_score" in line for line in lines)
+    assert [line for line in lines if line in ("Turn 1", "Turn 2", "Whole conversation")] == [
+        "Turn 1",
+        "Turn 2",
+        "Turn 1",
+        "Turn 2",
+        "Whole conversation",
+        "Turn 1",
+    ]
+    assert lines[-3:] == [
+        "✗ contradictory  It is 30 °C there.",
+        "    1  ✗ contradictory  The thermostat says 19.",
+        '  contradicting  {"degrees": 19}',
+    ]
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
+    ["[/x]", "x" * 200, "日本語" * 30, "a\n\tb\x1b[2J", "\u202e"]
+)
+numbers = st.sampled_from([None, 0.0, 1.0, 3.5])
+votes = st.builds(Vote, numbers, texts, texts, texts)
+judgements = st.builds(
+    Judgement,
+    texts,
+    texts,
+    numbers,
+    texts,
+    st.lists(st.tuples(texts, texts), max_size=2).map(tuple),
+    st.lists(votes, max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([RUBRICS, ANSWERS, SENTENCES, RATINGS, WHOLE, "per_turn_user_simulator_quality_v1"]),
+    st.lists(judgements, max_size=3),
+    st.integers(10, 130),
+)
+def test_what_a_judge_says_fits_its_width_and_obeys_nothing(name, found, width):
+    metric = judged_metric(name, [], found)
+    page = page_of(metric, width=width)
+    full = Page(width)
+    write_all_findings(full, [metric])
+    for lines in (page.lines, full.lines):
+        assert all(cells(line) <= page.width for line in lines)
+        shown = "".join(text for line in lines for text, _ in line)
+        assert not {letter for letter in shown if letter < " " or letter in "\x7f\u202e"}
+    assert [one.at for one in page.differences] == list(differences_of(result_of(metric)))
+
+
+# On the screen
+
+
+@pytest.mark.parametrize(
+    ("name", "rubric_id", "row"),
+    [
+        (RUBRICS, "polite", ("rubric", 0)),
+        (RUBRICS, "short", ("turn", 1, "rubric", 0)),
+        (RUBRICS, "of the criterion", ("turn", 1)),
+        (ANSWERS, "", ("turn", 1, "answer", 0)),
+        (SENTENCES, "", ("turn", 1)),
+    ],
+)
+def test_a_finding_leads_to_what_it_was_judged_by(name, rubric_id, row):
+    def rubric(id):
+        return {"rubric_id": id, "rubric_content": {"text_property": "…"}}
+
+    turns = [turn("Hello", "Hello."), {**turn("How warm is it?", "21 °C"), "rubrics": [rubric("short")]}]
+    case = EvalCase.model_validate({"eval_id": "night", "rubrics": [rubric("polite")], "conversation": turns})
+    result = result_of(judged_metric(name, [], [judged(rubric_id, "…", 0, 1)]))
+    (at,) = differences_of(result)
+    assert judged_row(result, case, at) == row
+
+
+@pytest.fixture
+def folder(write_agent):
+    found = write_agent("def root_agent(message, session):\n    return 'Hello.'\n", name="house")
+    write_cases(found, "home", {"night": [turn("Hello", "Hello."), turn("How warm is it?", "21 °C")]})
+    return found
+
+
+async def opened(app, pilot, *metrics):
+    """The result page of a case that came out like this."""
+    await until(pilot, lambda: bool(app.workbench.workspace and app.workbench.sets))
+    (entry,) = app.workbench.sets
+    await until(pilot, lambda: app.workbench.opened(entry.path) is not None)
+    key = CaseKey(entry.path, "night")
+    app.workbench.results.put(key, scored(*metrics))
+    app.workbench.select(Selection(entry.path, "night"))
+    await pilot.press("3")
+    await pilot.pause()
+    return key
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_differences_lead_to_what_failed_and_enter_shows_every_answer(folder, size):
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=size) as pilot:
+        key = await opened(app, pilot, *METRICS)
+        await pilot.press("n")
+        assert app.workbench.difference == DifferenceAt("judgement", 1, found=(RUBRICS, 0))
+        await pilot.press("enter")
+        assert isinstance(app.screen, DetailsScreen)
+        assert "4 of 5 votes" in screen_text(app)
+        assert "turn 2 · polite" in screen_text(app)
+        await pilot.press("tab")
+        assert "short  5 of 5 votes" in screen_text(app)
+        await pilot.press("escape", "n")
+        assert app.workbench.difference == DifferenceAt("judgement", 1, found=(WHOLE, 0))
+        assert refuses_case(app.workbench, key) == "no calls, answers or state differ from what is expected"
+
+
+async def test_enter_shows_what_was_judged_where_nothing_differs(folder):
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(app, pilot, METRICS[1])
+        await pilot.press("enter")
+        assert "What the judge found" in screen_text(app)
+        assert "5 of 5 votes" in screen_text(app)
+
+
+async def test_space_opens_what_passed(folder):
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(80, 45)) as pilot:
+        await opened(app, pilot, METRICS[1])
+        assert "✓ valid  5×" not in screen_text(app)
+        await pilot.press("space")
+        assert "✓ valid  5×" in screen_text(app)

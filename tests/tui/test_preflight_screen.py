@@ -1,0 +1,107 @@
+"""Running offline, without keys, with metrics that cannot run: what is on the screen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.workbench.state import Stage
+from evaltui.workbench.workbench import Workbench
+
+CRITERIA = {
+    "tool_trajectory_avg_score": 1.0,
+    "response_match_score": 0.8,
+    "safety_v1": 0.8,
+    "final_response_match_v2": {"threshold": 0.5, "judge_model_options": {"judge_model": "azure/gpt-4o"}},
+}
+# It answers when it may.
+AGENT = """
+    import time
+    from pathlib import Path
+
+    def root_agent(message, session):
+        while not (Path(__file__).parent / "go").exists():
+            time.sleep(0.005)
+        return message
+"""
+WHY = "safety_v1 and final_response_match_v2 cannot run: ! says why"
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch):
+    for name in ("NO_COLOR", "COLORTERM", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def agent(write_agent) -> Path:
+    folder = write_agent(AGENT)
+    write_cases(folder, "basics", {"one": [turn("all is well", "all is well")]})
+    set_config(folder, CRITERIA)
+    return folder
+
+
+def set_config(folder: Path, criteria: object, **block: object) -> None:
+    (folder / "test_config.json").write_text(json.dumps({"criteria": criteria, "evaltui": block}))
+
+
+async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: "nothing has been run yet" in screen_text(app))
+        await pilot.press("r")
+        await until(pilot, lambda: WHY in screen_lines(app)[-2])
+        assert app.workbench.run.done == set()
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and "RUNS FOR" in screen_text(app))
+        shown = " ".join(screen_text(app).split())
+        assert "Metrics ─ run 1: one" in shown
+        assert "✓ tool_trajectory_avg_score 1 case" in shown
+        assert "– safety_v1 none of 1 case there is no key to ask the judge gemini-2.5-flash." in shown
+        assert "– final_response_match_v2 none of 1 case the judge azure/gpt-4o is no Gemini model." in shown
+        await pilot.press("escape")
+        (agent / "go").touch()
+        await until(pilot, lambda: app.workbench.run.over)
+        await until(pilot, lambda: "– not evaluated" in screen_text(app))
+        lines = [" ".join(line.split()) for line in screen_lines(app)]
+        assert any("✓ tool_trajectory_avg_score 1.00 1.00 passed" in line for line in lines)
+        assert any("✓ response_match_score 1.00 0.80 passed" in line for line in lines)
+        assert any("– safety_v1 – not eval" in line for line in lines)
+        assert WHY in screen_lines(app)[-2]
+
+
+async def test_optional_metrics_let_the_case_pass(agent):
+    (agent / "go").touch()
+    set_config(agent, CRITERIA, optional=["safety_v1", "final_response_match_v2"])
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("r")
+        await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
+        await until(pilot, lambda: "✓ passed" in screen_text(app))
+        assert app.workbench.run.stage is Stage.FINISHED
+        lines = [" ".join(line.split()) for line in screen_lines(app)]
+        assert any("– safety_v1 – not eval" in line for line in lines)
+        assert any("there is no key to ask the judge" in line for line in lines)
+        assert "cannot run" not in screen_lines(app)[-2]
+
+
+async def test_nothing_is_said_where_all_is_well(agent):
+    (agent / "go").touch()
+    set_config(agent, {"response_match_score": 0.8})
+    app = WorkbenchApp(Workbench(agent))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.workbench.workspace is not None)
+        await pilot.press("r")
+        await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
+        await until(pilot, lambda: "run 1" in screen_lines(app)[-2])
+        assert "cannot run" not in screen_text(app)
+        await pilot.press("exclamation_mark")
+        await until(pilot, lambda: "✓ response_match_score  1 case" in screen_text(app))

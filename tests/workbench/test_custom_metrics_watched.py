@@ -1,0 +1,122 @@
+"""Functions that score: what follows when their file is saved, or their threshold is changed."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from contextlib import asynccontextmanager
+
+import pytest
+
+from evaltui.core.editing.criteria import set_threshold
+from evaltui.core.editing.turns import set_answer_text
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.watching import Step
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    from evaltui import Agent, Rule, ScriptedModel
+
+    root_agent = Agent(name="greeter", model=ScriptedModel([Rule(user=".", reply="hello you")]))
+"""
+METRICS = """
+    def words(actual, expected, criterion):
+        return len(actual.final_response.parts[0].text.split())
+"""
+
+
+@pytest.fixture
+def greeter(write_agent, write_set):
+    folder = write_agent(AGENT, metrics=METRICS)
+    write_set(folder, good=("you", "hello you"), other=("me", "hello you"))
+    words = {"threshold": 2, "function": "my_agent.metrics.words"}
+    (folder / "test_config.json").write_text(json.dumps({"evaltui": {"criteria": {"words": words}}}))
+    return folder
+
+
+@asynccontextmanager
+async def opened(folder):
+    workbench = Workbench(folder)
+    await workbench.open()
+    try:
+        yield workbench
+    finally:
+        await workbench.close()
+
+
+def scores(workbench):
+    found = {}
+    for key in workbench.every_case():
+        (metric,) = (one for one in workbench.results.get(key).result.metrics if one.name == "words")
+        found[key.eval_id] = (str(metric.status), metric.score)
+    return found
+
+
+def done(workbench, changed):
+    last = workbench.watching.last
+    return last and last.step is Step.DONE and last.changed == (changed,) and not workbench.busy
+
+
+def reason(workbench, key):
+    return workbench.results.get(key).result.metrics[0].reason
+
+
+async def test_a_saved_metric_scores_anew(greeter, until):
+    async with opened(greeter) as workbench:
+        workbench.watching.start()
+        await workbench.watching.ready()
+        workbench.run_all()
+        await until(lambda: not workbench.busy)
+        assert scores(workbench) == {"good": ("PASSED", 2.0), "other": ("PASSED", 2.0)}
+        text = (greeter / "metrics.py").read_text()
+        (greeter / "metrics.py").write_text(text.replace("split())", "split())-1"))
+        await until(lambda: done(workbench, "metrics.py"))
+        assert scores(workbench) == {"good": ("FAILED", 1.0), "other": ("FAILED", 1.0)}
+
+
+async def test_a_metric_that_lies_beside_the_agent_is_watched_once_it_has_scored(greeter, until):
+    outside = greeter.parent / "shared.py"
+    outside.write_text(textwrap.dedent(METRICS))
+    config = greeter / "test_config.json"
+    config.write_text(config.read_text().replace("my_agent.metrics", "shared"))
+    async with opened(greeter) as workbench:
+        workbench.watching.start()
+        await workbench.watching.ready()
+        workbench.run_all()
+        await until(lambda: not workbench.busy)
+        # What is saved here has it looked at for the first time, too.
+        (greeter / "notes.md").write_text("to do")
+        await until(lambda: done(workbench, "notes.md"))
+        outside.write_text(outside.read_text().replace("split())", "split())-1"))
+        await until(lambda: done(workbench, "../shared.py"))
+        assert scores(workbench)["good"] == ("FAILED", 1.0)
+
+
+async def test_another_threshold_counts_at_once(greeter, until):
+    async with opened(greeter) as workbench:
+        workbench.run_all()
+        await until(lambda: not workbench.busy)
+        config = greeter / "test_config.json"
+        data = json.loads(config.read_text())
+        workbench.editing.do_edits("stricter", {config: set_threshold(data, "words", 3)})
+        good = CaseKey(greeter / "greetings.evalset.json", "good")
+        await until(lambda: workbench.status(good) == "FAILED")
+        assert scores(workbench)["good"] == ("FAILED", 2.0)
+        assert reason(workbench, good) == "failed in turn 1"
+        assert workbench.run.number == 1
+
+
+async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
+    async with opened(greeter) as workbench:
+        workbench.run_all()
+        await until(lambda: not workbench.busy)
+        path = greeter / "greetings.evalset.json"
+        good, other = CaseKey(path, "good"), CaseKey(path, "other")
+        edits = set_answer_text(json.loads(path.read_text()), 0, 0, "welcome")
+        workbench.editing.do_edits("expect else", {path: edits})
+        await until(lambda: reason(workbench, good))
+        assert reason(workbench, good) == "computed before the last change: run the case again"
+        assert scores(workbench)["good"] == ("PASSED", 2.0)
+        assert reason(workbench, other) == ""
+        workbench.editing.undo()
+        await until(lambda: not reason(workbench, good))

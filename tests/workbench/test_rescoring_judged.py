@@ -1,0 +1,101 @@
+"""What judges found stands while a case is edited, and says so where it may not hold any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
+from evaltui.core.outcome import InvocationScore, JudgedBy, MetricResult, RepeatResult
+from evaltui.core.stored_cases import StoredCase
+from evaltui.workbench.rescoring import score_again
+from evaltui.workbench.state import Scored
+
+METRIC = "final_response_match_v2"
+STALE = "judged before the last change: run the case again"
+FOUND = MetricResult(
+    METRIC,
+    0.6,
+    0.5,
+    Status.PASSED,
+    (InvocationScore(0.6, Status.PASSED),),
+    reason="3 of 5 answers counted",
+    judge=JudgedBy("gemini-judge", "final_response_match/1", 5, 5),
+)
+
+
+def turn(answer):
+    return {
+        "user_content": {"role": "user", "parts": [{"text": "Do it"}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+    }
+
+
+def stored(answer="It was done.", **more):
+    return StoredCase.of(EvalCase.model_validate({"eval_id": "one", "conversation": [turn(answer)], **more}))
+
+
+def config(threshold=0.5, evaltui=None, **criterion):
+    criteria = {METRIC: {"threshold": threshold, **criterion}, "response_match_score": 0.1}
+    return EvalConfig.model_validate({"criteria": criteria, "evaltui": evaltui or {}})
+
+
+ACTUAL = {0: (Invocation.model_validate(turn("It is done.")),)}
+
+
+@pytest.fixture
+def scored():
+    repeat = RepeatResult(Status.PASSED, (FOUND,))
+    result = CaseResult("one", Status.PASSED, (FOUND,), repeats=(repeat,))
+    return Scored(result, 1, stored(), config())
+
+
+async def again(scored, case=None, with_config=None):
+    return await score_again(scored, ACTUAL, "s", case or stored(), with_config or config())
+
+
+def judged(scored):
+    return next(one for one in scored.result.metrics if one.name == METRIC)
+
+
+async def test_what_was_found_stands_as_long_as_the_judge_saw_the_same(scored):
+    for case, with_config in (
+        (stored(), config()),
+        (stored(final_session_state={"a": 1}), config()),
+        (stored(), config(evaltui={"rules": [{"tool": "f", "arg": "a", "match": "ignore"}]})),
+    ):
+        assert judged(await again(scored, case, with_config)) == FOUND
+
+
+async def test_where_it_saw_something_else_that_is_said_until_it_is_undone(scored):
+    changed = await again(scored, stored("It was not done."))
+    assert judged(changed) == replace(FOUND, reason=f"{STALE}; {FOUND.reason}")
+    still = await again(changed, stored("It was never done."))
+    assert judged(still).reason == f"{STALE}; {FOUND.reason}"
+    assert judged(await again(still)) == FOUND
+
+
+@pytest.mark.parametrize(
+    "with_config",
+    [
+        config(judge_model_options={"judge_model": "another"}),
+        config(evaltui={"turns": [{"set": "s", "case": "one", "turn": 0, "mode": "context"}]}),
+    ],
+)
+async def test_so_it_is_for_what_the_config_says(scored, with_config):
+    assert judged(await again(scored, with_config=with_config)).reason.startswith(STALE)
+
+
+async def test_another_threshold_needs_no_judge(scored):
+    higher = await again(scored, with_config=config(0.9))
+    assert (judged(higher).status, judged(higher).threshold) == (Status.FAILED, 0.9)
+    assert STALE not in judged(higher).reason
+    assert higher.result.status is Status.FAILED
+    assert judged(await again(higher)).status is Status.PASSED
+
+
+async def test_a_metric_that_was_not_judged_waits_for_a_run(scored):
+    plain = replace(scored, result=replace(scored.result, repeats=(RepeatResult(Status.PASSED),)))
+    new = judged(await again(plain))
+    assert (new.status, new.reason) == (Status.NOT_EVALUATED, "is judged when the case is run")

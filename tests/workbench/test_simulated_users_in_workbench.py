@@ -1,0 +1,107 @@
+"""Cases with simulated users in the workbench: run, scored again, gone on with, and made a fixed case."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.document.edits import Put
+from evaltui.core.editing.places import Changes
+from evaltui.core.events import SIMULATED_USER
+from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.chat import saving
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+SAMPLE = Path(__file__).parents[2] / "sample_agents" / "library_desk"
+
+
+@pytest.fixture
+async def desk(tmp_path, until):
+    """The library desk, all of whose cases have been run."""
+    folder = tmp_path / "library_desk"
+    shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.select(Selection(folder / "desk.evalset.json"))
+    workbench.run_all()
+    await until(lambda: workbench.run is not None and workbench.run.over)
+    yield workbench
+    await workbench.close()
+
+
+def key(workbench, eval_id):
+    return CaseKey(workbench.sets[0].path, eval_id)
+
+
+def select(workbench, eval_id):
+    workbench.select(Selection(*key(workbench, eval_id)))
+    return key(workbench, eval_id)
+
+
+async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
+    without, chosen = key(desk, "reader_without_card"), key(desk, "reader_with_card")
+    before = desk.results.get(chosen)
+    assert desk.results.get(without).result.status == "FAILED"
+    assert before.result.status == "PASSED"
+    assert before.shown.stopped == "the simulated user ended the conversation after 3 turns"
+    assert [turn.user for turn in before.shown.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
+    # In the console there is what the agent printed.
+    assert [line.text for line in desk.console if line.source == SIMULATED_USER] == []
+
+    expects_other = Put(("eval_cases", 1, "final_session_state", "reserved"), "Emma")
+    assert desk.editing.do("change the state", chosen.path, lambda data, config: Changes([expects_other]))
+    await until(lambda: desk.results.get(chosen) is not before)
+    after = desk.results.get(chosen)
+    assert after.result.status == "FAILED"
+    assert (after.shown.stopped, after.shown.turns) == (before.shown.stopped, before.shown.turns)
+
+
+async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
+    refusal = BY_ID["result_to_case"].refusal
+    desk.select(Selection(desk.sets[0].path))
+    assert refusal(desk) == "there is no conversation here yet: r runs the case"
+    select(desk, "on_the_shelf")
+    assert refusal(desk) == "the case says itself what its user says; this is for simulated users"
+    select(desk, "reader_with_card")
+    assert refusal(desk) is None
+    transcript = (await desk.chat.origin(desk.selection.case)).last_run()
+    choices = saving.proposed(desk, transcript)
+    assert [turn.text for turn in choices.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
+    assert [turn.has_calls for turn in choices.turns] == [True, False, True]
+    assert choices.target == desk.sets[0].path
+
+    assert saving.save(desk, transcript, choices)
+    assert desk.selection.eval_id == "is_dracula_here"
+    assert desk.editing.is_dirty(desk.sets[0].path)
+    data = desk.editing.data(desk.sets[0].path)
+    case = next(one for one in data["eval_cases"] if one["eval_id"] == "is_dracula_here")
+    assert "conversation_scenario" not in case
+    assert SIMULATED_USER not in json.dumps(case)
+
+    desk.run_case()
+    await until(lambda: desk.run.over)
+    scored = desk.results.get(desk.selection.case)
+    assert scored.result.status == "PASSED"
+    trajectory = next(one for one in scored.result.metrics if one.name == "tool_trajectory_avg_score")
+    assert trajectory.score == 1.0
+
+
+async def test_the_conversation_can_be_gone_on_with(desk, until):
+    chosen = select(desk, "reader_without_card")
+    origin = await desk.chat.origin(chosen)
+    assert [message["parts"][0]["text"] for message in origin.messages] == [
+        "I am looking for Ulysses.",
+        "Yes, please.",
+        "Sorry, I have no card.",
+    ]
+    desk.chat.continue_from(chosen, 2)
+    await until(lambda: desk.chat.transcript is not None and not desk.chat.busy)
+    assert [turn.text for turn in desk.chat.transcript.turns] == ["I am looking for Ulysses.", "Yes, please."]
+    desk.chat.send({"role": "user", "parts": [{"text": "My card is 0815."}]})
+    await until(lambda: not desk.chat.busy)
+    last = desk.chat.transcript.turns[-1]
+    assert last.state_after == {"title": "Ulysses", "reserved": "Ulysses"}
