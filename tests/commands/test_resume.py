@@ -178,7 +178,7 @@ def test_single_runs_of_a_case_are_kept(agent, capsys):
             "\n_seen = []\n\ndef _waits(number):\n    _seen.append(number)\n    return _seen.count(1) > 2\n"
         )
     killed(agent, "--runs", "4", "--pass-if", "0.5", until=("repeat_result", 6))
-    assert calls(agent) == [3, 3, 3, 3, 1, 1, 1]
+    assert calls(agent)[:6] == [3, 3, 3, 3, 1, 1]
     go(agent)
     assert call("run", agent, "--resume", "last", "--report", "json") == 3
     # The four that had an error, and the two that were missing.
