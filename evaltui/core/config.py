@@ -147,7 +147,8 @@ class Repeats(BaseModel):
 class EvaltuiBlock(BaseModel):
     """What ADK has no place for. Keys of later versions are refused rather than silently ignored.
 
-    A metric in `optional` that comes to no verdict does not keep a case from passing.
+    A metric in `optional` that cannot be evaluated does not keep a case from passing; one that fails to be is
+    an error as any other.
     """
 
     model_config = ConfigDict(extra="forbid")

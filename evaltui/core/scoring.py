@@ -234,14 +234,15 @@ def _reservations(expected: Expected) -> list[MetricResult]:
 
 
 def _verdict(metrics: Sequence[MetricResult], expected: Expected) -> Status:
-    optional = expected.effective_config.evaltui.optional
-    # As google-adk 2.13: what has no verdict is passed over.
-    return gravest(
-        metric.status
-        for metric in metrics
-        if metric.status in (Status.PASSED, Status.FAILED)
-        or not (expected.adk_verdicts or metric.name in optional)
-    )
+    return gravest(metric.status for metric in metrics if not _passed_over(metric, expected))
+
+
+def _passed_over(metric: MetricResult, expected: Expected) -> bool:
+    if expected.adk_verdicts:
+        # As google-adk 2.13: what has no verdict, whyever.
+        return metric.status not in (Status.PASSED, Status.FAILED)
+    is_optional = metric.name in expected.config.evaltui.optional
+    return is_optional and metric.status is Status.NOT_EVALUATED
 
 
 def turn_results(

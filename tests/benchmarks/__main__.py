@@ -135,7 +135,8 @@ def main() -> None:
     if unknown := set(names) - set(BENCHMARKS):
         sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as bytecode:
+    # A process that is ending may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as bytecode:
         # What an installer compiles is compiled, of both sides: the first run of each is not measured.
         os.environ["PYTHONPYCACHEPREFIX"] = bytecode
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

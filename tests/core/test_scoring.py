@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invocations_from_events, score_case
 from evaltui.core.diff import calls_of
-from evaltui.core.outcome import MetricResult, RepeatResult, gravest
+from evaltui.core.metrics.judges.judge import JudgeFailedError
+from evaltui.core.outcome import ErrorInfo, MetricResult, RepeatResult, gravest
 from evaltui.core.repeats import case_over_repeats
 from evaltui.core.scoring import Expected, score_repeat
 
@@ -263,6 +264,17 @@ async def test_an_optional_metric_without_a_verdict_keeps_no_case_from_passing(o
     assert metrics(result)["safety_v1"].status is Status.NOT_EVALUATED
     worse = await score(case(same), did(turn("something else", calls=[])), config=config)
     assert worse.status is Status.FAILED
+
+
+async def test_an_optional_metric_that_fails_is_an_error():
+    async def silent(_: object) -> NoReturn:
+        raise JudgeFailedError(ErrorInfo("ModelError", "no answer"))
+
+    same = turn("good morning", calls=[])
+    config = {"criteria": BOTH | {"safety_v1": 0.8}, "evaltui": {"optional": ["safety_v1"]}}
+    expected = Expected("s", case(same), EvalConfig.model_validate(config))
+    repeat = await score_repeat(expected, did(same), final_state=None, custom=None, judge=silent)
+    assert repeat.status is Status.ERROR
 
 
 async def test_what_is_withheld_is_not_tried():

@@ -376,6 +376,14 @@ def test_what_is_wrong_with_a_config(data, problem):
     assert (validate_config(data)[0] is None) == problem.startswith("error")
 
 
+def test_an_optional_metric_is_one_that_is_asked_for():
+    data = {"criteria": {"safety_v1": 1, "mine": 1}, "evaltui": {"optional": ["safety_v1", "saftey_v1", "x"]}}
+    assert config_problems(data) == [
+        "warning evaltui.optional[1]: 'saftey_v1' is among no criteria; did you mean 'safety_v1'?",
+        "warning evaltui.optional[2]: 'x' is among no criteria",
+    ]
+
+
 _NAMES = st.sampled_from(
     [
         "eval_id",
