@@ -97,6 +97,10 @@ class _Searched:
     def texts(self) -> list[str]:
         return ["\n".join(case.texts).casefold() for case in self._cases]
 
+    def fold(self) -> None:
+        """Have ids and texts ready."""
+        _ = self.ids, self.texts
+
     @cached_property
     def tools(self) -> list[tuple[str, ...]]:
         return [tuple(map(str.casefold, case.tools)) for case in self._cases]
@@ -268,12 +272,21 @@ class Filtered:
             # The folded texts are as large as those of the cases: they are held only while they are searched.
             self._sets, self._searched = (), []
             return
-        if sets is not self._sets:
-            self._sets = sets
-            self._searched = [_Searched(entry) for entry in sets]
+        self._search_in(sets)
         for entry, searched in zip(sets, self._searched, strict=True):
             if numbers := self._keep(entry, searched, status, also, scores or (lambda key: None)):
                 self.kept[entry.path] = numbers
+
+    def prepare(self, sets: Sequence[SetEntry]) -> None:
+        """Fold what a word is looked for in, before one is typed."""
+        self._search_in(sets)
+        for searched in self._searched:
+            searched.fold()
+
+    def _search_in(self, sets: Sequence[SetEntry]) -> None:
+        if sets is not self._sets:
+            self._sets = sets
+            self._searched = [_Searched(entry) for entry in sets]
 
     def _keep(
         self,

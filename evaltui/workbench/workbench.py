@@ -334,6 +334,10 @@ class Workbench:
             self.selection = Selection(*next(iter(kept)))
         self._changed()
 
+    def prepare_filter(self) -> None:
+        """A filter is about to be typed."""
+        self._filtered.prepare(self.sets)
+
     def clear_filter(self) -> None:
         self.set_filter("")
 

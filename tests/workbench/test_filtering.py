@@ -195,6 +195,12 @@ def test_texts_are_looked_at_once_and_only_where_they_are_searched():
     for text in ("l", "li", "lig"):
         filtered.update(text, sets, lambda key: "PASSED")
     assert len(looked_at) == 2
+    filtered.update("", sets, lambda key: "PASSED")
+    filtered.prepare(sets)
+    assert len(looked_at) == 4
+    filtered.update("f", sets, lambda key: "PASSED")
+    assert len(looked_at) == 4
+    assert filtered.count == 1
 
 
 def test_ten_thousand_cases_are_filtered_at_once():

@@ -5,6 +5,9 @@ from __future__ import annotations
 from evaltui.tui.widgets.filter_line import FilterLine
 from evaltui.workbench.workbench import Workbench
 
+# Seconds: first the line is seen.
+_BEFORE_PREPARING = 0.05
+
 
 class FilterInput(FilterLine):
     example = ("fail", "tool:book_hotel", "score<0.8", '"late order"')
@@ -24,6 +27,9 @@ class FilterInput(FilterLine):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
+
+    def on_focus(self) -> None:
+        self.set_timer(_BEFORE_PREPARING, self._workbench.prepare_filter)
 
     def filter_text(self) -> str:
         return self._workbench.filtered.text
