@@ -101,12 +101,11 @@ def _write_metrics(page: Page, metrics: Sequence[MetricResult]) -> None:
 
 def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
     score, _, needs = _score(metric).partition(", needs ")
-    page.row(
-        ("  ", ""),
-        glyph(metric.status),
-        (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:>5}", ""),
-        (f"  {WORDS[metric.status]}", "dim"),
-    )
+    row = f" {pad(visible(metric.name), names)}  {score:>5}  {needs:>5}"
+    word = f"  {WORDS[metric.status]}"
+    # The glyph says the same.
+    fits = cell_len(f"   {row}{word}") <= page.width
+    page.row(("  ", ""), glyph(metric.status), (row, ""), (word if fits else "", "dim"))
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     # What judges found is told turn by turn.
     if reason and not (metric.status in (Status.PASSED, Status.FAILED) and was_judged(metric)):
