@@ -182,7 +182,8 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[_Reason]:
     yield from _error_reasons([metric for metric in result.metrics if metric.status is Status.ERROR])
     if not result.error:
         # An agent that raised is the reason why nothing could be evaluated.
-        yield from (_metric_reason(m) for m in result.metrics if m.status is Status.NOT_EVALUATED)
+        missing = [metric for metric in result.metrics if metric.status is Status.NOT_EVALUATED]
+        yield from (_metric_reason(metric) for metric in missing if not metric.is_optional)
         if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
             yield _same("no metric was evaluated")
 

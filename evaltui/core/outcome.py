@@ -108,7 +108,8 @@ class InvocationScore:
 class MetricResult:
     """What one metric says of a case; `details` holds the parts of a compound value, such as tokens.
 
-    Where `lower_is_better`, scores up to the threshold pass.
+    Where `lower_is_better`, scores up to the threshold pass. One that `is_optional` may be NOT_EVALUATED in a
+    case that passes.
     """
 
     name: str
@@ -121,6 +122,7 @@ class MetricResult:
     details: dict[str, float | None] = field(default_factory=dict)
     judge: JudgedBy | None = None
     lower_is_better: bool = False
+    is_optional: bool = False
 
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]

@@ -118,6 +118,7 @@ async def score_repeat(
         else await _metric_result(metric_input(expected, metric, actual), custom, judge, judged)
         for metric in metrics_to_run(expected.effective_config)
     ]
+    metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
     if expected.case.final_session_state and not expected.adk_verdicts:
         state = diff_state(expected.case.final_session_state, dict(final_state or {}))
@@ -237,12 +238,16 @@ def _verdict(metrics: Sequence[MetricResult], expected: Expected) -> Status:
     return gravest(metric.status for metric in metrics if not _passed_over(metric, expected))
 
 
+def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
+    is_optional = metric.name in expected.effective_config.evaltui.optional
+    return replace(metric, is_optional=True) if is_optional else metric
+
+
 def _passed_over(metric: MetricResult, expected: Expected) -> bool:
     if expected.adk_verdicts:
         # As google-adk 2.13: what has no verdict, whyever.
         return metric.status not in (Status.PASSED, Status.FAILED)
-    is_optional = metric.name in expected.config.evaltui.optional
-    return is_optional and metric.status is Status.NOT_EVALUATED
+    return metric.is_optional and metric.status is Status.NOT_EVALUATED
 
 
 def turn_results(

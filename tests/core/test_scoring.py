@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invocations_from_events, score_case
 from evaltui.core.diff import calls_of
+from evaltui.core.explain import sentence
 from evaltui.core.metrics.judges.judge import JudgeFailedError
 from evaltui.core.outcome import ErrorInfo, MetricResult, RepeatResult, gravest
 from evaltui.core.repeats import case_over_repeats
@@ -262,6 +263,7 @@ async def test_an_optional_metric_without_a_verdict_keeps_no_case_from_passing(o
     result = await score(case(same), did(same), config=config)
     assert result.status is status
     assert metrics(result)["safety_v1"].status is Status.NOT_EVALUATED
+    assert ("safety_v1" in sentence(result)) is ("safety_v1" not in optional)
     worse = await score(case(same), did(turn("something else", calls=[])), config=config)
     assert worse.status is Status.FAILED
 
