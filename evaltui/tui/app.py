@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from textual import events
 from textual.command import Provider
 from textual.theme import Theme
 
@@ -23,7 +22,6 @@ from evaltui.reports.lines import Line
 from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.terminal_keys import know_alt_enter
-from evaltui.workbench.giving_way import key_pressed
 from evaltui.workbench.keymap import read_keymap
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -80,11 +78,6 @@ class WorkbenchApp(KeysInOrder[int]):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
         # The first frame does not wait for files, and files do not wait for the models.
         self.call_after_refresh(self.run_worker, self._start(), exit_on_error=True)
-
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key):
-            key_pressed()
-        await super().on_event(event)
 
     def _use_theme(self) -> None:
         """The theme that was chosen last; from now on every choice is remembered."""

@@ -120,9 +120,9 @@ def stamp_of(path: Path) -> tuple[int, int] | None:
 def _read(path: Path) -> OpenSet:
     # These build on pydantic, which the first frame does not wait for.
     from evaltui.files.configs import find_config
-    from evaltui.workbench.reading import read_cases
+    from evaltui.workbench.reading_apart import read_apart
 
-    read = read_cases(path)
+    read = read_apart(path)
     config: ConfigInUse | None = None
     try:
         config = find_config(path)

@@ -13,13 +13,6 @@ from evaltui.core.stored_cases import StoredCase, StoredCases, head_of
 from evaltui.core.validation import has_error, validate_case, validate_set_level
 from evaltui.files.eval_sets import read_eval_set, read_set_data
 from evaltui.files.json_text import duplicate_keys, locate
-from evaltui.workbench.giving_way import give_way
-from evaltui.workbench.memory import give_back
-
-# How many cases take a few milliseconds.
-_A_FEW = 20
-# Characters. What a smaller file leaves behind is not worth looking for.
-_LARGE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -44,9 +37,6 @@ def read_cases(path: Path) -> ReadSet:
     # Looking for duplicate keys takes the parsed data once more.
     del read
     problems = (*duplicate_keys(text, str(path)), *locate(found, text, str(path)))
-    if len(text) > _LARGE:
-        del text
-        give_back()
     return ReadSet(eval_set, cases, problems)
 
 
@@ -56,8 +46,6 @@ def _validated(data: dict[str, Any]) -> tuple[EvalSet | None, StoredCases, list[
     eval_set, problems = validate_set_level(data)
     stored: list[StoredCase] = []
     for index, raw in enumerate(data[key]):
-        if index % _A_FEW == 0:
-            give_way()
         case, found = validate_case(raw)
         problems += [replace(problem, path=(key, index, *problem.path)) for problem in found]
         if case is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import platform
 import pty
 import re
+import select
 import signal
 import statistics
 import struct
@@ -21,6 +21,8 @@ import psutil
 
 _ESCAPES = re.compile(rb"\x1b(\[[0-9;:?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[P_^].*?\x1b\\|.)")
 _PATIENCE = 180.0
+# Seconds without a paint after which all has been painted; a cursor blinks twice a second.
+_QUIET = 0.3
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,28 @@ class Terminal:
         while text.encode() not in _ESCAPES.sub(b"", self._seen):
             if time.perf_counter() - self._began > _PATIENCE:
                 raise SystemExit(f"{text!r} did not appear")
-            with contextlib.suppress(OSError):
-                # A run paints for a minute: only what came last needs to be looked through.
-                self._seen = self._seen[-(1 << 16) :] + os.read(self._fd, 1 << 16)
+            self._read()
         return time.perf_counter() - self._began
+
+    def answer(self, keys: str, text: str) -> float:
+        """Seconds from the keys to their answer on the screen; then waits until all is painted."""
+        self.press(keys)
+        took = self.wait_for(text)
+        self.settle()
+        return took
+
+    def settle(self) -> None:
+        """Wait until nothing more is painted: a program that nobody reads stands still."""
+        while select.select([self._fd], [], [], _QUIET)[0]:
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            new = os.read(self._fd, 1 << 16)
+        except OSError:
+            raise SystemExit(f"it ended:\n{_ESCAPES.sub(b'', self._seen).decode(errors='replace')}") from None
+        # A run paints for a minute: only what came last needs to be looked through.
+        self._seen = self._seen[-(1 << 16) :] + new
 
     def press(self, keys: str) -> None:
         self._seen = b""
@@ -98,10 +118,12 @@ def first_paint(command: Sequence[str], text: str) -> float:
 
 @dataclass(frozen=True)
 class Large:
-    """A large set in the workbench: seconds to its first case, from a key and from a filter to their paint;
-    megabytes of the workbench's own process when it is open and when every case has been run."""
+    """A large set in the workbench: seconds to its first case, from a key pressed at that moment to its paint,
+    from a key and from a filter to their paint when all has been painted; megabytes of the workbench's own
+    process when it is open and when every case has been run."""
 
     opened: float
+    first_key: float
     painted: float
     filtered: float
     open_megabytes: float
@@ -109,23 +131,29 @@ class Large:
 
 
 def large_set(command: Sequence[str], cases: int) -> Large:
+    first, last = "case_00000", f"case_{cases - 1:05d}"
     terminal = Terminal(command)
     try:
-        opened = terminal.wait_for("case_00000")
-        terminal.press("G")
-        painted = terminal.wait_for(f"case_{cases - 1:05d}")
-        terminal.press("/")
-        time.sleep(0.5)
-        terminal.press(f"{cases - 2:05d}")
-        filtered = terminal.wait_for(" 1 of")
-        terminal.press("\x1b")
-        time.sleep(0.5)
+        opened = terminal.wait_for(first)
+        first_key = terminal.answer("G", last)
+        painted = statistics.median(terminal.answer(*key) for key in [("g", first), ("G", last)] * 3)
+        filtered = statistics.median(_filter(terminal, f"{cases - number:05d}") for number in range(2, 7))
         before = resident_megabytes(terminal.pid)
-        terminal.press("R")
-        terminal.wait_for("run 1: every set")
-        return Large(opened, painted, filtered, before, resident_megabytes(terminal.pid))
+        terminal.answer("R", "run 1: every set")
+        after = resident_megabytes(terminal.pid)
+        return Large(opened, first_key, painted, filtered, before, after)
     finally:
         terminal.end()
+
+
+def _filter(terminal: Terminal, text: str) -> float:
+    """Seconds until the one case with this text in its id is all that is listed."""
+    terminal.press("/")
+    terminal.settle()
+    took = terminal.answer(text, " 1 of")
+    terminal.press("\x1b")
+    terminal.settle()
+    return took
 
 
 def resident_megabytes(pid: int) -> float:
