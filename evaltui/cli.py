@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -117,6 +118,8 @@ def _open_workbench(options: argparse.Namespace) -> int:
             "the workbench needs a terminal; without one, "
             f"`evaltui run {options.agent_dir}` runs the eval sets and reports"
         )
+    # Until all is loaded there is no garbage to be looked for among it, again and again.
+    gc.disable()
     from evaltui.tui.app import open_workbench
 
     record_mode = options.record or DEFAULT_MODE

@@ -16,8 +16,8 @@ from evaltui.core.outcome import ErrorInfo
 from evaltui.core.problems import EvalSetError
 from evaltui.core.replay import past_of_turns
 from evaltui.runner.conversation import Conversation
+from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.pool import HostSettings
-from evaltui.runner.supervisor import AgentBrokenError, HostLostError, RequestFailedError
 
 _HOW = "Ctrl-D ends, Ctrl-C cancels a turn, a line that ends in \\ goes on in the next"
 

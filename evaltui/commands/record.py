@@ -32,7 +32,7 @@ from evaltui.files.saving import ChangedOutsideError, add_case, save
 from evaltui.files.set_entry import read_entry
 from evaltui.files.workspace import open_workspace
 from evaltui.runner.conversation import Conversation
-from evaltui.runner.supervisor import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 
 _NEW_SET = SUFFIXES[0]
 # Source: google-adk 2.13, what `adk web` calls its user.

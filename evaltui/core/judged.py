@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from evaltui.core.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Status, Vote
 from evaltui.core.show import cut, visible
+
+if TYPE_CHECKING:
+    from evaltui.core.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Vote
 
 Subject = Literal["rubric", "sentence", "answer", "user", "score"]
 
@@ -66,18 +68,19 @@ class Finding:
     def word(self) -> str:
         """`yes`, `contradictory`, `4.2`, `not judged`"""
         deciding = self._deciding
-        return self.word_of(
-            Vote(self.judgement.score, label=deciding.label if deciding else ""), unknown="not judged"
-        )
+        return self._word(self.judgement.score, deciding.label if deciding else "") or "not judged"
 
-    def word_of(self, vote: Vote, unknown: str = "no verdict") -> str:
-        if vote.score is None:
-            return unknown
+    def word_of(self, vote: Vote) -> str:
+        return self._word(vote.score, vote.label) or "no verdict"
+
+    def _word(self, score: float | None, label: str) -> str:
+        if score is None:
+            return ""
         if self.rated:
-            return f"{vote.score:.4g}"
-        if vote.label and self.subject != "rubric":
-            return visible(vote.label.replace("_", " "))
-        return "yes" if self.favours(vote.score) else "no"
+            return f"{score:.4g}"
+        if label and self.subject != "rubric":
+            return visible(label.replace("_", " "))
+        return "yes" if self.favours(score) else "no"
 
     @property
     def tally(self) -> str:
@@ -171,7 +174,7 @@ def judged_in(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
 
 
 def _tells(metric: MetricResult, scored: InvocationScore) -> bool:
-    failed = metric.judge is not None and scored.status in (Status.FAILED, Status.ERROR)
+    failed = metric.judge is not None and scored.status in ("FAILED", "ERROR")
     return bool(scored.judgements) or failed
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evaltui.core.events import SIMULATED_USER, Event
-from evaltui.core.outcome import RepeatResult
+
+if TYPE_CHECKING:
+    from evaltui.core.outcome import RepeatResult
 
 # Models whose name begins so are stand-ins: they answer by rules, without network and cost.
 STAND_IN = "scripted"

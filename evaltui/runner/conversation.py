@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evaltui.core.events import Event, Json, Step
+from evaltui.runner.failures import AgentBrokenError
 from evaltui.runner.pool import HostSettings, StartedHost, start_host
-from evaltui.runner.supervisor import AgentBrokenError, Host
+from evaltui.runner.supervisor import Host
 
 
 class Conversation:

@@ -15,14 +15,8 @@ from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
 from evaltui.core.metrics.metric import MetricInput, not_evaluated, unpaired
 from evaltui.core.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.workspace import agent_folder
-from evaltui.runner.supervisor import (
-    IMPORT_TIMEOUT,
-    AgentBrokenError,
-    Host,
-    HostLostError,
-    OnConsole,
-    RequestFailedError,
-)
+from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.supervisor import IMPORT_TIMEOUT, Host, OnConsole
 
 
 @dataclass(eq=False)

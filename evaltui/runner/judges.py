@@ -16,8 +16,8 @@ from evaltui.core.recordings.request import Asked
 from evaltui.core.recordings.secrets import Secrets
 from evaltui.files.folders import env_file
 from evaltui.runner.custom_metrics import MetricHost
+from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.recorded_errors import error_from_json
-from evaltui.runner.supervisor import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.tape import ModelPlay, Tape
 
 

@@ -14,7 +14,8 @@ from typing import Generic, Protocol, TypeVar
 
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
-from evaltui.runner.supervisor import AgentBrokenError, Host, HostLostError, RequestFailedError
+from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.supervisor import Host
 
 Item = TypeVar("Item")
 ItemGiven = TypeVar("ItemGiven", contravariant=True)

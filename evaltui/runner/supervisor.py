@@ -21,6 +21,7 @@ from typing import Any
 from evaltui.core.events import Json
 from evaltui.core.outcome import ErrorInfo
 from evaltui.runner.errors import is_own_code
+from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.protocol import LineBuffer, Message, encode
 
 # Seconds.
@@ -34,30 +35,6 @@ _MARK = "EVALTUI_HOST"
 OnEvent = Callable[[Json], None]
 OnConsole = Callable[[str, str], None]
 OnRecorded = Callable[[Json], None]
-
-
-class AgentBrokenError(Exception):
-    """The agent cannot be imported or opened."""
-
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-class RequestFailedError(Exception):
-    """The agent raised while it worked on a request."""
-
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-class HostLostError(Exception):
-    """The host died or stopped answering; what it was working on has no answer."""
-
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class Host:

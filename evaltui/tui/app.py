@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -77,7 +78,7 @@ class WorkbenchApp(KeysInOrder[int]):
         # Ended from outside, the terminal must not be left behind as it is now.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
         # The first frame does not wait for files, and files do not wait for the models.
-        self.call_after_refresh(self.run_worker, self._start(), exit_on_error=True)
+        self.run_worker(self._start(), exit_on_error=True)
 
     def _use_theme(self) -> None:
         """The theme that was chosen last; from now on every choice is remembered."""
@@ -114,6 +115,10 @@ class WorkbenchApp(KeysInOrder[int]):
         if isinstance(self.screen, MainScreen):
             self.screen.offer_unsaved()
         await self.workbench.warm_up()
+        if not gc.isenabled():
+            # The command line has put it off until here.
+            gc.freeze()
+            gc.enable()
 
     def _select_set(self, name: str) -> bool:
         if self.workbench.workspace is None:

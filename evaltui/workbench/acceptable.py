@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from evaltui.core.explain import call_name
 from evaltui.workbench.differences import answer_differs, calls_in, differences_of
 from evaltui.workbench.state import CaseKey, DifferenceAt
 from evaltui.workbench.verdicts import RUNNING
@@ -63,6 +62,8 @@ def _of_difference(key: CaseKey, result: CaseResult, at: DifferenceAt) -> Iterat
     elif at.kind == "answer" and at.turn is not None:
         yield _answer(key, at.turn, "This answer")
     elif at.turn is not None and at.row is not None:
+        from evaltui.core.explain import call_name
+
         name = call_name(result.turns[at.turn].calls[at.row])
         if at.kind == "argument":
             label = f"accept {path or 'args'} of {name}"

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from evaltui.core.judged import over_conversation
-from evaltui.core.outcome import GRAVEST_FIRST
 
 if TYPE_CHECKING:
     from evaltui.core.outcome import CaseResult, MetricResult
@@ -82,5 +81,7 @@ def _speaks_of_turns(metric: MetricResult, turns: int) -> bool:
 
 def deciding_repeat(result: CaseResult) -> int:
     """Which run of a case gave it its metrics and turns: the first one that is as grave as the gravest."""
+    from evaltui.core.outcome import GRAVEST_FIRST
+
     graveness = [GRAVEST_FIRST.index(repeat.status) for repeat in result.repeats]
     return graveness.index(min(graveness)) if graveness else 0

@@ -17,7 +17,7 @@ from evaltui.files.agent_files import AgentFiles, write_times
 from evaltui.files.eval_sets import read_set_data
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.saving import fingerprint_of
-from evaltui.runner.supervisor import AgentBrokenError
+from evaltui.runner.failures import AgentBrokenError
 from evaltui.workbench.state import CaseKey, Repeated, Scored, Stage
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from evaltui.core.problems import Problem, Severity
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
-from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT, AgentBrokenError
+from evaltui.runner.failures import AgentBrokenError
 from evaltui.workbench.console import Console
 from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.documents import Documents, OpenSet
@@ -634,6 +634,7 @@ class Workbench:
     def start_host(self) -> StartedHost:
         """A host that imports the agent as it is now: the one that is kept ready, or a new one."""
         from evaltui.runner.pool import HostSettings
+        from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
         settings = HostSettings(self.agent_dir, None, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
         return self.spare.take(settings)

@@ -118,7 +118,7 @@ def first_paint(command: Sequence[str], text: str) -> float:
 
 @dataclass(frozen=True)
 class Large:
-    """A large set in the workbench: seconds to its first case, from a key pressed at that moment to its paint,
+    """A large set in the workbench: seconds to its first case, from a key pressed at that moment to paint,
     from a key and from a filter to their paint when all has been painted; megabytes of the workbench's own
     process when it is open and when every case has been run."""
 

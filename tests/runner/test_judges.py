@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 
 import psutil
 import pytest
@@ -125,11 +124,9 @@ async def test_a_run_that_is_cancelled_cancels_what_is_being_asked(agent, gemini
     path = write_set(agent, {"one": [turn("Do it", "1")], "two": [turn("Do it", "2")]})
     task = asyncio.create_task(run(path))
     await asyncio.to_thread(hold.reached.wait)
-    began = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - began < 10
     assert hosts() == []
     hold.release()
 

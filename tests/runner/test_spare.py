@@ -18,9 +18,10 @@ import psutil
 import pytest
 
 from evaltui.runner import spare as spare_module
+from evaltui.runner.failures import AgentBrokenError
 from evaltui.runner.pool import HostSettings, begin_loading
 from evaltui.runner.spare import Spare
-from evaltui.runner.supervisor import AgentBrokenError, Host
+from evaltui.runner.supervisor import Host
 
 MESSAGE = {"role": "user", "parts": [{"text": "hello"}]}
 

@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from evaltui.files.eval_sets import read_eval_set
-from evaltui.workbench import reading
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.memory import give_back
 from evaltui.workbench.reading import read_cases
@@ -54,18 +53,6 @@ def test_an_opened_set_makes_the_model_that_is_asked_for(tmp_path):
     assert case is not None
     assert case.eval_id == "case 1"
     assert opened.case("case 9") is None
-
-
-def test_what_a_large_file_leaves_behind_is_given_back_and_that_of_a_small_one_is_not(tmp_path, monkeypatch):
-    given_back = []
-    monkeypatch.setattr(reading, "give_back", lambda: given_back.append(True))
-    for padding, times in ((10, 0), (2_000_000, 1)):
-        content = {"parts": [{"text": "x" * padding}]}
-        case = {"eval_id": "a", "conversation": [{"user_content": content}]}
-        path = tmp_path / "s.evalset.json"
-        path.write_text(json.dumps({"eval_set_id": "s", "eval_cases": [case]}))
-        assert read_cases(path).eval_set is not None
-        assert len(given_back) == times
 
 
 def test_memory_can_be_given_back_wherever_this_runs():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evaltui.core.events import Event
 from evaltui.core.model_calls import STAND_IN, judge_calls
-from evaltui.core.outcome import RepeatResult
+
+if TYPE_CHECKING:
+    from evaltui.core.outcome import RepeatResult
 
 
 @dataclass

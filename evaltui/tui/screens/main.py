@@ -127,10 +127,12 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def _draw(self) -> None:
         self._will_draw = False
-        self._drawn = time.monotonic()
-        if not self._will_complete and self._workbench.workspace is not None:
-            self._will_complete = True
-            self.set_timer(_SEEN, self.complete)
+        if self._workbench.workspace is not None:
+            # Cases do not wait for the frame after one that had none.
+            self._drawn = time.monotonic()
+            if not self._will_complete:
+                self._will_complete = True
+                self.set_timer(_SEEN, self.complete)
         self._ask_about_clashes()
         for line in self._filters.values():
             line.follow()

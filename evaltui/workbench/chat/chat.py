@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
 from evaltui.files.agent_files import AgentFiles, changed_files
-from evaltui.runner.supervisor import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.chat.conversation import (
     ChatTurn,
     SessionStart,

@@ -11,8 +11,9 @@ from evaltui.core.events import Event, Json
 from evaltui.core.replay import past_of_turns
 from evaltui.files.agent_files import AgentFiles, Contents, changed_files
 from evaltui.runner.conversation import Conversation
+from evaltui.runner.failures import AgentBrokenError, HostLostError
 from evaltui.runner.pool import HostSettings, StartedHost
-from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT, AgentBrokenError, HostLostError
+from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 
 

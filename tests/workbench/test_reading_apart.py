@@ -1,0 +1,82 @@
+"""A large set is read by another process, with the same outcome; whatever happens to that, it is read."""
+
+import json
+import subprocess
+
+import pytest
+
+from evaltui.workbench import reading_apart
+from evaltui.workbench.reading import read_cases
+from evaltui.workbench.reading_apart import read_apart
+
+TURN = {"user_content": {"role": "user", "parts": [{"text": "x" * 3000}]}}
+LARGE = 500
+
+
+def write(folder, cases, **first):
+    path = folder / "s.evalset.json"
+    named = [{"eval_id": f"case {number}", "conversation": [TURN]} for number in range(cases)]
+    named[0] |= first
+    path.write_text(json.dumps({"eval_set_id": "s", "description": "large", "eval_cases": named}, indent=1))
+    return path
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Every command that was started as a process."""
+    commands = []
+
+    class Noted(subprocess.Popen):
+        def __init__(self, command, **kwargs):
+            commands.append(command)
+            super().__init__(command, **kwargs)
+
+    monkeypatch.setattr(reading_apart.subprocess, "Popen", Noted)
+    return commands
+
+
+@pytest.fixture
+def given_back(monkeypatch):
+    """How often memory was given back."""
+    times = []
+    monkeypatch.setattr(reading_apart, "give_back", lambda: times.append(True))
+    return times
+
+
+@pytest.mark.parametrize(
+    "first", [{}, {"conversation": 1}, {"eval_id": "case 1"}, {"creation_timestamp": "soon"}, {"surprise": 1}]
+)
+def test_a_large_set_is_what_it_would_be_if_it_were_read_here(tmp_path, started, first):
+    path = write(tmp_path, LARGE, **first)
+    there, here = read_apart(path), read_cases(path)
+    assert len(started) == 1
+    assert there.eval_set == here.eval_set
+    assert there.problems == here.problems
+    assert there.cases.heads == here.cases.heads
+    assert [one.data() for one in there.cases.stored] == [one.data() for one in here.cases.stored]
+
+
+def test_a_small_set_starts_no_process_and_leaves_no_memory_behind(tmp_path, started, given_back):
+    assert len(read_apart(write(tmp_path, 2)).cases) == 2
+    assert not started
+    assert not given_back
+    read_apart(write(tmp_path, LARGE))
+    assert len(given_back) == 1
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(3)", "print('no pickle')"])
+def test_it_is_read_here_where_no_process_can(tmp_path, monkeypatch, code):
+    path = write(tmp_path, LARGE)
+
+    class Failing(subprocess.Popen):
+        def __init__(self, command, **kwargs):
+            super().__init__([command[0], "-c", code], **kwargs)
+
+    monkeypatch.setattr(reading_apart.subprocess, "Popen", Failing)
+    assert len(read_apart(path).cases) == LARGE
+
+
+def test_a_file_that_is_not_there_is_a_problem(tmp_path):
+    read = read_apart(tmp_path / "gone.evalset.json")
+    assert read.eval_set is None
+    assert "no such file" in str(read.problems[0])
