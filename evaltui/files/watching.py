@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -39,13 +39,18 @@ _Folders = frozenset[tuple[Path, int]]
 class Changed:
     """Files that are new, gone, or hold something else now.
 
-    `code` has names as seen from the agent's folder, `sets` the paths of eval sets and configs. `saved` is
-    when the last of them was written, in seconds since the epoch.
+    `code` has names as seen from the agent's folder, `sets` the paths of eval sets and configs, `files` the
+    paths of all. `saved` is when the last of them was written, in seconds since the epoch.
     """
 
     code: tuple[str, ...]
     sets: tuple[Path, ...]
+    files: tuple[Path, ...]
     saved: float
+
+    def saved_again(self) -> bool:
+        """Whether one of them has been written since then, which the system may not have told yet."""
+        return any(when > self.saved for when in _times_of(self.files))
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,8 @@ class WatchedFiles:
         sets = tuple(sorted(path for path in paths if last.sets.get(path) != now.sets.get(path)))
         if not code and not sets:
             return None
-        return Changed(code, sets, _last_written([*(self._folder / name for name in code), *sets]))
+        files = (*(self._folder / name for name in code), *sets)
+        return Changed(code, sets, files, _last_written(files))
 
 
 async def _told(folders: _Folders) -> AsyncGenerator[bool, None]:
@@ -180,8 +186,11 @@ def _concerns(_: Change, path: str) -> bool:
 
 def _last_written(paths: Sequence[Path]) -> float:
     now = time.time()
-    times = []
+    return max((when for when in _times_of(paths) if now - _JUST_SAVED < when <= now), default=now)
+
+
+def _times_of(paths: Iterable[Path]) -> Iterator[float]:
+    """When each was written, in seconds since the epoch, of those that are there."""
     for path in paths:
         with suppress(OSError):
-            times.append(path.stat().st_mtime)
-    return max((when for when in times if now - _JUST_SAVED < when <= now), default=now)
+            yield path.stat().st_mtime

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from evaltui.runner.pool import StartedHost
     from evaltui.workbench.workbench import Workbench
 
-# Seconds without another save before anything is run: after a single save, and after several in a row.
-_QUIET = 0.05
+# Seconds without another save before anything is run: after a single save since it was written and since it
+# was heard of, and after several in a row.
+_QUIET = 0.08
+_QUIET_SINCE_HEARD = 0.05
 _QUIET_AFTER_SEVERAL = 0.15
 _IN_A_ROW = 0.3
 # Seconds in which a file that cannot be read may be finished: many editors empty it before they write it.
@@ -227,7 +229,7 @@ class Watching:
         before = self._reaction
         if before is not None:
             before.cancel()
-        self._reaction = asyncio.create_task(self._react(before, in_a_row=in_a_row))
+        self._reaction = asyncio.create_task(self._react(change, before, in_a_row=in_a_row))
 
     def _written_by_user(self, names: Sequence[str]) -> tuple[str, ...]:
         """Without what the agent writes while it works, which would make it run without end."""
@@ -334,9 +336,10 @@ class Watching:
 
     # What follows
 
-    async def _react(self, before: asyncio.Task[None] | None, *, in_a_row: bool) -> None:
+    async def _react(self, change: Changed, before: asyncio.Task[None] | None, *, in_a_row: bool) -> None:
         """Import the agent anew, then run what is to be run; a later save cancels this."""
-        quiet_until = self._heard_at + (_QUIET_AFTER_SEVERAL if in_a_row else _QUIET)
+        single = max(_QUIET - (time.time() - change.saved), _QUIET_SINCE_HEARD)
+        quiet_until = self._heard_at + (_QUIET_AFTER_SEVERAL if in_a_row else single)
         self._tell(Reaction(self._saved_names(), Step.IMPORTING))
         # After several saves in a row more may come: they need not all start a process.
         started = None if in_a_row else self._workbench.start_host()
@@ -345,6 +348,8 @@ class Watching:
                 await asyncio.wait([before])
             await self._end_older_run()
             await asyncio.sleep(quiet_until - time.monotonic())
+            if change.saved_again():
+                await asyncio.sleep(_QUIET_AFTER_SEVERAL)
             if started is None:
                 started = self._workbench.start_host()
             try:

@@ -95,6 +95,21 @@ async def test_files_of_one_size_that_follow_at_once_are_told_apart(agent):
             await changes.get()
 
 
+async def test_a_save_that_follows_is_seen_before_it_is_told(agent):
+    sets = agent / "basic.evalset.json"
+    async with watched(agent) as changes:
+        (agent / "agent.py").write_text("a = 2\n")
+        of_code = await changes.get()
+        sets.write_text('{"eval_cases": []}')
+        of_set = await changes.get()
+    for change, path in ((of_code, agent / "agent.py"), (of_set, sets)):
+        assert not change.saved_again()
+        os.utime(path, (change.saved + 0.07, change.saved + 0.07))
+        assert change.saved_again()
+    (agent / "agent.py").unlink()
+    assert not of_code.saved_again()
+
+
 async def test_new_folders_are_watched_too(agent):
     async with watched(agent) as changes:
         (agent / "tools" / "deep").mkdir(parents=True)
