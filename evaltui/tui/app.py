@@ -30,6 +30,8 @@ from evaltui.workbench.workbench import Workbench
 WRONG_USE = 2
 TERMINATED = 128 + signal.SIGTERM
 _HERE = Path(__file__).parent
+# Seconds.
+_AT_ONCE = 0.1
 
 
 # The first frame does not wait for what is seen only when it is asked for.
@@ -106,7 +108,11 @@ class WorkbenchApp(KeysInOrder[int]):
             self.push_screen(DetailsScreen(title, partial(write_sentences, sentences=keymap.problems)))
 
     async def _start(self) -> None:
-        await self.workbench.open()
+        opening = asyncio.create_task(self.workbench.open())
+        # Sets that are read at once are in the first frame, others do not hold it up.
+        with self.batch_update():
+            await asyncio.wait([opening], timeout=_AT_ONCE)
+        await opening
         if self._set_name and not self._select_set(self._set_name):
             self.exit(return_code=WRONG_USE)
             return

@@ -17,7 +17,7 @@ from evaltui.workbench.actions import Scope
 
 _MOST_LINES = 3
 # Seconds without a further letter: of a word that is typed or pasted at once, only the whole is looked for.
-_PAUSE = 0.015
+_PAUSE = 0.005
 
 
 class FilterLine(Input):
