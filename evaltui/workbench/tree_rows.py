@@ -110,10 +110,14 @@ class TreeRows:
         block = self._blocks[bisect_right(self._blocks, line, key=lambda one: one.first) - 1]
         return block.row(line - block.first)
 
+    def entry(self, row: Row) -> SetEntry:
+        """The set that a row is of, as it was when these rows were made."""
+        return self._sets[row.entry]
+
     def selection(self, line: int) -> Selection:
         """What a line selects."""
         row = self.row(line)
-        entry = self._sets[row.entry]
+        entry = self.entry(row)
         if row.case is None:
             return Selection(entry.path)
         return Selection(entry.path, entry.cases[row.case].eval_id, row.turn)

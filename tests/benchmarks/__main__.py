@@ -1,16 +1,18 @@
 """How fast, as ratios: `python tests/benchmarks [NAME...]` measures both sides of each row in one run.
 
-Needs `.[adk,compat,test]`. A row is the median of several runs, the two sides taken in turns.
+Needs `.[adk,compat,test]`, and promptfoo for its row (`npm install --global promptfoo`), which is left out
+without. A row is the median of several runs, the two sides taken in turns.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from agents import adk_echo, function_echo, native_echo, write_set
+from agents import adk_echo, function_echo, native_echo, write_promptfoo, write_set
 from measuring import Row, first_paint, large_set, medians, seconds_of, table
 
 EVALTUI = [sys.executable, "-m", "evaltui"]
@@ -38,6 +40,24 @@ def one_native_case_cold(folder: Path) -> Row:
         lambda: seconds_of([*ADK, "eval", str(adk), str(path)]),
     )
     return Row("one case, native agent, cold / adk eval", ours, theirs, bar=1 / 8)
+
+
+def one_native_case_and_promptfoo(folder: Path) -> list[Row]:
+    promptfoo = shutil.which("promptfoo")
+    if promptfoo is None:
+        print("no promptfoo here: its row is left out", file=sys.stderr)
+        return []
+    native = native_echo(folder)
+    write_set(native, cases=1)
+    config = write_promptfoo(folder)
+    os.environ |= {"PROMPTFOO_CONFIG_DIR": str(folder), "PROMPTFOO_DISABLE_UPDATE": "1"}
+    os.environ["PROMPTFOO_DISABLE_TELEMETRY"] = "1"
+    ours, theirs = medians(
+        5,
+        lambda: seconds_of([*EVALTUI, "run", str(native)]),
+        lambda: seconds_of([promptfoo, "eval", "--no-cache", "--no-write", "-c", str(config)]),
+    )
+    return [Row("one case, native agent, cold / promptfoo eval, provider echo", ours, theirs, bar=1.0)]
 
 
 def thousand_adk_cases(folder: Path) -> Row:
@@ -123,6 +143,7 @@ BENCHMARKS = {
     "again": run_again,
     "adk-cold": one_adk_case_cold,
     "native-cold": one_native_case_cold,
+    "promptfoo": one_native_case_and_promptfoo,
     "thousand": thousand_adk_cases,
     "overhead": runner_overhead,
     "first-frame": first_frame,

@@ -81,3 +81,11 @@ def write_set(agent: Path, cases: int, padding: int = 0) -> Path:
 def _content(role: str, number: int, padding: int) -> dict[str, object]:
     text = f"please say {number} to me" + " and again" * (padding // 10)
     return {"role": role, "parts": [{"text": text}]}
+
+
+def write_promptfoo(folder: Path) -> Path:
+    """The same case for promptfoo, whose provider `echo` answers with the prompt."""
+    case = {"vars": {"said": "hello"}, "assert": [{"type": "equals", "value": "hello"}]}
+    path = folder / "promptfooconfig.json"
+    path.write_text(json.dumps({"prompts": ["{{said}}"], "providers": ["echo"], "tests": [case]}))
+    return path

@@ -3,6 +3,7 @@
 from pilots import screen_text, turn, until, write_cases
 from textual.widgets import Input
 
+from evaltui.files.workspace import open_workspace
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import PANES
 from evaltui.tui.pane import Pane
@@ -55,3 +56,17 @@ async def test_a_key_in_the_filter_draws_what_is_seen_and_no_more(tmp_path, monk
         await until(pilot, lambda: "542 of 2000" in screen_text(app))
         # The list once for the filter, and once more when it has its place.
         assert 0 < len(drawn) <= 4 * SIZE[1]
+
+
+async def test_lines_painted_before_the_list_follows_the_files_are_those_that_it_knows(tmp_path):
+    write_cases(tmp_path, "big", {f"case_{number}": [turn("x", "x")] for number in range(5)})
+    app = WorkbenchApp(Workbench(tmp_path))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "case_4" in screen_text(app))
+        tree = app.screen.query_one(CaseTree)
+        write_cases(tmp_path, "big", {"case_0": [turn("x", "x")]})
+        # Nothing is drawn until something is awaited.
+        app.workbench.workspace = open_workspace(tmp_path)
+        assert "case_4" in "".join(text for text, _ in tree.line(5))
+        app.workbench.say("changed")
+        await until(pilot, lambda: "case_4" not in screen_text(app))

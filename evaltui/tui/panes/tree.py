@@ -130,7 +130,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             lines = self._empty_lines()
             return [(" ", ""), *(lines[number] if number < len(lines) else [])]
         row = self._rows.row(number)
-        entry = self._workbench.sets[row.entry]
+        entry = self._rows.entry(row)
         marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
         if row.case is None:
             left, right = self._set_line(entry)
@@ -244,7 +244,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if not self._rows.count:
             return
         row = self._rows.row(self.cursor)
-        if row.case is None and not self._workbench.errors(self._workbench.sets[row.entry]):
+        if row.case is None and not self._workbench.errors(self._rows.entry(row)):
             self.action_toggle_fold()
         else:
             self.post_message(self.Opened())
@@ -347,7 +347,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         row = self._current()
         if row is None:
             return
-        entry = self._workbench.sets[row.entry]
+        entry = self._rows.entry(row)
         if row.case is None:
             self._ask_for_set_id(entry)
         else:
@@ -391,7 +391,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         row = self._current()
         if row is None:
             return
-        entry = self._workbench.sets[row.entry]
+        entry = self._rows.entry(row)
         numbers = self._rows.shown(row.entry) if row.case is None else (row.case,)
         self._marking.toggle([CaseKey(entry.path, entry.cases[number].eval_id) for number in numbers])
         count = len(self._marking)
@@ -408,7 +408,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def action_convert(self) -> None:
         row = self._current()
         if row is not None:
-            path = self._workbench.sets[row.entry].path
+            path = self._rows.entry(row).path
             # The first frame does not wait for screens that are seldom seen.
             from evaltui.tui.screens.convert import ConvertScreen
 
