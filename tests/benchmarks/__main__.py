@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from agents import adk_echo, function_echo, native_echo, write_promptfoo, write_set
-from measuring import Row, first_paint, large_set, medians, seconds_of, table
+from measuring import LargeSet, Row, first_paint, medians, seconds_of, table
 
 EVALTUI = [sys.executable, "-m", "evaltui"]
 ADK = [str(Path(sys.executable).with_name("adk"))]
@@ -74,8 +74,7 @@ def thousand_adk_cases(folder: Path) -> Row:
 def runner_overhead(folder: Path) -> Row:
     agent = adk_echo(folder)
     bare, ours = [
-        [sys.executable, str(Path(__file__).with_name("runner_loop.py")), str(agent), side]
-        for side in ("bare", "adapter")
+        [sys.executable, _beside("runner_loop.py"), str(agent), side] for side in ("bare", "adapter")
     ]
     mine, theirs = medians(
         5, lambda: seconds_of(ours, own_clock=True), lambda: seconds_of(bare, own_clock=True)
@@ -96,7 +95,7 @@ def run_again(folder: Path) -> Row:
 def _warm(folder: Path, what: str) -> tuple[float, float]:
     agent = adk_echo(folder)
     path = write_set(agent, cases=1)
-    script = str(Path(__file__).with_name("warm.py"))
+    script = _beside("warm.py")
     return medians(
         3,
         lambda: seconds_of([sys.executable, script, what, str(agent)], own_clock=True),
@@ -107,7 +106,7 @@ def _warm(folder: Path, what: str) -> tuple[float, float]:
 def first_frame(folder: Path) -> Row:
     agent = function_echo(folder)
     write_set(agent, cases=1000)
-    hello = [sys.executable, str(Path(__file__).with_name("hello_app.py"))]
+    hello = [sys.executable, _beside("hello_app.py")]
     ours, theirs = medians(
         5,
         lambda: first_paint([*EVALTUI, str(agent)], "case_00000"),
@@ -118,24 +117,30 @@ def first_frame(folder: Path) -> Row:
 
 def ten_thousand_cases(folder: Path) -> list[Row]:
     agent = function_echo(folder)
-    write_set(agent, cases=10_000, padding=1000)
-    first_paint([*EVALTUI, str(agent)], "case_00000")
-    found = large_set([*EVALTUI, str(agent)], 10_000)
+    path = write_set(agent, cases=10_000, padding=1000)
+    workbench, textual = [*EVALTUI, str(agent)], [sys.executable, _beside("textual_list.py"), str(path)]
+    for command in (workbench, textual):
+        first_paint(command, "case_00000")
+    with LargeSet(textual, 10_000, first="\x1b[H", last="\x1b[F") as a_list:
+        theirs = a_list.measure()
+    with LargeSet(workbench, 10_000, first="g", last="G") as opened:
+        ours = opened.measure()
+        opened.terminal.answer("R", "run 1: every set")
+        all_run = opened.megabytes
+    what = "10,000 cases, 20 MB / a list of Textual's:"
     return [
-        Row("10,000 cases, 20 MB: open", found.opened, bar=2.0),
-        Row("10,000 cases: key pressed as soon as they are seen, to paint", found.first_key),
-        Row("10,000 cases: key to paint", found.painted, bar=0.05),
-        Row("10,000 cases: filter typed to paint", found.filtered, bar=0.1),
-        Row("10,000 cases: resident memory when open", found.open_megabytes, bar=250.0, unit="MB"),
-        Row(
-            "10,000 cases: resident memory when all have been run", found.run_megabytes, bar=250.0, unit="MB"
-        ),
+        Row(f"{what} open", ours.opened, theirs.opened, most=2.0),
+        Row(f"{what} a key as soon as they are seen, to paint", ours.first_key, theirs.first_key),
+        Row(f"{what} key to paint", ours.painted, theirs.painted, most=0.05),
+        Row(f"{what} filter typed to paint", ours.filtered, theirs.filtered, most=0.1),
+        Row(f"{what} resident memory", ours.megabytes, theirs.megabytes, most=250.0, unit="MB"),
+        Row("10,000 cases: resident memory when all have been run", all_run, most=250.0, unit="MB"),
     ]
 
 
 def rescore(_: Path) -> Row:
-    seconds = seconds_of([sys.executable, str(Path(__file__).with_name("rescore.py"))], own_clock=True)
-    return Row("re-score of a ten-turn case", seconds, bar=1 / 60)
+    seconds = seconds_of([sys.executable, _beside("rescore.py")], own_clock=True)
+    return Row("re-score of a ten-turn case", seconds, most=1 / 60)
 
 
 BENCHMARKS = {
@@ -165,6 +170,10 @@ def main() -> None:
         for name in names:
             rows += _measured(name)
     print(table(rows))
+
+
+def _beside(script: str) -> str:
+    return str(Path(__file__).with_name(script))
 
 
 def _measured(name: str) -> list[Row]:

@@ -27,17 +27,24 @@ _QUIET = 0.3
 
 @dataclass(frozen=True)
 class Row:
-    """Ours against theirs, or ours alone; the bar is what the ratio, or ours, must not exceed."""
+    """Ours against theirs, or ours alone. The ratio is to be at most `bar`, or ours at most `most`."""
 
     what: str
     ours: float
     theirs: float | None = None
     bar: float | None = None
+    most: float | None = None
     unit: str = "s"
 
     @property
-    def measure(self) -> float:
-        return self.ours if self.theirs is None else self.ours / self.theirs
+    def ratio(self) -> float | None:
+        return None if self.theirs is None else self.ours / self.theirs
+
+    @property
+    def holds(self) -> bool | None:
+        if self.most is not None:
+            return self.ours <= self.most
+        return None if self.bar is None or self.ratio is None else self.ratio <= self.bar
 
 
 def medians(times: int, ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
@@ -118,46 +125,49 @@ def first_paint(command: Sequence[str], text: str) -> float:
 
 @dataclass(frozen=True)
 class Large:
-    """A large set in the workbench: seconds to its first case, from a key pressed at that moment to paint,
-    from a key and from a filter to their paint when all has been painted; megabytes of the workbench's own
-    process when it is open and when every case has been run."""
+    """A large set in a list: seconds to its first case, from a key pressed at that moment to its paint, from
+    a key and from a filter to their paint, as medians; megabytes of the process."""
 
     opened: float
     first_key: float
     painted: float
     filtered: float
-    open_megabytes: float
-    run_megabytes: float
+    megabytes: float
 
 
-def large_set(command: Sequence[str], cases: int) -> Large:
-    first, last = "case_00000", f"case_{cases - 1:05d}"
-    terminal = Terminal(command)
-    try:
-        opened = terminal.wait_for(first)
-        first_key = terminal.answer("G", last)
-        painted = statistics.median(terminal.answer(*key) for key in [("g", first), ("G", last)] * 3)
-        filtered = statistics.median(_filter(terminal, f"{cases - number:05d}") for number in range(2, 7))
-        before = resident_megabytes(terminal.pid)
-        terminal.answer("R", "run 1: every set")
-        after = resident_megabytes(terminal.pid)
-        return Large(opened, first_key, painted, filtered, before, after)
-    finally:
-        terminal.end()
+class LargeSet:
+    """`first` and `last` are the keys that go to the first and the last of so many cases."""
 
+    def __init__(self, command: Sequence[str], cases: int, first: str, last: str) -> None:
+        self.terminal = Terminal(command)
+        self._cases = cases
+        self._ends = [(first, "case_00000"), (last, f"case_{cases - 1:05d}")]
 
-def _filter(terminal: Terminal, text: str) -> float:
-    """Seconds until the one case with this text in its id is all that is listed."""
-    terminal.press("/")
-    terminal.settle()
-    took = terminal.answer(text, " 1 of")
-    terminal.press("\x1b")
-    terminal.settle()
-    return took
+    def __enter__(self) -> LargeSet:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self.terminal.end()
 
-def resident_megabytes(pid: int) -> float:
-    return float(psutil.Process(pid).memory_info().rss) / 1e6
+    def measure(self) -> Large:
+        opened = self.terminal.wait_for("case_00000")
+        first_key = self.terminal.answer(*self._ends[1])
+        painted = statistics.median(self.terminal.answer(*end) for end in self._ends * 10)
+        filtered = statistics.median(self._filter(f"{self._cases - number:05d}") for number in range(2, 7))
+        return Large(opened, first_key, painted, filtered, self.megabytes)
+
+    @property
+    def megabytes(self) -> float:
+        return float(psutil.Process(self.terminal.pid).memory_info().rss) / 1e6
+
+    def _filter(self, text: str) -> float:
+        """Seconds until the one case with this text in its id is all that is listed."""
+        self.terminal.press("/")
+        self.terminal.settle()
+        took = self.terminal.answer(text, " 1 of")
+        self.terminal.press("\x1b")
+        self.terminal.settle()
+        return took
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -169,9 +179,9 @@ def table(rows: Sequence[Row]) -> str:
         "|---|---:|---:|---:|---:|---|",
     ]
     for row in rows:
-        bar = "" if row.bar is None else f"{row.bar:.3g} {'' if row.theirs else row.unit}".rstrip()
-        holds = "" if row.bar is None else "yes" if row.measure <= row.bar else "**no**"
         theirs = "" if row.theirs is None else f"{row.theirs:.3f} {row.unit}"
-        ratio = "" if row.theirs is None else f"{row.measure:.3f}"
+        ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+        bar = f"{row.most:.3g} {row.unit}" if row.most is not None else f"{row.bar:.3g}" if row.bar else ""
+        holds = {True: "yes", False: "**no**", None: ""}[row.holds]
         lines.append(f"| {row.what} | {row.ours:.3f} {row.unit} | {theirs} | {ratio} | {bar} | {holds} |")
     return "\n".join(lines)
