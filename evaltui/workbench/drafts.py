@@ -12,7 +12,9 @@ from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Edit, EditError
 from evaltui.core.document.merge import Conflict, Merged, Side, merge, resolve
 from evaltui.core.document.splices import Splice, inverted, smallest
+from evaltui.core.problems import EvalSetError, Problem, Severity
 from evaltui.files.journal import Journal
+from evaltui.files.json_text import parse
 from evaltui.files.saving import ChangedOutsideError, Source, fingerprint, read_source, save
 from evaltui.workbench.state import CaseKey, Selection
 
@@ -272,7 +274,10 @@ class Drafts:
         if draft.source is not None and theirs.fingerprint == draft.source.fingerprint:
             return None
         if not draft.dirty:
-            self._take_over(draft, theirs, theirs.text)
+            try:
+                self._take_over(draft, theirs, theirs.text)
+            except ValueError as error:
+                raise _no_json(theirs) from error
             return None
         return self._merge(draft, ChangedOutsideError(path, theirs.text, theirs.fingerprint))
 
@@ -289,7 +294,7 @@ class Drafts:
             draft.was_saved(theirs)
         else:
             draft.saved_revision = -1
-            draft.saved_value = JsonDocument(theirs.text).value
+            draft.saved_value = _value_of(theirs.text)
 
     def restore(self, base: Source, text: str, here: Selection) -> tuple[Step | None, Clashing | None]:
         """Make of a file what the edits of an earlier sitting made of `base`, `text`, as one step.
@@ -340,7 +345,24 @@ def _read(path: Path, new_text: str | None) -> Draft:
         if new_text is None:
             raise
         return Draft(path, None, new_text)
-    return Draft(path, source, source.text)
+    try:
+        return Draft(path, source, source.text)
+    except ValueError as error:
+        raise _no_json(source) from error
+
+
+def _no_json(source: Source) -> EvalSetError:
+    found = parse(source.text)
+    problem = found if isinstance(found, Problem) else Problem(Severity.ERROR, (), "is nested too deeply")
+    return EvalSetError([replace(problem, file=str(source.path))])
+
+
+def _value_of(text: str) -> Any:
+    """None where it is not valid JSON, as where there is no file."""
+    try:
+        return JsonDocument(text).value
+    except ValueError:
+        return None
 
 
 def _before(text: str, splices: Sequence[Splice]) -> str:

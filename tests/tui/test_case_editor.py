@@ -84,6 +84,18 @@ async def test_a_line_is_edited_in_its_place_and_the_case_follows_every_key(hous
         assert app.workbench.editing.undo_label is None
 
 
+@pytest.mark.parametrize("key", ["f2", "f4", "shift+up", "shift+down"])
+async def test_a_key_of_the_pane_is_refused_with_a_reason_in_a_line(house, key):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 0)
+        await pilot.press("e", *"way", key)
+        await until(pilot, lambda: "leave the field first, esc does that" in screen_text(app))
+        await pilot.press("enter")
+        assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["room"] == "hallway"
+
+
 async def test_escape_takes_a_line_back_and_keeps_a_text(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:

@@ -14,6 +14,7 @@ from evaltui.core.editing.cases import add_case, delete_cases, rename_case
 from evaltui.core.editing.expectation import set_context
 from evaltui.core.editing.session import put_final_state
 from evaltui.core.editing.turns import set_answer_text, set_user_text
+from evaltui.core.problems import EvalSetError
 from evaltui.workbench.drafts import Drafts
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
@@ -209,6 +210,42 @@ async def test_looking_outside_takes_over_what_does_not_clash(echo):
     await workbench.open()
     assert [case.eval_id for case in workbench.sets[0].cases] == ["good", "bad", "third"]
     assert workbench.editing.dirty_cases(path) == {"good"}
+
+
+async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    assert workbench.editing.save_all()
+    saved = path.read_text()
+    path.write_text(saved[: len(saved) // 2])
+    await workbench.open()
+    assert f"{path.name} cannot be read any more" in workbench.notice.text
+    assert "not valid JSON" in workbench.notice.text
+    assert workbench.editing.data(path)["eval_cases"][0]["eval_id"] == "good"
+    path.write_text(saved.replace('"mine"', '"theirs"'))
+    await workbench.open()
+    assert '"theirs"' in workbench.editing.draft(path).document.text
+    assert not workbench.editing.is_dirty(path)
+
+
+async def test_mine_can_be_kept_where_theirs_is_broken(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    path.write_text(path.read_text()[:-20])
+    assert not workbench.editing.save_all()
+    (clash,) = workbench.editing.clashing
+    assert workbench.editing.settle(clash, {}, {}, "mine")
+    assert '"mine"' in path.read_text()
+    assert not workbench.editing.is_dirty(path)
+
+
+async def test_a_file_that_is_broken_before_it_is_edited_is_said(echo):
+    workbench, path = await opened(echo)
+    path.write_text("{")
+    assert not workbench.editing.do("answer", path, answer(0, "mine"))
+    assert "not valid JSON" in workbench.notice.text
+    with pytest.raises(EvalSetError, match="not valid JSON"):
+        workbench.editing.data(path)
 
 
 async def test_the_agent_is_asked_for_its_tools_once_and_its_error_is_kept(write_agent, write_set, until):

@@ -233,8 +233,12 @@ class MainScreen(Screen[None], inherit_bindings=False):
         else:
             # A pane knows its own keys; what is meant everywhere, or leads elsewhere, is known here.
             is_ours = Scope.MAIN in action.where or action.where == (Scope.FILTER,) or action_id in _LEAPS
-            place = self if is_ours else self.focused
-            getattr(place, f"action_{action_id}")()
+            do = getattr(self if is_ours else self.focused, f"action_{action_id}", None)
+            if do is not None:
+                do()
+            else:
+                # The keys of a pane are heard in its fields, too.
+                self._workbench.say(f"{action.title}: leave the field first, esc does that")
 
     def _show_result(self) -> None:
         """Who runs a case wants to see what comes of it; the focus stays in the list."""
