@@ -13,6 +13,7 @@ from evaltui.core.document.edits import Edit, EditError
 from evaltui.core.document.merge import Conflict, Merged, Side, merge, resolve
 from evaltui.core.document.splices import Splice, inverted, smallest
 from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.wording import in_words
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
 from evaltui.files.saving import ChangedOutsideError, Source, fingerprint, read_source, save
@@ -274,10 +275,12 @@ class Drafts:
         if draft.source is not None and theirs.fingerprint == draft.source.fingerprint:
             return None
         if not draft.dirty:
+            if not isinstance(parse(theirs.text), dict):
+                raise _unusable(theirs)
             try:
                 self._take_over(draft, theirs, theirs.text)
             except ValueError as error:
-                raise _no_json(theirs) from error
+                raise _unusable(theirs) from error
             return None
         return self._merge(draft, ChangedOutsideError(path, theirs.text, theirs.fingerprint))
 
@@ -348,12 +351,17 @@ def _read(path: Path, new_text: str | None) -> Draft:
     try:
         return Draft(path, source, source.text)
     except ValueError as error:
-        raise _no_json(source) from error
+        raise _unusable(source) from error
 
 
-def _no_json(source: Source) -> EvalSetError:
+def _unusable(source: Source) -> EvalSetError:
     found = parse(source.text)
-    problem = found if isinstance(found, Problem) else Problem(Severity.ERROR, (), "is nested too deeply")
+    if isinstance(found, Problem):
+        problem = found
+    elif isinstance(found, dict):
+        problem = Problem(Severity.ERROR, (), "its lists and objects are nested too deeply")
+    else:
+        problem = Problem(Severity.ERROR, (), f"expected an object, found {in_words(found)}")
     return EvalSetError([replace(problem, file=str(source.path))])
 
 

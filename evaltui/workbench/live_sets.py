@@ -65,6 +65,8 @@ class LiveSet:
         problems = [self._located(problem) for problem in problems]
         self.entry = replace(
             self.entry,
+            # Whatever has become of the file meanwhile.
+            format="eval set",
             eval_set_id=str(data.get(spelt("eval_set_id", data)) or self.entry.eval_set_id),
             cases=tuple(one.info for one in known),
             problems=tuple(

@@ -212,17 +212,28 @@ async def test_looking_outside_takes_over_what_does_not_clash(echo):
     assert workbench.editing.dirty_cases(path) == {"good"}
 
 
-async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(echo):
+@pytest.mark.parametrize("looked_at_only", [False, True])
+@pytest.mark.parametrize(
+    ("broken", "says"), [('{"eval_set_id": "s",', "not valid JSON"), ("[]", "expected an object")]
+)
+async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
+    echo, broken, says, looked_at_only
+):
     workbench, path = await opened(echo)
-    workbench.editing.do("answer", path, answer(0, "mine"))
-    assert workbench.editing.save_all()
+    if looked_at_only:
+        workbench.editing.data(path)
+    else:
+        workbench.editing.do("answer", path, answer(0, "mine"))
+        assert workbench.editing.save_all()
     saved = path.read_text()
-    path.write_text(saved[: len(saved) // 2])
+    path.write_text(broken)
     await workbench.open()
     assert f"{path.name} cannot be read any more" in workbench.notice.text
-    assert "not valid JSON" in workbench.notice.text
+    assert says in workbench.notice.text
+    assert workbench.editing.refuses_to_edit(path) is None
+    assert [case.eval_id for case in workbench.sets[0].cases] == ["good", "bad"]
     assert workbench.editing.data(path)["eval_cases"][0]["eval_id"] == "good"
-    path.write_text(saved.replace('"mine"', '"theirs"'))
+    path.write_text(saved.replace('"hello"', '"theirs"'))
     await workbench.open()
     assert '"theirs"' in workbench.editing.draft(path).document.text
     assert not workbench.editing.is_dirty(path)
