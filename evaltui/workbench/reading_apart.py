@@ -41,14 +41,14 @@ def _is_large(path: Path) -> bool:
 
 def _read_in_process(path: Path) -> ReadSet | None:
     command = [sys.executable, "-P", "-m", __name__, str(path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout is not None
-        try:
+    try:
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
             return _received(process.stdout)
-        except (EOFError, pickle.UnpicklingError):
-            return None
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None
 
 
 def _received(stream: IO[bytes]) -> ReadSet:

@@ -76,6 +76,12 @@ def test_it_is_read_here_where_no_process_can(tmp_path, monkeypatch, code):
     assert len(read_apart(path).cases) == LARGE
 
 
+def test_it_is_read_here_where_no_process_can_be_started(tmp_path, monkeypatch):
+    path = write(tmp_path, LARGE)
+    monkeypatch.setattr(reading_apart.sys, "executable", str(tmp_path / "gone"))
+    assert len(read_apart(path).cases) == LARGE
+
+
 def test_a_file_that_is_not_there_is_a_problem(tmp_path):
     read = read_apart(tmp_path / "gone.evalset.json")
     assert read.eval_set is None

@@ -238,7 +238,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
                 do()
             else:
                 # The keys of a pane are heard in its fields, too.
-                self._workbench.say(f"{action.title}: leave the field first, esc does that")
+                self._workbench.say(f"{action.title}: leave the field first; enter keeps a line, esc a text")
 
     def _show_result(self) -> None:
         """Who runs a case wants to see what comes of it; the focus stays in the list."""
