@@ -218,7 +218,9 @@ class Editing:
             try:
                 clash = self._drafts.refresh(draft.path)
             except (OSError, EvalSetError) as error:
-                self._workbench.say(f"{draft.path.name} cannot be read any more: {error}")
+                # There is one line of room, and which file it is need not be said twice.
+                why = error.problems[0] if isinstance(error, EvalSetError) else error
+                self._workbench.say(f"{draft.path.name} cannot be read any more: {why}")
                 continue
             if clash is not None:
                 self.clashing.append(clash)
