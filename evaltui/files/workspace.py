@@ -76,7 +76,8 @@ def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspa
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
     Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
-    `tests` beside it unless they are agents themselves, and what is given: files of any name, and folders.
+    `tests` beside it unless they are agents or projects themselves, and what is given: files of any name, and
+    folders.
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, given) if path.is_file()]
@@ -124,7 +125,12 @@ def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Pat
 
 def _folders_beside(folder: Path) -> list[Path]:
     beside = subfolders(parent_of(folder), _SETS_BESIDE)
-    return [one for one in beside if one.name == "tests" or not is_agent(one)]
+    return [one for one in beside if one.name == "tests" or not (is_agent(one) or _is_project(one))]
+
+
+def _is_project(folder: Path) -> bool:
+    """Whether it stands for itself, as a checkout of evaltui does in a folder of projects."""
+    return any((folder / name).exists() for name in (".git", "pyproject.toml"))
 
 
 def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:

@@ -49,6 +49,10 @@ def test_sets_are_found_in_every_place_with_their_origin(project):
     write_set(project / "other_agent" / "k.test.json", "other", "x")
     write_set(project / "evaluator" / "l.test.json", "an agent beside", "x")
     (project / "evaluator" / "agent.py").touch()
+    write_set(project / "evaltui" / "tests" / "n.test.json", "a checkout beside", "x")
+    (project / "evaltui" / ".git").mkdir()
+    write_set(project / "evalkit" / "o.test.json", "a project beside", "x")
+    (project / "evalkit" / "pyproject.toml").touch()
     for hidden in (".venv", "node_modules", ".git", "__pycache__", ".evaltui", ".adk"):
         write_set(agent / "eval" / hidden / "m.test.json", "hidden", "x")
     workspace = open_workspace(agent, [elsewhere, str(project / "folder"), agent / "eval"])
