@@ -106,6 +106,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def complete(self) -> None:
         """Have every pane: the first frame was drawn with the cases alone."""
+        if not self.is_attached:
+            # Whoever was quick has left already.
+            return
         for name in LEFT_TO_RIGHT:
             self._pane(name)
         self._changed()
