@@ -23,6 +23,24 @@ _KEYS = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="also run the proofs that take minutes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--thorough"):
+        return
+    long = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether the long proofs were asked for: generated tests take more rounds then."""
+    return bool(request.config.getoption("--thorough"))
+
+
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _KEYS:
