@@ -1,7 +1,7 @@
 """The child process: imports the agent, drives it, and reports on a channel of its own.
 
-Started as `python -P -u -m evaltui.runner.host FD`. Standard output and error belong to the agent; only
-what goes over the socket FD is protocol. A further argument is the first message.
+Started by its guard, or as `python -P -u -m evaltui.runner.host FD`. Standard output and error belong to the
+agent; only what goes over the socket FD is protocol. A further argument is the first message.
 """
 
 from __future__ import annotations

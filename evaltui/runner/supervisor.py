@@ -22,6 +22,7 @@ from evaltui.core.events import Json
 from evaltui.core.outcome import ErrorInfo
 from evaltui.runner.errors import is_own_code
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.orphans import MARK, kill_marked
 from evaltui.runner.protocol import LineBuffer, Message, encode
 
 # Seconds.
@@ -30,7 +31,8 @@ CASE_TIMEOUT = 300.0
 _GRACE = 1.0
 # Seconds for which events that follow each other are left to be read together.
 _GATHERED = 0.004
-_MARK = "EVALTUI_HOST"
+# Seconds after which the guard of a host that was asked to end it is taken for stuck.
+_END_TIMEOUT = 10.0
 
 OnEvent = Callable[[Json], None]
 OnConsole = Callable[[str, str], None]
@@ -63,6 +65,8 @@ class Host:
         self._lost: ErrorInfo | None = None
         self.files: frozenset[Path] = frozenset()
         self._ended = False
+        # Of the host: its guard tells when nothing is left of it. None where the guard itself was killed.
+        self._exit_code: int | None = None
         self.preloaded = asyncio.Event()
         self.brought_in: Sequence[Any] | None = None
         self.loaded: asyncio.Future[Json] = self._loop.create_future()
@@ -71,16 +75,18 @@ class Host:
     def _spawn(self) -> None:
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
+        self._lifeline, held = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-u", "-m", "evaltui.runner.host", str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-P", "-u", "-m", "evaltui.runner.guard", str(theirs.fileno())],
+            stdin=held,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=(theirs.fileno(),),
-            env={**os.environ, _MARK: self._mark},
+            env={**os.environ, MARK: self._mark},
             start_new_session=True,
         )
         theirs.close()
+        held.close()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._readers = [
@@ -94,6 +100,8 @@ class Host:
 
     def _wait_for_exit(self) -> None:
         self._process.wait()
+        with contextlib.suppress(OSError, ValueError):
+            self._exit_code = int(self._lifeline.recv(64))
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._gone.set)
 
@@ -202,8 +210,8 @@ class Host:
         """The user's innermost frame, told by faulthandler, which also works inside a C call."""
         self._asking_where = True
         self._last_words.clear()
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(OSError):
+            self._lifeline.send(b"?")
         deadline = time.monotonic() + 0.5
         while time.monotonic() < deadline:
             await asyncio.sleep(0.02)
@@ -224,18 +232,26 @@ class Host:
         await self.kill()
 
     async def kill(self) -> None:
-        """End the process, its group, and whatever escaped from the group."""
+        """End the process, and all that it has started."""
         if self._ended:
             return
-        if not self._gone.is_set():
-            _signal_group(self._process.pid, signal.SIGTERM)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._gone.wait(), 0.1)
-        _signal_group(self._process.pid, signal.SIGKILL)
-        await self._gone.wait()
-        await asyncio.to_thread(_kill_marked, self._mark)
+        await self._end()
+        if self._exit_code is None:
+            # Only a guard that was not killed itself has ended all there was.
+            await asyncio.to_thread(kill_marked, {MARK: self._mark})
         await self._watch
+        self._lifeline.close()
         self._ended = True
+
+    async def _end(self) -> None:
+        with contextlib.suppress(OSError):
+            self._lifeline.shutdown(socket.SHUT_WR)
+        try:
+            await asyncio.wait_for(self._gone.wait(), _END_TIMEOUT)
+        except TimeoutError:
+            # The host does not outlive its guard.
+            self._process.kill()
+            await self._gone.wait()
 
     async def _declare_lost(self) -> None:
         channel = self._readers[0]
@@ -246,7 +262,7 @@ class Host:
                 await asyncio.wait_for(asyncio.shield(gone), _GRACE)
         cut_off = not self._gone.is_set()
         if cut_off:
-            _signal_group(self._process.pid, signal.SIGKILL)
+            await self._end()
         await gone
         # What is still in the pipes was said before the end; an orphan may hold them open for ever.
         await asyncio.wait(self._readers, timeout=0.3)
@@ -274,9 +290,9 @@ class Host:
                 "AgentProcessError",
                 f"{self._who} closed the channel to evaltui (closing every file descriptor does that)",
             )
-        code = self._process.returncode
+        code = -signal.SIGKILL if self._exit_code is None else self._exit_code
         if code < 0:
-            how = f"was ended by {signal.Signals(-code).name}"
+            how = f"was ended by {_signal_name(-code)}"
         else:
             how = f"ended itself with exit code {code} (os._exit)"
         said = "\n".join(self._last_words[-20:])
@@ -359,16 +375,9 @@ class Host:
             self._on_console(source, text)
 
 
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
-
-
-def _kill_marked(mark: str) -> None:
-    """End what started a session of its own: it left the group, but kept the mark in its environment."""
-    import psutil
-
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(_MARK) == mark:
-                process.kill()
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Of those for real time, only the first and the last have names.
+        return f"signal {number}"

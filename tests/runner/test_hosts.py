@@ -214,23 +214,67 @@ async def test_cancelling_ends_every_process(write_agent, hang):
     assert children() == []
 
 
-async def test_what_an_agent_leaves_behind_is_ended_too(write_agent):
-    agent = write_agent("""
-        import subprocess
+LEAVING_BEHIND = """
+    import os, subprocess, time
+    from pathlib import Path
 
-        def root_agent(message, session):
-            child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-            return str(child.pid)
-    """)
-    result = await evaluate(agent, cases_saying("go"), TEXT_ONLY)
+    def daemon(note):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                note.write_text(str(os.getpid()))
+                os.execve("/bin/sleep", ["sleep", "1000"], {})
+            os._exit(0)
+        os.wait()
+
+    def root_agent(message, session):
+        plain = subprocess.Popen(["sleep", "1000"])
+        apart = subprocess.Popen(["sleep", "1000"], start_new_session=True, env={})
+        note = Path(message)
+        daemon(note)
+        while not note.exists() or not note.read_text():
+            time.sleep(0.01)
+        return f"{plain.pid} {apart.pid} {note.read_text()}"
+"""
+
+
+async def test_what_an_agent_leaves_behind_is_ended_too(write_agent, tmp_path):
+    agent = write_agent(LEAVING_BEHIND)
+    result = await evaluate(agent, cases_saying(str(tmp_path / "note")), TEXT_ONLY)
     actual = result.cases[0].repeats[0].actual[0].final_response
     assert actual is not None
     assert actual.parts is not None
-    # It has its SIGKILL by now; the kernel takes its time to end it.
-    deadline = time.monotonic() + 10
-    while is_running(int(actual.parts[0].text or 0)):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+    left = [int(pid) for pid in (actual.parts[0].text or "").split()]
+    assert len(left) == 3
+    assert not any(map(is_running, left))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has real-time signals and subreapers")
+@pytest.mark.parametrize(
+    ("then", "says"),
+    [
+        ("os.kill(os.getpid(), signal.SIGRTMIN + 5)", f"was ended by signal {signal.SIGRTMIN + 5}"),
+        ("os.kill(os.getpid(), signal.SIGRTMIN)", "was ended by SIGRTMIN"),
+        ("os.killpg(0, signal.SIGTERM)", "was ended by SIGTERM"),
+        ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(1000)", "was ended by SIGKILL"),
+        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(1000)", "was ended by SIGTERM"),
+    ],
+    ids=["a real-time signal", "the first of them", "its group", "its guard killed", "its guard ended"],
+)
+async def test_an_agent_ended_by_a_signal_is_an_error_that_names_it(write_agent, then, says):
+    agent = write_agent(f"""
+        import os, signal, time
+
+        def root_agent(message, session):
+            if message == "end":
+                {then}
+            return message
+    """)
+    result = await evaluate(agent, cases_saying("one", "end"), TEXT_ONLY, parallel=1)
+    assert statuses(result) == [Status.PASSED, Status.ERROR]
+    assert result.cases[1].error is not None
+    assert says in result.cases[1].error.message
+    assert children() == []
 
 
 async def test_everything_that_is_printed_becomes_console_lines(write_agent):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 
-import psutil
 import pytest
 from gemini_server import KEY, Answer, Hold, chunk, drops, fails, malformed, says
+from host_processes import hosts
 from recorded_runs import Ran, recorded_file, turn, write_set
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
@@ -65,10 +65,6 @@ def agent(write_agent):
 @pytest.fixture
 def path(agent):
     return write_set(agent, {"one": [turn("Do it", "It was done.")]})
-
-
-def hosts():
-    return [one for one in psutil.Process().children() if "evaltui.runner.host" in " ".join(one.cmdline())]
 
 
 async def test_the_majority_decides_and_the_config_of_the_judge_is_sent(path, gemini):

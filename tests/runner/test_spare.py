@@ -10,12 +10,12 @@ import socket
 import textwrap
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from host_processes import hosts
 
 from evaltui.runner import spare as spare_module
 from evaltui.runner.failures import AgentBrokenError
@@ -82,16 +82,6 @@ async def agent(write_agent) -> AsyncIterator[Agent]:
     yield one
     await one.spare.close()
     assert hosts() == []
-
-
-def hosts() -> list[psutil.Process]:
-    found = []
-    for one in psutil.Process().children():
-        # Some end just now.
-        with suppress(psutil.NoSuchProcess):
-            if "evaltui.runner.host" in one.cmdline():
-                found.append(one)
-    return found
 
 
 def is_running(pid: int) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from contextlib import suppress
 
+import host_processes
 import psutil
 import pytest
 
@@ -53,13 +53,7 @@ async def workbench(write_agent, write_set):
 
 
 def hosts() -> set[int]:
-    found = set()
-    for one in psutil.Process().children():
-        # Some end just now.
-        with suppress(psutil.NoSuchProcess):
-            if "evaltui.runner.host" in one.cmdline():
-                found.add(one.pid)
-    return found
+    return {one.pid for one in host_processes.hosts()}
 
 
 async def run(workbench: Workbench) -> tuple[int, bool]:
