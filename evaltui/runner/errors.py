@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections import deque
 from pathlib import Path
 from types import ModuleType, TracebackType
 
@@ -13,6 +14,11 @@ from evaltui.core.events import Json
 
 _HERE = Path(__file__).resolve().parents[1]
 _LIBRARY_NAMES = ("stdlib", "platstdlib", "purelib", "platlib")
+# Characters.
+_LONGEST_MESSAGE = 10_000
+_LONGEST_TRACEBACK = 100_000
+# Exceptions that were raised while others were handled, which a report has of one error.
+_MOST_EXCEPTIONS = 50
 LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in _LIBRARY_NAMES})
 
 
@@ -38,45 +44,89 @@ def own_modules() -> list[str]:
 def describe_error(error: BaseException) -> Json:
     """`type`, `message`, `traceback` and `where` (the innermost own frame) of an exception as JSON data.
 
-    Frames of evaltui and of the import machinery are left out of the traceback.
+    Frames of evaltui and of the import machinery are left out of the traceback. Never raises: of an exception
+    that cannot be printed, its type and place are left.
     """
-    report = traceback.TracebackException.from_exception(error, compact=True)
-    _drop_our_frames(report)
     return {
         "type": type(error).__name__,
-        "message": str(error),
-        "traceback": "".join(report.format()).rstrip(),
+        "message": message_of(error),
+        "traceback": cut_text(_traceback(error), _LONGEST_TRACEBACK),
         "where": _where(error),
     }
 
 
-def _drop_our_frames(report: traceback.TracebackException) -> None:
-    for one in _chain(report):
-        one.stack[:] = [
-            frame
-            for frame in one.stack
-            if not frame.filename.startswith("<frozen importlib")
-            and not Path(frame.filename).is_relative_to(_HERE)
-            and Path(frame.filename).parent.name != "importlib"
-        ]
+def message_of(error: BaseException) -> str:
+    """What an exception says, cut where it says too much; never raises."""
+    try:
+        message = str(error)
+    # `__str__` is the user's code, and may do anything.
+    except BaseException as raised:
+        return f"(no message: __str__ raised {type(raised).__name__})"
+    return cut_text(message, _LONGEST_MESSAGE)
 
 
-def _chain(report: traceback.TracebackException) -> list[traceback.TracebackException]:
-    links = [link for link in (report.__cause__, report.__context__) if link is not None]
-    groups = report.exceptions or []
-    return [report, *(one for link in (*links, *groups) for one in _chain(link))]
+def cut_text(text: str, longest: int) -> str:
+    """A text of at most about so many characters, fit for UTF-8."""
+    if len(text) > longest:
+        text = f"{text[: longest // 2]}\n… {len(text) - longest:,} characters …\n{text[-longest // 2 :]}"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        report = traceback.TracebackException.from_exception(error, compact=True)
+        for one in _nearest(report):
+            one.stack[:] = [frame for frame in one.stack if not _is_our_frame(frame)]
+        return "".join(report.format()).rstrip()
+    # The same; or there are thousands of exceptions in each other.
+    except BaseException:
+        stack = traceback.extract_tb(error.__traceback__)
+        frames = [frame for frame in stack if not _is_our_frame(frame)]
+        lines = ["Traceback (most recent call last):\n", *traceback.StackSummary.from_list(frames).format()]
+        return "".join([*lines, f"{type(error).__name__}: {message_of(error)}"])
+
+
+def _is_our_frame(frame: traceback.FrameSummary) -> bool:
+    path = Path(frame.filename)
+    return (
+        frame.filename.startswith("<frozen importlib")
+        or path.is_relative_to(_HERE)
+        or path.parent.name == "importlib"
+    )
+
+
+def _nearest(report: traceback.TracebackException) -> list[traceback.TracebackException]:
+    """A report and those of the exceptions behind it and in it; what is further away is cut off."""
+    kept: list[traceback.TracebackException] = []
+    waiting = deque([report])
+    while waiting:
+        one = waiting.popleft()
+        kept.append(one)
+        if len(kept) + len(waiting) < _MOST_EXCEPTIONS:
+            waiting.extend(link for link in (one.__cause__, one.__context__) if link is not None)
+            waiting.extend(one.exceptions or ())
+        else:
+            one.__cause__ = one.__context__ = None
+    return kept
 
 
 def _where(error: BaseException) -> str:
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{Path(error.filename).name}:{error.lineno}"
+    filename = getattr(error, "filename", None) if isinstance(error, SyntaxError) else None
+    if isinstance(error, SyntaxError) and isinstance(filename, str):
+        return f"{Path(filename).name}:{error.lineno}"
     seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
+    waiting = deque([error])
+    while waiting and len(seen) < _MOST_EXCEPTIONS:
+        current = waiting.popleft()
+        if id(current) in seen:
+            continue
         seen.add(id(current))
         if place := _innermost_own_frame(current.__traceback__):
             return place
-        current = current.__cause__ or current.__context__
+        behind = current.__cause__ or current.__context__
+        inside = current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        waiting.extend([behind] if behind is not None else [])
+        waiting.extend(inside)
     return ""
 
 

@@ -251,12 +251,10 @@ class _Host:
 
     async def _answer(self, number: int, work: Coroutine[Any, Any, Message]) -> None:
         try:
-            answer = await work
+            self._channel.send({"op": "done", "id": number, **await work})
         except BaseException as error:
             # Cancelled means: the parent asked, and wants to know where the agent was.
             self._channel.send({"op": "failed", "id": number, "error": describe_error(error)})
-        else:
-            self._channel.send({"op": "done", "id": number, **answer})
 
     async def _run(self, request: Message) -> Message:
         assert self._adapter is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evaltui.core.events import Json
+from evaltui.runner.errors import message_of
 
 
 class RecordedError(RuntimeError):
@@ -18,8 +19,8 @@ def error_to_json(error: Exception) -> Json:
     """`type` with its module, `message`, `args` where they say more, and `fields`: the attributes. What JSON
     cannot hold is left out."""
     kind = type(error)
-    data: Json = {"type": f"{kind.__module__}:{kind.__qualname__}", "message": str(error)}
-    if error.args != (str(error),) and _is_json(error.args):
+    data: Json = {"type": f"{kind.__module__}:{kind.__qualname__}", "message": message_of(error)}
+    if error.args != (data["message"],) and _is_json(error.args):
         data["args"] = list(error.args)
     fields = {name: value for name, value in vars(error).items() if _is_json(value)}
     return data | ({"fields": fields} if fields else {})
@@ -28,7 +29,8 @@ def error_to_json(error: Exception) -> Json:
 def _is_json(value: Any) -> bool:
     try:
         json.dumps(value)
-    except (TypeError, ValueError):
+    except Exception:
+        # Its encoder calls what the user's own classes say of themselves.
         return False
     return True
 

@@ -14,6 +14,7 @@ from evaltui.core.simulation.instructions import prompt_id
 from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, Stop, ends, stopped_in_words
 from evaltui.runner.adapters.base import Recorder
 from evaltui.runner.asking import ask
+from evaltui.runner.errors import message_of
 from evaltui.runner.tape import ModelPlay, NotRecordedError, current_tape
 
 Say = Callable[[int, Json], Awaitable[None]]
@@ -88,11 +89,13 @@ class Simulation:
             self.recorder.event(
                 "error",
                 agent=SIMULATED_USER,
-                data={"type": type(error).__name__, "message": str(error), **mark},
+                data={"type": type(error).__name__, "message": message_of(error), **mark},
                 duration=time.monotonic() - began,
                 parent=request_id,
             )
-            raise SimulatedUserError(f"the simulated user has no next message: {error}") from error
+            raise SimulatedUserError(
+                f"the simulated user has no next message: {message_of(error)}"
+            ) from error
         self.recorder.event(
             "model_response",
             _content("model", message),

@@ -78,7 +78,7 @@ class Host:
         self._lifeline, held = socket.socketpair()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-u", "-m", "evaltui.runner.guard", str(theirs.fileno())],
-            stdin=held,
+            stdin=held.fileno(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=(theirs.fileno(),),

@@ -33,6 +33,7 @@ from evaltui.core.recordings.playback import Playback
 from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints
 from evaltui.core.recordings.secrets import Secrets
 from evaltui.core.show import show_value
+from evaltui.runner.errors import message_of
 from evaltui.runner.recorded_errors import error_from_json, error_to_json
 
 # Of who asks, not of the model: a key that is missing, a request that cannot be made.
@@ -273,8 +274,8 @@ class Tape:
     def unrecordable(self, what: str, error: Exception) -> ModelPlay:
         """What is to be done about what cannot be written down: it is asked for, unless in a replay."""
         if self.modes.models == "replay":
-            return ModelPlay(missed=self._miss(f"{what} cannot be in", str(error)))
-        self._tell({"note": f"case {self._recorded.case}: {what} is not recorded: {error}"})
+            return ModelPlay(missed=self._miss(f"{what} cannot be in", message_of(error)))
+        self._tell({"note": f"case {self._recorded.case}: {what} is not recorded: {message_of(error)}"})
         return ModelPlay()
 
 

@@ -16,6 +16,7 @@ from google.adk.workflow import BaseNode
 
 from evaltui.core.events import Json
 from evaltui.runner.adapters.base import AgentLoadError, ToolInfo, plain_json
+from evaltui.runner.errors import message_of
 
 
 def find_agent(root: BaseNode, name: str) -> BaseNode:
@@ -99,7 +100,9 @@ class Toolsets:
             self._tools[id(toolset)] = await toolset.get_tools_with_prefix()
         except Exception as error:
             # The agent runs without these tools, as it does in ADK, and its cases show it.
-            return [f"{name} of agent {agent} could not be opened: {type(error).__name__}: {error}"]
+            return [
+                f"{name} of agent {agent} could not be opened: {type(error).__name__}: {message_of(error)}"
+            ]
         wrong: list[str] = []
         for tool in self._tools[id(toolset)]:
             for inner in _agents_in_tool(tool):
@@ -127,7 +130,7 @@ async def close_quietly(name: str, close: Callable[[], Awaitable[None]]) -> None
     try:
         await close()
     except Exception as error:
-        sys.stderr.write(f"{name} could not be closed: {type(error).__name__}: {error}\n")
+        sys.stderr.write(f"{name} could not be closed: {type(error).__name__}: {message_of(error)}\n")
 
 
 async def _stay_open() -> None:

@@ -24,6 +24,7 @@ from google.genai import types
 from evaltui.core.events import Json
 from evaltui.runner.adapters.adk_recording import answers, config_of, declarations, model_play, written
 from evaltui.runner.adapters.base import Recorder, current_recorder, plain_json
+from evaltui.runner.errors import message_of
 
 _METHOD = "generate_content_async"
 # ADK 2.13 labels each request with the agent that makes it.
@@ -109,7 +110,7 @@ async def _reporting(
                 recorder.event(
                     "error",
                     agent=agent,
-                    data={"type": type(error).__name__, "message": str(error), **mark},
+                    data={"type": type(error).__name__, "message": message_of(error), **mark},
                     duration=spent + time.perf_counter() - started,
                     parent=request_id,
                 )
@@ -142,7 +143,7 @@ def _request_data(recorder: Recorder, agent: str, model: BaseLlm, request: LlmRe
         }
     except Exception as error:
         # Users' objects may fail in any way when looked at, and looking must not end the user's run.
-        data["unrecorded"] = f"{type(error).__name__}: {error}"
+        data["unrecorded"] = f"{type(error).__name__}: {message_of(error)}"
     return {key: value for key, value in data.items() if value not in (None, [], {}) or key == "contents"}
 
 
