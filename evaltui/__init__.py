@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here, which is before the program can catch Ctrl-C; type checkers take this for true.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from evaltui.core.config import BaseCriterion, EvalConfig, EvalMetric
     from evaltui.core.evalset import ConversationScenario, EvalCase, EvalSet, Invocation, RubricScore
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
@@ -75,6 +76,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name == "__version__":
         return import_module("importlib.metadata").version("evaltui")
     if name not in _HOMES:

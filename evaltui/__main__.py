@@ -1,3 +1,3 @@
-from evaltui.cli import main
+from evaltui.start import main
 
 main()

@@ -23,15 +23,15 @@ from evaltui.commands.arguments import (
 )
 from evaltui.commands.usage import WRONG_USE
 from evaltui.core.recordings.choices import DEFAULT_MODE
-
-INTERRUPTED = 130
+from evaltui.runner.interrupts import INTERRUPTED, Interrupts
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Exit codes: 0 all passed, 1 some failed, 2 wrong use, 3 errors only, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _dispatch(words)
+        with Interrupts():
+            code = _dispatch(words)
         sys.stdout.flush()
         sys.stderr.flush()
     except KeyboardInterrupt:

@@ -6,7 +6,10 @@ import argparse
 import asyncio
 import contextlib
 import io
+import signal
 import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from evaltui.commands.chat_lines import ChatLines
 from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say
@@ -17,7 +20,10 @@ from evaltui.core.problems import EvalSetError
 from evaltui.core.replay import past_of_turns
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.interrupts import Interrupts
 from evaltui.runner.pool import HostSettings
+
+Result = TypeVar("Result")
 
 _HOW = "Ctrl-D ends, Ctrl-C cancels a turn, a line that ends in \\ goes on in the next"
 
@@ -31,16 +37,19 @@ def chat(options: argparse.Namespace) -> int:
         return complain("chat", error)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace", newline=None)
-    with asyncio.Runner() as runner:
-        return _Chat(runner, host_settings(options), session).run()
+    with Interrupts() as interrupts, asyncio.Runner() as runner:
+        return _Chat(runner, interrupts, host_settings(options), session).run()
 
 
 class _Chat:
     """Reads and talks by turns. The loop runs only while the agent has its turn, so that reading a line is
     left to the terminal, with what it offers of editing and history."""
 
-    def __init__(self, runner: asyncio.Runner, settings: HostSettings, session: Json) -> None:
+    def __init__(
+        self, runner: asyncio.Runner, interrupts: Interrupts, settings: HostSettings, session: Json
+    ) -> None:
         self._runner = runner
+        self._interrupts = interrupts
         self._session = session
         self._lines = ChatLines("chat")
         self._conversation = Conversation(settings, self._lines.printed)
@@ -48,7 +57,6 @@ class _Chat:
         self._kept: list[list[Event]] = []
         self._begun = 0
         self._is_open = False
-        self._in_turn = False
         self._had_errors = False
 
     def run(self) -> int:
@@ -76,7 +84,7 @@ class _Chat:
         """Begin a session at the end of the turns that count; whether there is one."""
         try:
             past = past_of_turns(self._kept)
-            state = self._runner.run(self._conversation.open(self._session, past))
+            state = self._until_interrupted(self._conversation.open(self._session, past))
         except AgentBrokenError as broken:
             self._failed("the agent cannot be used", broken.error)
         except (RequestFailedError, HostLostError) as failed:
@@ -97,25 +105,27 @@ class _Chat:
         # What a turn that did not end leaves in a session is not known: the next one gets a new session.
         self._is_open = False
         try:
-            events = self._runner.run(self._say(message))
+            events = self._until_interrupted(say(self._conversation, len(self._kept), message, self._lines))
         except (RequestFailedError, HostLostError) as failed:
             self._failed(f"turn {self._begun} failed", failed.error)
         except KeyboardInterrupt:
-            # Asked twice, it did not even wait for the turn to be cancelled.
-            if not self._interactive or self._in_turn:
+            if not self._interactive or self._interrupts.received is not signal.SIGINT:
                 raise
+            self._interrupts.listen_again()
             self._lines.echoed()
             self._lines.note(f"turn {self._begun} is cancelled, and as if it had never been")
         else:
             self._kept.append(events)
             self._is_open = True
 
-    async def _say(self, message: str) -> list[Event]:
-        self._in_turn = True
+    def _until_interrupted(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Raises KeyboardInterrupt once it is cancelled."""
         try:
-            return await say(self._conversation, len(self._kept), message, self._lines)
-        finally:
-            self._in_turn = False
+            return self._runner.run(self._interrupts.cancelled_by_it(work))
+        except asyncio.CancelledError:
+            if self._interrupts.received is None:
+                raise
+            raise KeyboardInterrupt from None
 
     def _failed(self, what: str, error: ErrorInfo) -> None:
         self._had_errors = True
@@ -134,9 +144,12 @@ class _Chat:
         try:
             message = _read_message("> " if shown else "", ". " if shown else "")
         except KeyboardInterrupt:
+            if self._interrupts.received is not signal.SIGINT:
+                raise
             message = None
         if message is None:
-            print(file=sys.stderr)
+            with contextlib.suppress(OSError):
+                print(file=sys.stderr)
         return message
 
 
@@ -147,6 +160,7 @@ def _read_message(prompt: str, further: str) -> str | None:
         while lines[-1].endswith("\\"):
             lines[-1] = lines[-1][:-1]
             lines.append(input(further))
-    except EOFError:
+    except (EOFError, OSError):
+        # Linux says EIO where the terminal is gone.
         return "\n".join(lines) if lines else None
     return "\n".join(lines)

@@ -29,6 +29,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import RunReport, SetInfo, verdict
 from evaltui.reports.run_log import LoggedRun
+from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -42,8 +43,6 @@ from evaltui.runner.plan import (
 )
 from evaltui.runner.pool import StartedHost
 from evaltui.runner.preflight import checked
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 import time
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from evaltui.files.set_entry import read_entry
 from evaltui.files.workspace import open_workspace
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.interrupts import run_interruptible
 
 _NEW_SET = SUFFIXES[0]
 # Source: google-adk 2.13, what `adk web` calls its user.
@@ -53,7 +53,7 @@ def record(options: argparse.Namespace) -> int:
     """Record a case and add it to its set; 3 where the agent failed, and then nothing is written."""
     try:
         recording = _prepare(options)
-        case = asyncio.run(_record(options, recording))
+        case = run_interruptible(_record(options, recording))
         if case is None:
             return HAD_ERRORS
         _add(recording.path, case)

@@ -13,6 +13,7 @@ from evaltui.commands.reporting import ReportTarget, parse_targets
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.problems import EvalSetError
 from evaltui.files.workspace import SelectionError
+from evaltui.runner.interrupts import run_interruptible
 from evaltui.runner.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.supervisor import IMPORT_TIMEOUT
 
@@ -28,8 +29,8 @@ def run(options: argparse.Namespace) -> int:
         if options.watch:
             from evaltui.commands.watch import watch
 
-            return asyncio.run(watch(options))
-        return asyncio.run(_run(options, targets))
+            return run_interruptible(watch(options))
+        return run_interruptible(_run(options, targets))
     except (UsageError, SelectionError, EvalSetError) as error:
         return complain("run", error)
 

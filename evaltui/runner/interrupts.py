@@ -1,0 +1,114 @@
+"""Being asked to end: Ctrl-C, SIGTERM and SIGHUP mean the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from types import FrameType
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+# The exit code of whatever was interrupted.
+INTERRUPTED = 130
+# Seconds after the first signal until the process ends, whatever it is doing. Guards end the agents then.
+FORCE_AFTER = 20.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """While it is entered, the first of these signals calls `on_interrupt`, and further ones do nothing.
+
+    Without an `on_interrupt` that is a KeyboardInterrupt. `received` is the first signal. A signal that the
+    process was started to ignore, as by `nohup`, stays ignored. Nothing happens outside the main thread,
+    which alone gets signals.
+    """
+
+    def __init__(self, on_interrupt: Callable[[], None] | None = None) -> None:
+        self.on_interrupt = on_interrupt or _raise
+        self.received: signal.Signals | None = None
+        self._force: threading.Timer | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._end_force()
+
+    def listen_again(self) -> None:
+        """What the first signal asked for is done, and was not the end: the next one counts again."""
+        self._end_force()
+        self.received = None
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        if self.received is None:
+            self.received = signal.Signals(number)
+            self._force = threading.Timer(FORCE_AFTER, _end_at_once)
+            self._force.daemon = True
+            self._force.start()
+            self.on_interrupt()
+
+    def _end_force(self) -> None:
+        if self._force is not None:
+            self._force.cancel()
+            self._force = None
+
+    async def cancelled_by_it(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Await something that the first signal cancels."""
+        import asyncio
+
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+
+        def cancel() -> None:
+            # A handler runs between any two instructions; the loop may be asleep.
+            loop.call_soon_threadsafe(task.cancel)
+
+        before, self.on_interrupt = self.on_interrupt, cancel
+        try:
+            return await task
+        finally:
+            self.on_interrupt = before
+
+
+def _raise() -> None:
+    raise KeyboardInterrupt
+
+
+def _end_at_once() -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"\nevaltui: not ended {FORCE_AFTER:g} s after the interrupt; ended by force\n")
+        sys.stderr.flush()
+    os._exit(INTERRUPTED)
+
+
+def run_interruptible(work: Coroutine[Any, Any, Result]) -> Result:
+    """As `asyncio.run`: the first signal cancels `work`, which may clean up and return all the same.
+
+    Raises KeyboardInterrupt where it ended by being cancelled so.
+    """
+    import asyncio
+
+    with Interrupts() as interrupts:
+        waiting = interrupts.cancelled_by_it(work)
+        try:
+            return asyncio.run(waiting)
+        except asyncio.CancelledError:
+            if interrupts.received is None:
+                raise
+            raise KeyboardInterrupt from None
+        finally:
+            # Where the signal came before they began, they must not complain.
+            waiting.close()
+            work.close()
