@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +43,8 @@ from evaltui.runner.plan import (
 )
 from evaltui.runner.pool import StartedHost
 from evaltui.runner.preflight import checked
+
+HAD_ERRORS = 3
 
 
 @dataclass(frozen=True)
@@ -144,14 +146,15 @@ class Job:
             )
         finally:
             self._progress.end()
-        if self._log is not None:
-            self._log.close(None if interrupted else result.status)
+        self._keep(lambda log: log.close(None if interrupted else result.status))
         seconds = time.monotonic() - first.settings.started
         report = _kept_for_adk(self._report(result, started, seconds), self._plan.agent_dir)
-        write_reports(report, self._ending.targets)
+        all_written = write_reports(report, self._ending.targets)
         if interrupted:
             return INTERRUPTED
-        return 0 if self._ending.exit_zero else self._exit_code(report)
+        code = 0 if self._ending.exit_zero else self._exit_code(report)
+        # Who asked for a report must not take its absence for a pass.
+        return code if all_written else code or HAD_ERRORS
 
     def _start_log(self, started: datetime) -> None:
         resumed = self._resumed
@@ -185,9 +188,18 @@ class Job:
                 self._calls.take_result(result)
             case Noted(text):
                 self._notes.append(text)
-        if self._log is not None:
-            self._log.take(update)
+        self._keep(lambda log: log.take(update))
         self._progress.take(update)
+
+    def _keep(self, write: Callable[[LoggedRun], None]) -> None:
+        """A log that cannot be written is worth a note; the run goes on."""
+        if self._log is None:
+            return
+        try:
+            write(self._log)
+        except OSError as error:
+            self._notes.append(f"Run log incomplete: {error}")
+            self._log = None
 
     def _report(self, result: RunResult, started: datetime, seconds: float) -> RunReport:
         return RunReport(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import sys
@@ -16,8 +18,17 @@ def write_stdout(text: str) -> None:
     _write(text, sys.stdout)
 
 
+def write_stderr(line: str) -> None:
+    """Say something beside what is written to standard output; where nobody listens, nobody is told."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
 def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
-    """Lines of styled text, coloured where a person is watching."""
+    """Lines of styled text, coloured where a person is watching.
+
+    Raises BrokenPipeError where nobody reads standard output any more.
+    """
     from evaltui.reports.lines import draw
 
     stream = sys.stderr if to_stderr else sys.stdout
@@ -26,9 +37,15 @@ def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
 
 
 def _write(text: str, stream: TextIO) -> None:
-    # The terminal's encoding may lack a glyph: better a replacement than a traceback after a long run.
-    stream.buffer.write(text.encode(stream.encoding or "utf-8", "replace"))
-    stream.buffer.flush()
+    try:
+        # The terminal's encoding may lack a glyph: better a replacement than a traceback after a long run.
+        stream.buffer.write(text.encode(stream.encoding or "utf-8", "replace"))
+        stream.buffer.flush()
+    except OSError as error:
+        # A terminal that is gone is one more reader that has left.
+        if error.errno == errno.EIO:
+            raise BrokenPipeError(error.errno, error.strerror) from error
+        raise
 
 
 def colored(stream: TextIO | None = None) -> bool:

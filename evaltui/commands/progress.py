@@ -45,11 +45,17 @@ class Progress:
         )
         line = f"{done}/{self._cases}{', ' + bad if bad else ''} · {self._painted - self._began:.0f} s"
         current = self._current.encode("ascii", "replace").decode()
-        self._stream.write(f"\r\x1b[2K{line} · {current}"[:100])
-        self._stream.flush()
+        self._write(f"\r\x1b[2K{line} · {current}"[:100])
 
     def end(self) -> None:
         """Take the line away."""
         if self._shown and self._painted:
-            self._stream.write("\r\x1b[2K")
+            self._write("\r\x1b[2K")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
             self._stream.flush()
+        except OSError:
+            # The terminal is gone.
+            self._shown = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -61,7 +62,9 @@ def record(options: argparse.Namespace) -> int:
         return complain("record", error)
     turns = len(recording.messages)
     done = f"{recording.path}: case {recording.eval_id} with {turns} {'turn' if turns == 1 else 'turns'}"
-    write_stdout(f"{visible(done)}\n")
+    # The case is there, whether or not anybody reads that it is.
+    with contextlib.suppress(BrokenPipeError):
+        write_stdout(f"{visible(done)}\n")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from evaltui.commands.output import colored, write_stdout
+from evaltui.commands.output import colored, write_stderr, write_stdout
 from evaltui.commands.usage import UsageError
 
 if TYPE_CHECKING:
@@ -53,20 +54,39 @@ def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}")
 
 
-def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> None:
-    """Write each report; standard output carries nothing but the one that belongs there."""
-    for target in targets:
-        write_text(_render(report, target), target)
-    if all(target.format != "console" for target in targets):
-        for note in report.notes:
-            print(f"evaltui run: {note}", file=sys.stderr)
+def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> bool:
+    """Write each report; standard output carries nothing but the one that belongs there.
+
+    Returns whether all are written; of others the reason is told.
+    """
+    complaints: list[str] = []
+    # Files first: they are there even where nobody reads standard output any more.
+    for target in sorted(targets, key=lambda one: one.path is None):
+        try:
+            write_text(_render(report, target), target)
+        except BrokenPipeError:
+            continue
+        except OSError as error:
+            place, reason = target.path or "stdout", error.strerror or error
+            complaints.append(f"--report {target.format}: {place} cannot be written: {reason}")
+    untold = report.notes if all(target.format != "console" for target in targets) else ()
+    for note in (*untold, *complaints):
+        write_stderr(f"evaltui run: {note}")
+    return not complaints
 
 
 def write_text(text: str, target: ReportTarget) -> None:
     if target.path is None:
         write_stdout(text)
-    else:
+        return
+    try:
         target.path.write_text(text, encoding="utf-8")
+    except OSError:
+        # Half a report may be taken for a whole one.
+        with contextlib.suppress(OSError):
+            if target.path.is_file():
+                target.path.unlink()
+        raise
 
 
 def report_width(target: ReportTarget) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+from evaltui.commands.output import write_stderr
 from evaltui.files.folders import agents_in
 
 WRONG_USE = 2
@@ -17,7 +17,7 @@ class UsageError(ValueError):
 def complain(command: str, problem: object) -> int:
     """Say what was wrong with the call, line by line; returns the exit code for it."""
     for line in str(problem).splitlines():
-        print(f"evaltui {command}: {line}", file=sys.stderr)
+        write_stderr(f"evaltui {command}: {line}")
     return WRONG_USE
 
 

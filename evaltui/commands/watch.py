@@ -17,6 +17,7 @@ from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.reports.lines import Line
 from evaltui.reports.preflight import check_lines
+from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.workbench.state import CaseKey, Repeated, Run, Selection, Stage
 from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
@@ -72,6 +73,7 @@ class _Lines:
         self._notice: object = None
         self._unready = ""
         self._ended = asyncio.Event()
+        self._code = 0
 
     async def follow(self) -> int:
         workbench = self._workbench
@@ -95,7 +97,7 @@ class _Lines:
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._entered)
         workbench.watching.run("what is selected", keys)
         await self._ended.wait()
-        return 3
+        return self._code
 
     def _counts(self, key: CaseKey) -> bool:
         path = key.path.resolve()
@@ -103,15 +105,26 @@ class _Lines:
         return path in self._chosen and (ids is None or key.eval_id in ids)
 
     def _entered(self) -> None:
-        """The enter key."""
-        sys.stdin.readline()
-        if self._workbench.watching.waiting().keys:
+        """The enter key, or the end of what can be typed."""
+        if not _typed_line():
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            self._end(INTERRUPTED)
+        elif self._workbench.watching.waiting().keys:
             self._workbench.watching.run_waiting()
 
     def _changed(self) -> None:
-        write_lines(self._news())
+        if self._ended.is_set():
+            return
+        try:
+            write_lines(self._news())
+        except BrokenPipeError:
+            self._end(1)
         if not self._workbench.watching.on:
-            self._ended.set()
+            self._end(3)
+
+    def _end(self, code: int) -> None:
+        self._code = code
+        self._ended.set()
 
     def _news(self) -> Iterator[Line]:
         workbench = self._workbench
@@ -181,3 +194,11 @@ class _Lines:
             many = f"{len(waiting.keys)} old, from before the change"
             then = f": enter runs {'it' if len(waiting.keys) == 1 else 'them'}" if sys.stdin.isatty() else ""
             yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "dim")]
+
+
+def _typed_line() -> str:
+    try:
+        return sys.stdin.readline()
+    except OSError:
+        # Linux says EIO where the terminal is gone.
+        return ""

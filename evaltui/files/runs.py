@@ -19,8 +19,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from evaltui.files.folders import OWN_FOLDER, agent_folder, make_own_folder
 
@@ -47,13 +48,16 @@ _END = 4096
 class RunLog:
     """A log that is being written. Killed at any moment, it leaves a log that `read_run` reads.
 
-    `size` is in bytes, with what has not reached the disk yet.
+    `size` is in bytes, with what has not reached the disk yet. Whatever raises an OSError, as on a full disk,
+    has ended the log behind its last whole line: it is that of a run that was interrupted.
     """
 
-    def __init__(self, path: Path, file: TextIO) -> None:
+    def __init__(self, path: Path, file: FileIO) -> None:
         self.path = path
         self.size = 0
         self._file = file
+        self._unwritten: list[str] = []
+        self._on_disk = 0
         self._flushed = time.monotonic()
         self._began: dict[Key, int] = {}
         self._repeats: dict[Key, dict[int, int]] = {}
@@ -72,7 +76,7 @@ class RunLog:
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
-        log = cls(path, path.open("x", encoding="utf-8", newline="\n"))
+        log = cls(path, FileIO(path, "x"))
         # Released when the process ends, however it ends: see `is_being_written`.
         with suppress(OSError):
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,18 +127,35 @@ class RunLog:
         for row in self._results.values():
             self._write_text(f'{{"kind":"index",{row}\n')
         self._write({"kind": "footer", **(footer or {}), "index": [start, self.size]})
+        self._flush()
         self._file.close()
 
     def _write(self, line: Json) -> None:
         self._write_text(json.dumps(line, separators=(",", ":")) + "\n")
 
     def _write_text(self, text: str) -> None:
+        self._unwritten.append(text)
         # JSON escapes all but ASCII, so a character is a byte.
-        self.size += self._file.write(text)
+        self.size += len(text)
 
     def _flush(self) -> None:
-        self._file.flush()
+        data = memoryview("".join(self._unwritten).encode("ascii"))
+        self._unwritten.clear()
+        written = 0
+        try:
+            while written < len(data):
+                written += self._file.write(data[written:])
+        except OSError:
+            self._end_at(self._on_disk + bytes(data[:written]).rfind(b"\n") + 1)
+            raise
+        self._on_disk += written
         self._flushed = time.monotonic()
+
+    def _end_at(self, size: int) -> None:
+        with suppress(OSError):
+            os.ftruncate(self._file.fileno(), size)
+        with suppress(OSError):
+            self._file.close()
 
 
 def _own_version() -> str:

@@ -51,6 +51,10 @@ class Interrupts:
         self._end_force()
         self.received = None
 
+    def interrupt(self) -> None:
+        """As if SIGHUP had come, which is ignored where the process was started so; from any thread."""
+        self._take(signal.SIGHUP, None)
+
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received = signal.Signals(number)

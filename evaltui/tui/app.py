@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +27,6 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 WRONG_USE = 2
-TERMINATED = 128 + signal.SIGTERM
 _HERE = Path(__file__).parent
 # Seconds.
 _AT_ONCE = 0.1
@@ -77,8 +75,6 @@ class WorkbenchApp(KeysInOrder[int]):
         self.animation_level = "none"
         self._use_theme()
         self._use_keymap()
-        # Ended from outside, the terminal must not be left behind as it is now.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
         # The first frame does not wait for files, and files do not wait for the models.
         self.run_worker(self._start(), exit_on_error=True)
 
@@ -137,16 +133,13 @@ class WorkbenchApp(KeysInOrder[int]):
         self.workbench.select(Selection(entry.path, entry.cases[0].eval_id if entry.cases else None))
         return True
 
-    def _terminated(self) -> None:
-        self.run_worker(self._leave(TERMINATED))
-
-    async def _leave(self, code: int) -> None:
+    async def leave(self, code: int) -> None:
         await self.workbench.close()
         self.exit(return_code=code)
 
     async def action_quit(self) -> None:
         """Leave once the agent's processes have ended."""
-        await self._leave(0)
+        await self.leave(0)
 
     async def on_unmount(self) -> None:
         await self.workbench.close()
@@ -163,13 +156,14 @@ def open_workbench(
     if several := agents_in(agent_dir):
         from evaltui.tui.screens.chooser import ChooserApp
 
-        chosen = ChooserApp(agent_dir, several).run()
+        chooser = ChooserApp(agent_dir, several)
+        chosen = chooser.run_to_the_end()
         if chosen is None:
-            return 0
+            return chooser.return_code or 0
         agent_dir /= chosen
     given = [set_name] if set_name and Path(set_name).exists() else []
     app = WorkbenchApp(Workbench(agent_dir, given, record_mode), set_name, watch=watch)
-    app.run()
+    app.run_to_the_end()
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
 
 

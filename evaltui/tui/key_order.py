@@ -11,16 +11,18 @@ from typing import Any
 from weakref import WeakSet
 
 from textual import events
-from textual.app import App, ReturnType
+from textual.app import ReturnType
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
+
+from evaltui.tui.ending import EndingApp
 
 _LONGEST_WAIT = 0.5
 _STEP = 0.005
 
 
-class KeysInOrder(App[ReturnType]):
+class KeysInOrder(EndingApp[ReturnType]):
     def __init__(self) -> None:
         super().__init__()
         self._waited_for: WeakSet[Screen[Any]] = WeakSet()

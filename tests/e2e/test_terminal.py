@@ -73,7 +73,7 @@ def test_run_a_case_see_the_verdict_and_leave(parrot):
 def test_ended_from_outside_it_gives_the_terminal_back(parrot):
     parrot.wait_for("○ repeats_it")
     parrot.process.terminate()
-    assert parrot.exit_code() == 143
+    assert parrot.exit_code() == 130
 
 
 def test_in_a_field_alt_and_a_key_do_what_the_key_does_elsewhere(parrot):

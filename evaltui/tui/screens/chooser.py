@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.screen import Screen
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line
 from evaltui.tui.bindings import bindings
+from evaltui.tui.ending import EndingApp
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope, actions_in
@@ -20,7 +21,7 @@ from evaltui.workbench.keys import key_name
 _TUI = Path(__file__).parents[1]
 
 
-class ChooserApp(App[str]):
+class ChooserApp(EndingApp[str]):
     """Runs before the workbench, and returns the name of the agent that was chosen, None for none."""
 
     TITLE = "evaltui"

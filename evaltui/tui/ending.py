@@ -1,0 +1,126 @@
+"""The end of an app from outside: asked by a signal, or because its terminal is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import sys
+import termios
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+from textual.app import App, ReturnType
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+
+from evaltui.runner.interrupts import INTERRUPTED, Interrupts
+
+# Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
+_LOOK_EVERY = 2.0
+
+
+class EndingApp(App[ReturnType]):
+    """Leaves in order at the first Ctrl-C from outside, SIGTERM or SIGHUP, and when its terminal is gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._interrupts = Interrupts(self._interrupted)
+        self._running_loop: asyncio.AbstractEventLoop | None = None
+
+    def run_to_the_end(self) -> ReturnType | None:
+        """As `run`, in the main thread."""
+        with self._interrupts:
+            return self.run()
+
+    def get_driver_class(self) -> type[Driver]:
+        driver = super().get_driver_class()
+        return TerminalDriver if driver is LinuxDriver else driver
+
+    def on_mount(self) -> None:
+        self._running_loop = asyncio.get_running_loop()
+        if self._interrupts.received is not None:
+            self._end()
+
+    def terminal_gone(self) -> None:
+        """May be called from any thread, and more than once."""
+        self._interrupts.interrupt()
+
+    def _interrupted(self) -> None:
+        if self._running_loop is not None:
+            self._running_loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        self.run_worker(self.leave(INTERRUPTED))
+
+    async def leave(self, code: int) -> None:
+        """End the app once all that it has started has ended."""
+        self.exit(return_code=code)
+
+
+class TerminalDriver(LinuxDriver):
+    """Tells the app when the terminal is gone; what is written to it then is dropped."""
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._gone = cast("EndingApp[Any]", app).terminal_gone
+        self._file = cast("Any", _Screen(self._file, self._gone))
+        self._watch: threading.Thread | None = None
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self._watch is None:
+            self._watch = threading.Thread(target=self._wait_until_gone, name="terminal", daemon=True)
+            self._watch.start()
+
+    def run_input_thread(self) -> None:
+        try:
+            super().run_input_thread()
+        except OSError:
+            self._gone()
+
+    def _wait_until_gone(self) -> None:
+        if sys.platform == "linux":
+            poll = select.poll()
+            # Asked for nothing, it tells of a hang-up only.
+            poll.register(self.fileno, 0)
+            poll.poll()
+        else:
+            hung_up = threading.Event()
+            with contextlib.suppress(termios.error, OSError):
+                while not hung_up.wait(_LOOK_EVERY):
+                    termios.tcgetattr(self.fileno)
+        self._gone()
+
+
+class _Screen:
+    """A terminal to write to that may be gone: an exception would end the thread that writes, and whoever
+    waits for it would wait for ever."""
+
+    def __init__(self, file: Any, gone: Callable[[], None]) -> None:
+        self._file = file
+        self._on_gone = gone
+        self._is_gone = False
+
+    def write(self, text: str) -> None:
+        self._tried(lambda: self._file.write(text))
+
+    def flush(self) -> None:
+        self._tried(self._file.flush)
+
+    def fileno(self) -> int:
+        number: int = self._file.fileno()
+        return number
+
+    def _tried(self, write: Callable[[], object]) -> None:
+        if self._is_gone:
+            return
+        try:
+            write()
+        except OSError:
+            self._is_gone = True
+            # What it holds back would be tried again, and complained about, at the end of the program.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+            self._on_gone()
