@@ -10,13 +10,10 @@ import asyncio
 import contextlib
 import ctypes
 import faulthandler
-import fcntl
 import gc
 import json
 import os
-import queue
 import signal
-import socket
 import sys
 import threading
 import time
@@ -35,14 +32,13 @@ from evaltui.runner.adapters.base import (
     SessionSpec,
     recording,
 )
+from evaltui.runner.channel import Channel
 from evaltui.runner.errors import describe_error, own_modules
 from evaltui.runner.loading import import_agent, make_adapter
 from evaltui.runner.preloading import BroughtIn, Environment, Preloaded
-from evaltui.runner.protocol import LineBuffer, Message, encode
+from evaltui.runner.protocol import Message
 from evaltui.runner.tape import NotRecordedError, Recorded, Tape, playing
 
-# Out of the way of programs that close or count low descriptors.
-_CHANNEL_FD = 230
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
 _MOST_EVENTS = 100_000
 _MOST_BYTES = 64_000_000
@@ -50,39 +46,6 @@ _MOST_BYTES = 64_000_000
 
 class TooManyEventsError(RuntimeError):
     """A case or turn went on for longer than anyone could look at."""
-
-
-class Channel:
-    """The socket to the parent. Any thread may send; one thread receives into a queue."""
-
-    def __init__(self, fd: int) -> None:
-        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _CHANNEL_FD)
-        os.close(fd)
-        self._socket = socket.socket(fileno=high)
-        self._lock = threading.Lock()
-        self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.on_message: Callable[[Message], object] = self.inbox.put
-        # A forked child that keeps the socket open would hide this process's end from the parent.
-        os.register_at_fork(after_in_child=self._socket.close)
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def send(self, message: Message) -> int:
-        """How many bytes went out."""
-        line = encode(message)
-        with self._lock:
-            self._socket.sendall(line)
-        return len(line)
-
-    def receive_forever(self) -> NoReturn:
-        """End the process when the parent is gone, whatever the agent is doing."""
-        lines = LineBuffer()
-        with contextlib.suppress(OSError):
-            while chunk := self._socket.recv(1 << 18):
-                for message in lines.feed(chunk):
-                    self.on_message(message)
-        os._exit(1)
 
 
 class _EventLine:
@@ -118,13 +81,24 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     threading.Thread(target=channel.receive_forever, daemon=True).start()
     try:
-        _serve(channel, json.loads(sys.argv[2]) if sys.argv[2:] else channel.inbox.get())
+        _serve(channel, channel.begin(json.loads(sys.argv[2])) if sys.argv[2:] else channel.first())
+    except asyncio.CancelledError:
+        _end_disturbed(channel)
     except BaseException as error:
         # SystemExit in a task that the agent's framework started ends the whole loop: say whose it was.
         with contextlib.suppress(OSError):
             channel.send({"op": "fatal", "error": describe_error(error)})
         _leave(1)
     _leave(0)
+
+
+def _end_disturbed(channel: Channel) -> NoReturn:
+    """End the process because the agent has cancelled what is not its own, other cases maybe."""
+    message = "the agent cancelled tasks that it had not made (asyncio.all_tasks)"
+    error = {"type": "CancelledError", "message": message, "traceback": "", "where": ""}
+    with contextlib.suppress(OSError):
+        channel.send({"op": "fatal", "error": error})
+    _leave(1)
 
 
 def _die_with_parent() -> None:
@@ -194,6 +168,9 @@ class _Host:
         self._t0 = t0
         self._brought_in = brought_in
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        # The requests that the parent wants to be cancelled.
+        self._unwanted: set[int] = set()
+        self._serving: asyncio.Task[Any] | None = None
         self._chats: dict[int, _Chat] = {}
         self._adapter: AgentAdapter | None = None
         self._framework = ""
@@ -201,6 +178,7 @@ class _Host:
     async def serve(self, found: Any, agent_name: str | None) -> None:
         requests: asyncio.Queue[Message] = asyncio.Queue()
         loop = asyncio.get_running_loop()
+        self._serving = asyncio.current_task()
         self._channel.on_message = lambda message: loop.call_soon_threadsafe(requests.put_nowait, message)
         while not self._channel.inbox.empty():
             requests.put_nowait(self._channel.inbox.get())
@@ -226,6 +204,7 @@ class _Host:
         number = request["id"]
         if request["op"] == "cancel":
             if task := self._tasks.get(number):
+                self._unwanted.add(number)
                 task.cancel()
             return
         task = asyncio.create_task(self._answer(number, self._work(request)))
@@ -251,10 +230,26 @@ class _Host:
 
     async def _answer(self, number: int, work: Coroutine[Any, Any, Message]) -> None:
         try:
-            self._channel.send({"op": "done", "id": number, **await work})
+            answer = await work
+            if self._is_disturbed(number):
+                _end_disturbed(self._channel)
+            self._channel.send({"op": "done", "id": number, **answer})
         except BaseException as error:
+            if self._is_disturbed(number, error):
+                _end_disturbed(self._channel)
             # Cancelled means: the parent asked, and wants to know where the agent was.
             self._channel.send({"op": "failed", "id": number, "error": describe_error(error)})
+        finally:
+            self._unwanted.discard(number)
+
+    def _is_disturbed(self, number: int, error: BaseException | None = None) -> bool:
+        """Whether the code of one case has cancelled others: each is to be run again by itself, which shows
+        whose it was. What a case does to itself alone is its own error."""
+        if self._serving is not None and self._serving.cancelling():
+            return True
+        if number in self._unwanted or len(self._tasks) == 1 or not isinstance(error, asyncio.CancelledError):
+            return False
+        return self._tasks[number].cancelling() > 0
 
     async def _run(self, request: Message) -> Message:
         assert self._adapter is not None
@@ -332,6 +327,7 @@ class _Host:
         return {"text": await ask(request["judge"], request["prompt"], request["config"], folder)}
 
     async def _close(self) -> None:
+        self._unwanted.update(self._tasks)
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

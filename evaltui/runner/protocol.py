@@ -1,9 +1,9 @@
 """What parent and host say to each other: JSON, one object per line, over a socket of their own.
 
-Parent to host: `preload` {agent_dir, steps}, `load` {agent_dir, agent_name, t0}, `run` {id, session, turns or
-simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat, turn, content}, `end` {id, chat},
-`import` {id, path, agent_folder}, `metric` {id, path, agent_folder, metric, scores_turns, actual, expected,
-scenario, without}, `ask` {id, judge, prompt, config, agent_folder}, `cancel` {id}, `close`.
+Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, agent_name, t0, seal}, `run` {id,
+session, turns or simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat, turn, content},
+`end` {id, chat}, `import` {id, path, agent_folder}, `metric` {id, path, agent_folder, metric, scores_turns,
+actual, expected, scenario, without}, `ask` {id, judge, prompt, config, agent_folder}, `cancel` {id}, `close`.
 Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
 line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text} or nothing, `failed` {id,
 error}, `brought_in` {steps} when it is closed, `fatal` {error}.
@@ -13,6 +13,8 @@ libraries' modules in order, and what the agent changed in the environment in be
 `recorded` is what is known of the recording of the case, `line` what is told of it: see `tape.Recorded` and
 `tape.Tape`. `files` are the user's own modules that were imported, as absolute paths.
 `simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it is.
+`seal` is what every line of the host begins with: the agent, which lives in the same process, can write to
+the socket too, and what it writes is no message.
 `id` is the number of a request, and of what answers it. `run` is a whole conversation; `chat` opens one that
 begins at the end of `past` (steps) and stays open until `end`. Each `say` is a turn of the one whose `chat`
 request had the number `chat`; cancelling it ends that turn alone. Runs and chats may go on side by side.
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 VERSION = 1
@@ -64,3 +66,39 @@ class LineBuffer:
         self._rest = rest
         for line in lines:
             yield json.loads(line)
+
+
+class DisturbedChannelError(ValueError):
+    """Somebody else has written into the midst of a message."""
+
+
+class SealedLines:
+    """As `LineBuffer`, of a stream to which others write too: `on_stray` gets what is without the seal."""
+
+    def __init__(self, seal: str, on_stray: Callable[[bytes], None]) -> None:
+        self._seal = seal.encode("ascii")
+        self._on_stray = on_stray
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> Iterator[Message]:
+        """Raises DisturbedChannelError for a message that cannot be read."""
+        *lines, rest = chunk.split(b"\n")
+        if not lines:
+            self._rest += rest
+            return
+        lines[0] = self._rest + lines[0]
+        self._rest = rest
+        for line in lines:
+            stray, seal, text = line.partition(self._seal)
+            if stray:
+                self._on_stray(stray)
+            if seal:
+                yield _message(text)
+
+
+def _message(text: bytes) -> Message:
+    try:
+        message: Message = json.loads(text)
+    except ValueError as error:
+        raise DisturbedChannelError("a message of the host cannot be read") from error
+    return message

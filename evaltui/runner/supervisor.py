@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from evaltui.core.outcome import ErrorInfo
 from evaltui.runner.errors import is_own_code
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.orphans import MARK, kill_marked
-from evaltui.runner.protocol import LineBuffer, Message, encode
+from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
 
 # Seconds.
 IMPORT_TIMEOUT = 120.0
@@ -52,6 +53,7 @@ class Host:
         self._on_console: OnConsole | None = None
         self._unheard: list[tuple[str, str]] = []
         self._mark = uuid.uuid4().hex
+        self._seal = uuid.uuid4().hex
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._listeners: dict[int, OnEvent] = {}
@@ -124,7 +126,7 @@ class Host:
 
     async def preload(self, agent_dir: Path, steps: Sequence[Any]) -> None:
         """Have it import what an earlier host of this agent has brought in; `load` need not wait for that."""
-        await self._send({"op": "preload", "agent_dir": str(agent_dir), "steps": steps})
+        await self._send({"op": "preload", "agent_dir": str(agent_dir), "steps": steps, "seal": self._seal})
 
     async def load(
         self, agent_dir: Path | None, agent_name: str | None, started: float, timeout: float
@@ -139,6 +141,7 @@ class Host:
                 "agent_dir": None if agent_dir is None else str(agent_dir),
                 "agent_name": agent_name,
                 "t0": started,
+                "seal": self._seal,
             }
         )
         done, _ = await asyncio.wait({self.loaded}, timeout=timeout)
@@ -304,13 +307,18 @@ class Host:
                 await self._loop.sock_sendall(self._socket, encode(message))
 
     async def _read_channel(self) -> None:
-        lines = LineBuffer()
+        lines = SealedLines(self._seal, partial(self._printed, "stderr"))
         with contextlib.suppress(OSError):
             while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
                 answered = False
-                for message in lines.feed(chunk):
-                    self._take(message)
-                    answered = answered or message["op"] not in ("event", "recorded")
+                try:
+                    for message in lines.feed(chunk):
+                        self._take(message)
+                        answered = answered or message["op"] not in ("event", "recorded")
+                except DisturbedChannelError:
+                    what = f"{self._who} wrote into the channel to evaltui"
+                    self._fatal = ErrorInfo("AgentProcessError", what)
+                    return
                 # Waking up for each event by itself costs more, on both sides, than what is done with it. For
                 # an answer, somebody waits. But while there is always more to read, sock_recv lets nothing
                 # else have its turn.

@@ -1,0 +1,59 @@
+"""The host's end of the channel to its parent."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import queue
+import socket
+import threading
+from collections.abc import Callable
+from typing import NoReturn
+
+from evaltui.runner.protocol import LineBuffer, Message, encode
+
+# Out of the way of programs that close or count low descriptors.
+_CHANNEL_FD = 230
+
+
+class Channel:
+    """The socket to the parent. Any thread may send; one thread receives into a queue."""
+
+    def __init__(self, fd: int) -> None:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _CHANNEL_FD)
+        os.close(fd)
+        self._socket = socket.socket(fileno=high)
+        self._lock = threading.Lock()
+        self._seal = b""
+        self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.on_message: Callable[[Message], object] = self.inbox.put
+        # A forked child that keeps the socket open would hide this process's end from the parent.
+        os.register_at_fork(after_in_child=self._socket.close)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def first(self) -> Message:
+        """The first message, waited for; it has the seal of those that are sent."""
+        return self.begin(self.inbox.get())
+
+    def begin(self, first: Message) -> Message:
+        self._seal = first["seal"].encode("ascii")
+        return first
+
+    def send(self, message: Message) -> int:
+        """How many bytes went out."""
+        line = self._seal + encode(message)
+        with self._lock:
+            self._socket.sendall(line)
+        return len(line)
+
+    def receive_forever(self) -> NoReturn:
+        """End the process when the parent is gone, whatever the agent is doing."""
+        lines = LineBuffer()
+        with contextlib.suppress(OSError):
+            while chunk := self._socket.recv(1 << 18):
+                for message in lines.feed(chunk):
+                    self.on_message(message)
+        os._exit(1)
