@@ -1,0 +1,115 @@
+"""Which object of an agent's modules is the agent: an App goes before any root agent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+_PRINT = """\
+import asyncio, sys
+from pathlib import Path
+from evaltui.runner.loading import import_agent
+found = import_agent(Path(sys.argv[1]))
+print(getattr(found, "name", None) or getattr(found, "__name__", found))
+"""
+# An App as far as loading looks: importing google-adk for the real one takes seconds.
+_APPS = """\
+class App:
+    def __init__(self, name):
+        self.name = name
+
+App.__module__ = "google.adk.apps.app"
+"""
+
+
+def found_in(folder: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", _PRINT, str(folder)], capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr
+
+
+@pytest.fixture
+def write_package(tmp_path):
+    def write(**files: str) -> Path:
+        folder = tmp_path / "shop"
+        folder.mkdir()
+        for stem, text in {"apps": _APPS, **files}.items():
+            (folder / f"{stem}.py").write_text(textwrap.dedent(text), encoding="utf-8")
+        return folder
+
+    return write
+
+
+_AGENT_WITH_APP = """
+    from .apps import App
+
+    def root_agent(message, session): ...
+
+    app = App("the app")
+"""
+_AGENT = "def root_agent(message, session): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param(
+            {"__init__": "from .agent import root_agent", "agent": _AGENT_WITH_APP},
+            "the app",
+            id="init names root",
+        ),
+        pytest.param(
+            {"__init__": "from . import agent", "agent": _AGENT_WITH_APP}, "the app", id="init imports"
+        ),
+        pytest.param({"__init__": "", "agent": _AGENT_WITH_APP}, "the app", id="empty init"),
+        pytest.param({"agent": _AGENT_WITH_APP}, "the app", id="no init"),
+        pytest.param(
+            {"__init__": "from .agent import app", "agent": _AGENT_WITH_APP}, "the app", id="init names app"
+        ),
+        pytest.param(
+            {
+                "__init__": "from .apps import App\nfrom .agent import root_agent\napp = App('own')",
+                "agent": _AGENT,
+            },
+            "own",
+            id="app of the package",
+        ),
+        pytest.param(
+            {
+                "__init__": "from . import main as agent\nroot_agent = agent.root_agent",
+                "main": _AGENT_WITH_APP,
+            },
+            "the app",
+            id="a module of another name as agent",
+        ),
+        pytest.param(
+            {"__init__": "from .agent import root_agent", "agent": f"app = object()\n{_AGENT}"},
+            "root_agent",
+            id="an app of something else",
+        ),
+        pytest.param(
+            {
+                "__init__": "from .root_agent import NAME\nfrom . import agent",
+                "root_agent": "NAME = 1",
+                "agent": _AGENT,
+            },
+            "root_agent",
+            id="a module called root_agent",
+        ),
+        pytest.param(
+            {"__init__": _AGENT, "agent": "raise RuntimeError('not asked for')"},
+            "root_agent",
+            id="a module that nothing imports stays so",
+        ),
+        pytest.param(
+            {"__init__": "from . import agent", "agent": "async def get_agent_async(): ..."},
+            "get_agent_async",
+            id="made asynchronously",
+        ),
+    ],
+)
+def test_the_app_is_found_before_any_root_agent(write_package, files, expected):
+    assert found_in(write_package(**files)) == expected
