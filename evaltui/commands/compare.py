@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaltui.commands.output import colored
 from evaltui.commands.reporting import ReportTarget, parse_targets, report_width, write_text
-from evaltui.commands.usage import UsageError, complain
+from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.compare import Comparison, compare
 from evaltui.core.outcome import Status
 from evaltui.files.history import KeptRun, find_run, open_run
@@ -36,6 +36,8 @@ def _open(agent_dir: Path, ref: str) -> KeptRun:
     try:
         return open_run(find_run(agent_dir, ref))
     except SelectionError:
+        # Above an agent there are no runs of it.
+        require_one_agent(agent_dir)
         raise
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error

@@ -160,10 +160,8 @@ def open_workbench(
     record_mode: RecordMode = DEFAULT_MODE,
 ) -> int:
     """Show the workbench until the user leaves it; the exit code of the program."""
-    if several := agents_in(agent_dir):
-        from evaltui.tui.screens.chooser import ChooserApp
-
-        chosen = ChooserApp(agent_dir, several).run()
+    if agents := agents_in(agent_dir):
+        chosen = agents[0] if len(agents) == 1 else _choose(agent_dir, agents)
         if chosen is None:
             return 0
         agent_dir /= chosen
@@ -171,6 +169,12 @@ def open_workbench(
     app = WorkbenchApp(Workbench(agent_dir, given, record_mode), set_name, watch=watch)
     app.run()
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
+
+
+def _choose(folder: Path, agents: list[str]) -> str | None:
+    from evaltui.tui.screens.chooser import ChooserApp
+
+    return ChooserApp(folder, agents).run()
 
 
 def _refuse(reason: str) -> int:

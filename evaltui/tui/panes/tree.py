@@ -150,7 +150,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             [("no eval sets yet", "dim")],
             [("o ", "bold"), (" write a case, in a new set", "dim")],
             [("O ", "bold"), (" make an eval set", "dim")],
-            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/", "dim")],
+            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "dim")],
         ]
 
     def _set_line(self, entry: SetEntry) -> tuple[Line, Line]:
