@@ -257,4 +257,5 @@ def _set_info(one: ChosenSet) -> SetInfo:
         effective=one.config.config.model_dump(mode="json", exclude_defaults=True),
         defaulted=tuple(DEFAULT_CRITERIA) if one.config.defaulted else (),
         cases={case.eval_id: case for case in one.plan.cases},
+        passed_over=one.config.passed_over,
     )

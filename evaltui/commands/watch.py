@@ -23,7 +23,6 @@ from evaltui.workbench.workbench import Workbench
 
 # What a run that never ends cannot do, and what it would be without the option.
 _NOT_WHILE_WATCHING: dict[str, object] = {
-    "config": None,
     "initial_session": None,
     "agent": None,
     "workers": None,
@@ -50,7 +49,9 @@ async def watch(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
     chosen = select(open_workspace(options.agent_dir), options.selectors)
     given = [str(entry.path) for entry, _ in chosen if entry.origin == "given"]
-    workbench = Workbench(options.agent_dir, given, options.record or DEFAULT_MODE)
+    if options.config is not None and not options.config.is_file():
+        raise UsageError(f"{options.config} does not exist")
+    workbench = Workbench(options.agent_dir, given, options.record or DEFAULT_MODE, options.config)
     workbench.tool_mode = options.tools
     if options.runs is not None:
         workbench.watching.repeated = Repeated(options.runs, options.pass_if or "all")

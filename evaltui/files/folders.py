@@ -51,7 +51,7 @@ def is_agent(folder: Path) -> bool:
     except OSError:
         return False
     # The tests of an agent speak of it, in comments too.
-    names = r"\broot_agent\b" if _is_of_tests(folder) else r"\b(root_)?agent\b"
+    names = r"\broot_agent\b" if is_of_tests(folder) else r"\b(root_)?agent\b"
     return re.search(names, text) is not None
 
 
@@ -77,14 +77,15 @@ def agents_in(folder: Path) -> list[str]:
         inner = [one for parent in level for one in subfolders(parent, ("*",))]
         if found := [one for one in inner if is_agent(one)]:
             return sorted(one.relative_to(folder).as_posix() for one in found)
-        level = [one for one in inner if not _is_of_tests(one)]
+        level = [one for one in inner if not is_of_tests(one)]
         seen += len(level)
         if seen > _MOST_FOLDERS:
             break
     return []
 
 
-def _is_of_tests(folder: Path) -> bool:
+def is_of_tests(folder: Path) -> bool:
+    """Whether the name of a folder says that tests or eval sets are in it."""
     return any(folder.match(pattern) for pattern in _OF_TESTS)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from evaltui.core.legacy import kind_of
 from evaltui.core.problems import Problem
 from evaltui.core.wording import did_you_mean
+from evaltui.files.config_files import config_above, config_file, configs_near
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
     CONFIG_NAME,
@@ -117,12 +118,17 @@ def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[P
 
 
 def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
-    """Every set of an agent and every config beside one, going by their names; a file may come twice."""
+    """Every set of an agent, going by their names, and every config of one; a file may come twice."""
+    folders: set[Path] = set()
     for file, _ in _places(agent_folder(agent_dir), map(Path, given)):
         if file.name.endswith(SUFFIXES) or file.name == CONFIG_NAME:
             yield file
+        if file.name.endswith(SUFFIXES) and file.parent not in folders:
+            folders.add(file.parent)
+            yield from configs_near(file)
+            yield from (path for path in [config_above(file)] if path is not None)
     for file in map(Path, given):
-        yield from (one for one in (file, file.parent / CONFIG_NAME) if one.is_file())
+        yield from (one for one in (file, config_file(file)) if one.is_file())
 
 
 def _folders_beside(folder: Path) -> list[Path]:

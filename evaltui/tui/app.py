@@ -23,6 +23,7 @@ from evaltui.reports.lines import Line
 from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.terminal_keys import know_alt_enter
+from evaltui.workbench.chosen_config import choose_config
 from evaltui.workbench.keymap import read_keymap
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -158,15 +159,26 @@ def open_workbench(
     *,
     watch: bool = False,
     record_mode: RecordMode = DEFAULT_MODE,
+    config: str | None = None,
 ) -> int:
-    """Show the workbench until the user leaves it; the exit code of the program."""
+    """Show the workbench until the user leaves it; the exit code of the program.
+
+    `config` is a file for all sets, or `own` for each its own; None for what was said the last time.
+    """
     if agents := agents_in(agent_dir):
-        chosen = agents[0] if len(agents) == 1 else _choose(agent_dir, agents)
-        if chosen is None:
+        agent = agents[0] if len(agents) == 1 else _choose(agent_dir, agents)
+        if agent is None:
             return 0
-        agent_dir /= chosen
+        agent_dir /= agent
     given = [set_name] if set_name and Path(set_name).exists() else []
-    app = WorkbenchApp(Workbench(agent_dir, given, record_mode), set_name, watch=watch)
+    try:
+        chosen = choose_config(agent_dir, config)
+    except ValueError as error:
+        return _refuse(str(error))
+    workbench = Workbench(agent_dir, given, record_mode, chosen.path)
+    if chosen.note:
+        workbench.say(chosen.note)
+    app = WorkbenchApp(workbench, set_name, watch=watch)
     app.run()
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
 

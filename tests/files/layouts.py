@@ -1,4 +1,4 @@
-"""Projects as their makers lay them out, with an agent that answers `hello` and an eval set that expects it."""
+"""Projects as they are laid out, with an agent that answers `hello` and an eval set that expects it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def criteria(**thresholds: float) -> str:
 
 
 def starter_pack(root: Path) -> Path:
-    """agent-starter-pack: the package is called `app`, the criteria stand above the sets; returns the agent."""
+    """agent-starter-pack: the package is `app`, the criteria are above the sets; returns the agent."""
     write(root / "pyproject.toml", PYPROJECT.format(name="my-agent"))
     write(root / "app" / "__init__.py", "from .agent import root_agent\n")
     write(root / "app" / "agent.py", AGENT)

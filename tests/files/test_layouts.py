@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.files.layouts import adk_sample, eval_set, starter_pack, uv_package, write
 
 from evaltui.files.workspace import agents_in, open_workspace
+from tests.files.layouts import adk_sample, eval_set, starter_pack, uv_package, write
 
 
 @pytest.mark.parametrize(

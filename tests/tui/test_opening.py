@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.files.layouts import uv_package, write
 
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.tui.screens.chooser import ChooserApp
+from tests.files.layouts import uv_package, write
 
 
 @pytest.mark.parametrize("several", [False, True])

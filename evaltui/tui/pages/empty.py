@@ -28,8 +28,8 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
     page.text(
         [
             (
-                "Looked in: the folder itself, eval*/ and test*/ in it, eval*/ and tests/ beside it and above, "
-                "up to the root of its project.",
+                "Looked in: the folder itself, eval*/ and test*/ in it, eval*/ and tests/ beside it and "
+                "above, up to the root of its project.",
                 "dim",
             )
         ]
