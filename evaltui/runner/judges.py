@@ -13,7 +13,7 @@ from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeMod
 from evaltui.core.outcome import ErrorInfo
 from evaltui.core.recordings.entry import JUDGE_OF
 from evaltui.core.recordings.request import Asked
-from evaltui.core.recordings.secrets import Secrets
+from evaltui.core.secrets import Secrets
 from evaltui.files.folders import env_file
 from evaltui.runner.custom_metrics import MetricHost
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError

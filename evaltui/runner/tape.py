@@ -31,7 +31,7 @@ from evaltui.core.recordings.entry import (
 from evaltui.core.recordings.modes import Modes
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints
-from evaltui.core.recordings.secrets import Secrets
+from evaltui.core.secrets import Secrets
 from evaltui.core.show import show_value
 from evaltui.runner.recorded_errors import error_from_json, error_to_json
 
