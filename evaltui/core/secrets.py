@@ -42,10 +42,8 @@ _SIGNS = (
 )
 _MAYBE = re.compile(rf"PRIVATE KEY|{_KEY}|://[^\s/:@]*:[^\s/@]+@|[Bb]earer")
 
-# What names a case, a set or a file is not what an agent says, and is looked up by it.
-_NAMES = frozenset(
-    {"eval_id", "eval_set_id", "eval_set_result_id", "path", "config_path", "passed_over", "log"}
-)
+# Fields that name a case, a set or a file are no text of an agent, and are looked up by.
+_NAMES = frozenset({"eval_id", "eval_set_id", "path", "config_path", "passed_over", "log"})
 
 
 class Secrets:
@@ -76,10 +74,15 @@ class Secrets:
             text = _SHAPES.sub(_instead, text)
         return text
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether JSON text may hold a secret; fast, and wrong in one direction only."""
+        if any(value in text for value in self._in_json):
+            return True
+        return any(sign in text for sign in _SIGNS) and _MAYBE.search(text) is not None
+
     def in_json(self, text: str, write: Callable[[Any], str]) -> str:
         """The text of JSON data, written anew by `write` where it holds a secret."""
-        is_known = any(value in text for value in self._in_json)
-        if not is_known and not (any(sign in text for sign in _SIGNS) and _MAYBE.search(text)):
+        if not self.may_be_in(text):
             return text
         data = json.loads(text)
         masked = self.masked(data)
@@ -94,7 +97,7 @@ class Secrets:
     def masked(self, data: T) -> T:
         """Texts in JSON data, dataclasses and models without secrets; the data itself where it holds none.
 
-        Ids of cases and sets, and paths, stay what they are.
+        Fields of dataclasses and models that are ids of cases and sets, or paths, stay what they are.
         """
         masked: T = self._masked(data)
         return masked
@@ -112,11 +115,11 @@ class Secrets:
                 return data
             return _made_like(data, new)
         if dataclasses.is_dataclass(data) and not isinstance(data, type):
-            of_init = [one.name for one in dataclasses.fields(data) if one.init]
-            changes = self._changes({name: getattr(data, name) for name in of_init})
+            names = [one.name for one in dataclasses.fields(data) if one.init and one.name not in _NAMES]
+            changes = self._changes({name: getattr(data, name) for name in names})
             return dataclasses.replace(data, **changes) if changes else data
         if hasattr(data, "model_copy"):
-            changes = self._changes(dict(data))
+            changes = self._changes({name: value for name, value in data if name not in _NAMES})
             return data.model_copy(update=changes) if changes else data
         return data
 
@@ -131,11 +134,8 @@ class Secrets:
 
     def _changes(self, data: Mapping[Any, Any]) -> dict[Any, Any]:
         """The values that are otherwise without secrets."""
-        named = {
-            name: value for name, value in data.items() if not (name in _NAMES and isinstance(value, str))
-        }
-        new = {name: self._masked(value) for name, value in named.items()}
-        return {name: value for name, value in new.items() if value is not named[name]}
+        new = {name: self._masked(value) for name, value in data.items()}
+        return {name: value for name, value in new.items() if value is not data[name]}
 
 
 def is_secret(name: str, value: str) -> bool:

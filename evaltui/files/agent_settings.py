@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from evaltui.files.atomic import write_atomically
-from evaltui.files.folders import OWN_FOLDER, agent_folder, make_own_folder
+from evaltui.files.atomic import write_privately
+from evaltui.files.folders import agent_folder, make_own_folder, own_folder
 
 _NAME = "settings.json"
 
@@ -16,7 +16,7 @@ def remembered_config(agent_dir: Path) -> Path | None:
     """The config that was chosen for all sets of an agent, whether or not it is still there."""
     folder = agent_folder(agent_dir)
     try:
-        settings = json.loads((folder / OWN_FOLDER / _NAME).read_text(encoding="utf-8"))
+        settings = json.loads((own_folder(agent_dir) / _NAME).read_text(encoding="utf-8"))
         return folder / str(settings["config"]) if settings["config"] else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
@@ -29,4 +29,4 @@ def remember_config(agent_dir: Path, config: Path | None) -> None:
         return
     # Seen from the agent, so that the project can be moved.
     seen = None if config is None else os.path.relpath(config.resolve(), folder.resolve())
-    write_atomically(make_own_folder(agent_dir) / _NAME, json.dumps({"config": seen}, indent=2) + "\n")
+    write_privately(make_own_folder(agent_dir) / _NAME, json.dumps({"config": seen}, indent=2) + "\n")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 CONFIG_NAME = "test_config.json"
 OWN_FOLDER = ".evaltui"
 RECORDINGS = "recordings"
 
+_PRIVATE = 0o700
 _PROJECT_MARKS = ("pyproject.toml", ".git")
 _AGENT_FILES = ("agent.py", "root_agent.yaml")
 _OF_TESTS = ("eval*", "test*")
@@ -32,14 +36,41 @@ def env_file(agent_dir: Path) -> Path | None:
     return next((path for path in found if path.is_file()), None)
 
 
-def make_own_folder(agent_dir: Path) -> Path:
-    """`.evaltui` in the agent's folder, kept out of git and made where there is none. Raises OSError."""
-    folder = agent_folder(agent_dir) / OWN_FOLDER
-    folder.mkdir(exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+def own_folder(agent_dir: Path) -> Path:
+    """`.evaltui` in the agent's folder, whether or not there is one."""
+    return agent_folder(agent_dir) / OWN_FOLDER
+
+
+def make_own_folder(agent_dir: Path, *inner: str) -> Path:
+    """`.evaltui` in the agent's folder, or a folder in it: kept out of git, and for its user alone.
+
+    Raises OSError, also where it is a link: what is written there belongs to the agent and nowhere else.
+    """
+    folder = own_folder(agent_dir)
+    make_private_folder(folder)
+    keep_out_of_git(folder)
+    for name in inner:
+        folder /= name
+        make_private_folder(folder)
     return folder
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, if there is none, that only its user can look into. Raises OSError, also for a link."""
+    if folder.is_symlink():
+        raise OSError(f"{folder} is a link, which is not followed")
+    folder.mkdir(mode=_PRIVATE, exist_ok=True)
+    if stat.S_IMODE(folder.stat().st_mode) != _PRIVATE:
+        # Not every file system has modes.
+        with suppress(OSError):
+            folder.chmod(_PRIVATE)
+
+
+def keep_out_of_git(folder: Path) -> None:
+    """Have git pass over a folder, unless it is told already what to do. Raises OSError."""
+    ignore = folder / ".gitignore"
+    if not os.path.lexists(ignore):
+        ignore.write_text("*\n", encoding="utf-8")
 
 
 def is_agent(folder: Path) -> bool:

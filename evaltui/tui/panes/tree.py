@@ -71,7 +71,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if entry is None:
             return None
         chosen = selection.eval_id if selection.eval_id is not None else entry.eval_set_id
-        return Copied(f"the id {chosen}", chosen)
+        return Copied(f"the id {chosen}", visible(chosen))
 
     # Following the workbench
 
