@@ -63,8 +63,14 @@ class Secrets:
         # The longest first: one may be the beginning of another.
         values = sorted(self._known, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, values))) if values else None
+        names = map(re.escape, sorted({*self._known.values(), "key", "private key", "password"}))
+        self._marks = re.compile(f"<(?:{'|'.join(names)})>")
         # As they stand in JSON, however its letters are escaped.
         self._in_json = frozenset(text for value in values for text in _spelt_in_json(value))
+
+    def has_marks(self, text: str) -> bool:
+        """Whether something may have been masked in a text."""
+        return "<" in text and self._marks.search(text) is not None
 
     def in_text(self, text: str) -> str:
         """The text itself where it holds no secret."""

@@ -165,7 +165,14 @@ class Relaxing:
         events = await asyncio.to_thread(self._workbench.traces.events_of, key)
         if events is None:
             return None
-        return await score_again(scored, actual_of(events), scored.result.eval_set_id, scored.stored, config)
+        return await score_again(
+            scored,
+            actual_of(events),
+            scored.result.eval_set_id,
+            scored.stored,
+            config,
+            self._workbench.secrets,
+        )
 
     # Doing it
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from evaltui.core.config import EvalConfig
     from evaltui.core.events import Event
     from evaltui.core.outcome import CaseResult, ErrorInfo
+    from evaltui.core.secrets import Secrets
     from evaltui.core.stored_cases import StoredCase
     from evaltui.runner.plan import Update
     from evaltui.runner.pool import StartedHost
@@ -91,7 +92,9 @@ class Workbench:
         self.watching = Watching(self, (*self._given, *([config] if config else [])), self._changed)
         self.code = 0
         self._live_sets = LiveSets(self.editing, self.documents)
-        self._rescoring = Rescoring(lambda key: self.traces.events_of(key), self._rescored)
+        self._rescoring = Rescoring(
+            lambda key: self.traces.events_of(key), self._rescored, lambda: self.secrets
+        )
         self.past: PastRun | None = None
         # What was seen before an earlier run was opened.
         self._latest: tuple[Results, Traces] | None = None
@@ -105,6 +108,13 @@ class Workbench:
         self._runs = 0
         self._pasts = 0
         self._last: tuple[str, Chosen, Repeated | None] | None = None
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """What is masked in all that is written."""
+        from evaltui.files.secrets import secrets_of
+
+        return secrets_of(self.agent_dir)
 
     @cached_property
     def chat(self) -> Chat:
