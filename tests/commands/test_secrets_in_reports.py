@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from evaltui.workbench.criteria import Criteria, MetricRow
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 
 PASSWORD = 'tr0ub4dor&3 "quoted"'
@@ -65,3 +68,37 @@ def test_nothing_that_a_run_writes_holds_a_secret(shop, tmp_path, capfd):
         assert "<SHOP_PASSWORD>" in texts[name]
     assert call("compare", shop, "last", "last", "--report=json") == 0
     assert not any(one in capfd.readouterr().out for one in SECRETS)
+
+
+def test_a_recorded_case_holds_no_secret_and_passes(shop, tmp_path, capfd):
+    turns = tmp_path / "turns.txt"
+    turns.write_text("hi\n")
+    assert call("record", shop, "new.evalset.json", "--case", "said", "--turns", turns) == 0
+    text = (shop / "new.evalset.json").read_text()
+    assert "the key is <key> and the password <SHOP_PASSWORD>" in text
+    assert not any(one in text for one in SECRETS)
+    capfd.readouterr()
+    assert call("run", shop, "new", "--workers", "1") == 0
+    printed = capfd.readouterr()
+    assert not any(one in printed.out + printed.err for one in SECRETS)
+
+
+async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
+    workbench = Workbench(shop)
+    await workbench.open()
+    (entry,) = workbench.sets
+    workbench.run_set()
+    await workbench.run_over()
+
+    def outcomes():
+        return [str(workbench.status(CaseKey(entry.path, case.eval_id))) for case in entry.cases]
+
+    assert outcomes() == ["PASSED", "FAILED", "ERROR"]
+    # Both are still compared with the secrets that the log does not have.
+    for threshold, expected in [(0.1, ["PASSED", "PASSED", "ERROR"]), (1, ["PASSED", "FAILED", "ERROR"])]:
+        criteria = Criteria(workbench, entry.path)
+        (row,) = (row for row in criteria.sections()[0].rows if isinstance(row, MetricRow))
+        assert criteria.set_threshold(row, threshold)
+        await workbench.rescore([criteria.path])
+        assert outcomes() == expected
+    await workbench.close()
