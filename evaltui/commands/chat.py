@@ -9,7 +9,7 @@ import io
 import sys
 
 from evaltui.commands.chat_lines import ChatLines
-from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say
+from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
@@ -42,7 +42,7 @@ class _Chat:
     def __init__(self, runner: asyncio.Runner, settings: HostSettings, session: Json) -> None:
         self._runner = runner
         self._session = session
-        self._lines = ChatLines("chat")
+        self._lines = ChatLines("chat", secrets_to_hide(settings.agent_dir))
         self._conversation = Conversation(settings, self._lines.printed)
         self._interactive = sys.stdin.isatty()
         self._kept: list[list[Event]] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evaltui.commands.chat_lines import ChatLines
 from evaltui.commands.output import write_stdout
-from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say
+from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Insert
@@ -144,7 +144,7 @@ def _require_free(path: Path, eval_id: str) -> None:
 
 async def _record(options: argparse.Namespace, recording: _Recording) -> Json | None:
     """Say everything to the agent; the case, None where that failed, which has been told then."""
-    lines = ChatLines("record")
+    lines = ChatLines("record", secrets_to_hide(options.agent_dir))
     conversation = Conversation(host_settings(options), lines.printed)
     turns: list[TurnDraft] = []
     try:

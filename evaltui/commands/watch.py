@@ -98,6 +98,9 @@ class _Lines:
         await self._ended.wait()
         return 3
 
+    def _plain(self, text: str) -> str:
+        return self._workbench.secrets.in_text(text)
+
     def _counts(self, key: CaseKey) -> bool:
         path = key.path.resolve()
         ids = self._chosen.get(path)
@@ -118,7 +121,7 @@ class _Lines:
         workbench = self._workbench
         if workbench.notice is not None and workbench.notice is not self._notice:
             self._notice = workbench.notice
-            yield [("note  ", "yellow"), (visible(workbench.notice.text), "")]
+            yield [("note  ", "yellow"), (visible(self._plain(workbench.notice.text)), "")]
         reaction, before = workbench.watching.last, self._reaction
         self._reaction = reaction
         if reaction is not None and reaction is not before:
@@ -130,7 +133,7 @@ class _Lines:
     def _of_save(self, reaction: Reaction) -> Iterator[Line]:
         what = f"{visible(in_short(reaction.changed))} changed"
         after = f"{reaction.seconds:.1f} s after the save" if reaction.seconds is not None else ""
-        error = self._workbench.agent_error
+        error = self._workbench.secrets.masked(self._workbench.agent_error)
         match reaction.step:
             case Step.RUNNING:
                 many = "1 case" if reaction.cases == 1 else f"{reaction.cases} cases"
@@ -155,7 +158,7 @@ class _Lines:
         yield from self._verdicts()
         if run is not self._run and run.over:
             self._run = run
-            yield from ([("note  ", "yellow"), (visible(remark), "")] for remark in run.remarks)
+            yield from ([("note  ", "yellow"), (visible(self._plain(remark)), "")] for remark in run.remarks)
             reaction = self._workbench.watching.last
             if reaction is None or reaction.run != run.number:
                 yield from self._sum(f"in {run.seconds:.1f} s" if run.stage is Stage.FINISHED else "")
@@ -169,7 +172,7 @@ class _Lines:
                 if self._told.get(key) != said:
                     self._told[key] = said
                     new.append(scored.result)
-        yield from case_lines(new, width())
+        yield from case_lines(self._workbench.secrets.masked(new), width())
 
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench
