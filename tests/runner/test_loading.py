@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+from evaltui import Status, evaluate
 
 _PRINT = """\
 import asyncio, sys
@@ -113,3 +116,39 @@ _AGENT = "def root_agent(message, session): ...\n"
 )
 def test_the_app_is_found_before_any_root_agent(write_package, files, expected):
     assert found_in(write_package(**files)) == expected
+
+
+_REAL = """
+    from google.adk.agents import BaseAgent
+    from google.adk.apps import App
+    from google.adk.events import Event
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.genai import types
+
+    class Greeter(BaseAgent):
+        async def _run_async_impl(self, ctx):
+            yield Event(author=self.name, content=types.ModelContent("from the agent"))
+
+    class Polite(BasePlugin):
+        async def on_event_callback(self, *, invocation_context, event):
+            event.content = types.ModelContent("from the plugin")
+            return event
+
+    root_agent = Greeter(name="greeter")
+    app = App(name="shop", root_agent=root_agent, plugins=[Polite(name="polite")])
+"""
+
+
+@pytest.mark.thorough
+async def test_the_plugins_of_an_app_run_where_the_package_names_the_root_agent_only(write_package):
+    folder = write_package(__init__="from .agent import root_agent", agent=_REAL)
+    turn = {
+        "user_content": {"role": "user", "parts": [{"text": "hi"}]},
+        "final_response": {"role": "model", "parts": [{"text": "from the plugin"}]},
+    }
+    path = folder / "a.evalset.json"
+    path.write_text(
+        json.dumps({"eval_set_id": "a", "eval_cases": [{"eval_id": "c", "conversation": [turn]}]})
+    )
+    result = await evaluate(folder, path)
+    assert [case.status for case in result.cases] == [Status.PASSED]
