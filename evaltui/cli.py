@@ -123,7 +123,9 @@ def _open_workbench(options: argparse.Namespace) -> int:
     from evaltui.tui.app import open_workbench
 
     record_mode = options.record or DEFAULT_MODE
-    return open_workbench(agent_dir, options.set, watch=options.watch, record_mode=record_mode)
+    return open_workbench(
+        agent_dir, options.set, watch=options.watch, record_mode=record_mode, config=options.config
+    )
 
 
 _Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]

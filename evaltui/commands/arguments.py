@@ -42,6 +42,11 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
     parser.add_argument("agent_dir", nargs="?", default=".", metavar="AGENT_DIR", help=_AGENT_DIR)
     parser.add_argument("--set", metavar="NAME", help="start in this eval set: its id or its file")
     parser.add_argument("--watch", action="store_true", help="run again whatever a save concerns")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="one config for all sets instead of their own, remembered for this agent; own: their own again",
+    )
     _add_record(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     return parser

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from evaltui.commands.chat_lines import ChatLines
-from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say
+from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
@@ -51,7 +51,7 @@ class _Chat:
         self._runner = runner
         self._interrupts = interrupts
         self._session = session
-        self._lines = ChatLines("chat")
+        self._lines = ChatLines("chat", secrets_to_hide(settings.agent_dir))
         self._conversation = Conversation(settings, self._lines.printed)
         self._interactive = sys.stdin.isatty()
         self._kept: list[list[Event]] = []

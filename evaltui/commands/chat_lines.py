@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from evaltui.commands.output import width, write_lines, write_stdout
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
+from evaltui.core.secrets import Secrets
 from evaltui.core.show import show_change, show_size, show_value, visible, visible_lines
 from evaltui.reports.lines import Line, cut
 
@@ -22,16 +23,21 @@ _MAX_RESULT = 100
 class ChatLines:
     """Shows one event after the other. `command` is the one that errors are said to be of.
 
-    `unread` turns true when nobody reads stdout any more; nothing raises for that.
+    `unread` turns true when nobody reads stdout any more; nothing raises for that. `secrets` are masked; None
+    where all is shown.
     """
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, secrets: Secrets | None = None) -> None:
         self.unread = False
+        self._secrets = secrets
         self._command = command
         self._agent = ""
         self._state: Json = {}
         self._in_line = False
         self._streamed = ""
+        # The last word of what streams in, until it is whole, and whose it is.
+        self._word = ""
+        self._speaker: Event | None = None
         self._held_back: list[str] = []
 
     def begin(self, agent: str, state: Json) -> None:
@@ -41,26 +47,33 @@ class ChatLines:
         self._streamed = ""
 
     def take(self, event: Event) -> None:
+        # Texts are masked as they are written: some of them come in pieces.
+        if self._secrets is not None and event.kind != "text":
+            event = self._secrets.masked(event)
         self._guarded(self._show, event)
+
+    def _plain(self, text: str) -> str:
+        return text if self._secrets is None else self._secrets.in_text(text)
 
     def said_by_user(self, message: str) -> None:
         """For a conversation whose messages are not typed."""
-        first, *more = visible_lines(message)
+        first, *more = visible_lines(self._plain(message))
         self._guarded(
             write_lines, [[("> ", "dim"), (first, "bold")], *([("  ", ""), (line, "bold")] for line in more)]
         )
 
     def printed(self, source: str, line: str) -> None:
         """A line on the agent's stdout or stderr; a text that streams in is not broken for it."""
-        self._held_back.append(f"| {visible(line)}")
+        self._held_back.append(f"| {visible(self._plain(line))}")
         if not self._in_line or self.unread:
             self._show_held_back()
 
     def note(self, text: str) -> None:
-        self._say_on_stderr([f"evaltui {self._command}: {visible(text)}"])
+        self._say_on_stderr([f"evaltui {self._command}: {visible(self._plain(text))}"])
 
     def failed(self, what: str, error: ErrorInfo) -> None:
         """`what` is the beginning of a sentence, such as `turn 2 failed`; the traceback follows."""
+        error = error if self._secrets is None else self._secrets.masked(error)
         head, *below = visible_lines(str(error))
         # Without a frame of the user's own it is the message once more.
         if error.traceback and not error.traceback.startswith(error.type):
@@ -110,9 +123,9 @@ class ChatLines:
             if not nested:
                 self._stream("".join(said), event)
             return
-        self._rows(([("thought  ", "dim"), (visible(text), "dim")] for text in thoughts), event)
+        self._rows(([("thought  ", "dim"), (visible(self._plain(text)), "dim")] for text in thoughts), event)
         if nested:
-            self._rows(([(visible(text), "")] for text in said), event)
+            self._rows(([(visible(self._plain(text)), "")] for text in said), event)
         else:
             self._say(said, event)
         self._rows(([(chip, "")] for part in parts if (chip := _file(part))), event)
@@ -121,16 +134,32 @@ class ChatLines:
         if not piece:
             return
         self._streamed += piece
-        self._write(piece, event)
+        self._speaker = event
+        if self._secrets is None:
+            self._write(piece, event)
+            return
+        # A key may come in two pieces.
+        whole = self._word + piece
+        end = max(whole.rfind(space) for space in " \n\t") + 1
+        self._word = whole[end:]
+        if end:
+            self._write(whole[:end], event)
+
+    def _end_word(self) -> None:
+        word, self._word = self._word, ""
+        if word and self._speaker is not None:
+            self._write(word, self._speaker)
 
     def _say(self, said: list[str], event: Event) -> None:
         """A text as a whole, some or all of which has been streamed already."""
         whole = "".join(said)
         if self._streamed.startswith(whole):
             self._streamed = self._streamed[len(whole) :]
+            self._end_word()
             return
         if whole.startswith(self._streamed) and self._streamed:
-            said = [whole[len(self._streamed) :]]
+            said = [self._word + whole[len(self._streamed) :]]
+            self._word = ""
         else:
             self._end_line()
         self._streamed = ""
@@ -139,11 +168,12 @@ class ChatLines:
 
     def _write(self, text: str, event: Event) -> None:
         who = "" if self._in_line else self._who(event)
-        shown = who + "\n".join(visible_lines(text))
+        shown = who + "\n".join(visible_lines(self._plain(text)))
         write_stdout(shown)
         self._in_line = not shown.endswith("\n")
 
     def _end_line(self) -> None:
+        self._end_word()
         if self._in_line:
             self._in_line = False
             write_stdout("\n")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaltui.commands.usage import UsageError
 from evaltui.core.outcome import Status
+from evaltui.core.show import visible
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.runs import latest_run, read_run
@@ -33,6 +35,8 @@ def choose(options: argparse.Namespace) -> list[ChosenSet]:
         load_chosen(entry.path, options.initial_session, explicit, case_ids)
         for entry, case_ids in select(workspace, options.selectors)
     ]
+    for problem in (problem for one in chosen if one.config.defaulted for problem in one.config.problems):
+        print(f"evaltui run: {visible(problem.file or '')}: {visible(str(problem))}", file=sys.stderr)
     return _only_failed(options.agent_dir, chosen) if options.failed else chosen
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from evaltui.commands.output import colored
 from evaltui.commands.reporting import ReportTarget, parse_targets, report_width, write_text
-from evaltui.commands.usage import UsageError, complain
+from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.compare import Comparison, compare
 from evaltui.core.outcome import Status
 from evaltui.files.history import KeptRun, find_run, open_run
+from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.comparison import comparison_json, comparison_lines
 from evaltui.reports.lines import draw
@@ -26,7 +27,8 @@ def compare_runs(options: argparse.Namespace) -> int:
         base, candidate = (_open(options.agent_dir, ref) for ref in (options.base, options.candidate))
     except (UsageError, SelectionError) as error:
         return complain("compare", error)
-    comparison = compare(base.summary, candidate.summary)
+    # Logs of earlier versions may hold secrets.
+    comparison = secrets_of(options.agent_dir).masked(compare(base.summary, candidate.summary))
     for target in targets:
         write_text(_render(comparison, base, candidate, target), target)
     return 1 if options.fail_on_regression and comparison.regressions else 0
@@ -36,6 +38,8 @@ def _open(agent_dir: Path, ref: str) -> KeptRun:
     try:
         return open_run(find_run(agent_dir, ref))
     except SelectionError:
+        # Above an agent there are no runs of it.
+        require_one_agent(agent_dir)
         raise
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error

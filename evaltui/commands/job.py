@@ -25,6 +25,7 @@ from evaltui.core.recordings.choices import DEFAULT_MODE
 from evaltui.core.recordings.counts import CallCounts
 from evaltui.files.adk_results import app_name, write_adk_result
 from evaltui.files.history import files_of, find_run, open_run
+from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import RunReport, SetInfo, verdict
@@ -148,13 +149,23 @@ class Job:
             self._progress.end()
         self._keep(lambda log: log.close(None if interrupted else result.status))
         seconds = time.monotonic() - first.settings.started
-        report = _kept_for_adk(self._report(result, started, seconds), self._plan.agent_dir)
+        report = self._without_secrets(self._report(result, started, seconds))
+        report = _kept_for_adk(report, self._plan.agent_dir)
         all_written = write_reports(report, self._ending.targets)
         if interrupted:
             return INTERRUPTED
         code = 0 if self._ending.exit_zero else self._exit_code(report)
         # Who asked for a report must not take its absence for a pass.
         return code if all_written else code or HAD_ERRORS
+
+    def _without_secrets(self, report: RunReport) -> RunReport:
+        """The report as it may be written; what was scored stays what it was."""
+        secrets = secrets_of(self._plan.agent_dir)
+        texts = (one.path.read_text(encoding="utf-8", errors="replace") for one in report.sets)
+        if self._log is None or self._log.has_masked or any(map(secrets.may_be_in, texts)):
+            return secrets.masked(report)
+        # Thousands of cases need not be looked through: the log has, and found nothing.
+        return replace(report, notes=secrets.masked(report.notes), checks=secrets.masked(report.checks))
 
     def _start_log(self, started: datetime) -> None:
         resumed = self._resumed
@@ -268,4 +279,5 @@ def _set_info(one: ChosenSet) -> SetInfo:
         effective=one.config.config.model_dump(mode="json", exclude_defaults=True),
         defaulted=tuple(DEFAULT_CRITERIA) if one.config.defaulted else (),
         cases={case.eval_id: case for case in one.plan.cases},
+        passed_over=one.config.passed_over,
     )

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from evaltui.commands.chat_lines import ChatLines
 from evaltui.commands.output import write_stdout
-from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say
+from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Insert
-from evaltui.core.drafting import TurnDraft, draft_case
+from evaltui.core.drafting import TurnDraft, draft_case, without_secrets
 from evaltui.core.editing.cases import new_set_text, set_id_problem
 from evaltui.core.events import Json
 from evaltui.core.outcome import ErrorInfo
@@ -29,6 +29,7 @@ from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import agent_folder
 from evaltui.files.json_text import decode
 from evaltui.files.saving import ChangedOutsideError, add_case, save
+from evaltui.files.secrets import secrets_of
 from evaltui.files.set_entry import read_entry
 from evaltui.files.workspace import open_workspace
 from evaltui.runner.conversation import Conversation
@@ -146,7 +147,7 @@ def _require_free(path: Path, eval_id: str) -> None:
 
 async def _record(options: argparse.Namespace, recording: _Recording) -> Json | None:
     """Say everything to the agent; the case, None where that failed, which has been told then."""
-    lines = ChatLines("record")
+    lines = ChatLines("record", secrets_to_hide(options.agent_dir))
     conversation = Conversation(host_settings(options), lines.printed)
     turns: list[TurnDraft] = []
     try:
@@ -155,13 +156,14 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
         for message in recording.messages:
             lines.said_by_user(message)
             turns.append(TurnDraft(await say(conversation, len(turns), message, lines)))
-        return draft_case(
+        drafted = draft_case(
             recording.eval_id,
             turns,
             app_name=recording.session.get("app_name", ""),
             user_id=recording.session.get("user_id", ""),
             state=state,
-        ).case
+        )
+        return without_secrets(drafted.case, secrets_of(options.agent_dir))
     except AgentBrokenError as broken:
         what, error = "the agent cannot be used", broken.error
     except (RequestFailedError, HostLostError) as lost:

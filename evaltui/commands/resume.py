@@ -14,6 +14,7 @@ from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.folders import agent_folder
 from evaltui.files.history import find_run, run_id
 from evaltui.files.runs import is_being_written, read_header, read_run
+from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import open_workspace, select
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def choose_again(begun: Begun, options: argparse.Namespace) -> list[ChosenSet]:
         raise _refused(begun, f"the agent was changed since: {_some(changed)}")
     explicit = find_config(options.agent_dir, options.config) if options.config else None
     chosen = []
+    secrets = secrets_of(options.agent_dir)
     for eval_set_id, case_ids in begun.header["selected"].items():
         path = _file_of(begun, eval_set_id, options.agent_dir)
         one = load_chosen(path, options.initial_session, explicit, frozenset(case_ids))
@@ -107,7 +109,8 @@ def choose_again(begun: Begun, options: argparse.Namespace) -> list[ChosenSet]:
         if one.plan.eval_set_id != eval_set_id or gone:
             raise _refused(begun, f"{eval_set_id} has no {_some(gone or case_ids)} any more")
         began_with = begun.header["sets"][eval_set_id]
-        now = one.plan.config.model_dump(mode="json", exclude_defaults=True)
+        # As the log has it.
+        now = secrets.masked(one.plan.config.model_dump(mode="json", exclude_defaults=True))
         if config_changed := list(config_changes(began_with["config"], now)):
             raise _refused(begun, f"{eval_set_id} is scored otherwise: {'; '.join(config_changed)}")
         # Cases that came later are no part of this run.

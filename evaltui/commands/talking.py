@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from evaltui.commands.usage import UsageError
 from evaltui.core.events import Event, Json
 from evaltui.core.legacy import session_input
 from evaltui.core.problems import EvalSetError, Problem
+from evaltui.core.secrets import Secrets
 from evaltui.files.json_text import locate, parse, read_text
+from evaltui.files.secrets import secrets_of
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.pool import HostSettings
 from evaltui.runner.supervisor import IMPORT_TIMEOUT
@@ -21,6 +24,11 @@ HAD_ERRORS = 3
 
 def host_settings(options: argparse.Namespace) -> HostSettings:
     return HostSettings(options.agent_dir, options.agent, options.timeout, IMPORT_TIMEOUT, time.monotonic())
+
+
+def secrets_to_hide(agent_dir: Path) -> Secrets | None:
+    """What is masked in what is printed: nothing where only a person at a terminal sees it."""
+    return None if sys.stdout.isatty() and sys.stderr.isatty() else secrets_of(agent_dir)
 
 
 def read_initial_session(path: Path | None) -> Json:

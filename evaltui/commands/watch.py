@@ -24,7 +24,6 @@ from evaltui.workbench.workbench import Workbench
 
 # What a run that never ends cannot do, and what it would be without the option.
 _NOT_WHILE_WATCHING: dict[str, object] = {
-    "config": None,
     "initial_session": None,
     "agent": None,
     "workers": None,
@@ -51,7 +50,9 @@ async def watch(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
     chosen = select(open_workspace(options.agent_dir), options.selectors)
     given = [str(entry.path) for entry, _ in chosen if entry.origin == "given"]
-    workbench = Workbench(options.agent_dir, given, options.record or DEFAULT_MODE)
+    if options.config is not None and not options.config.is_file():
+        raise UsageError(f"{options.config} does not exist")
+    workbench = Workbench(options.agent_dir, given, options.record or DEFAULT_MODE, options.config)
     workbench.tool_mode = options.tools
     if options.runs is not None:
         workbench.watching.repeated = Repeated(options.runs, options.pass_if or "all")
@@ -99,6 +100,9 @@ class _Lines:
         await self._ended.wait()
         return self._code
 
+    def _plain(self, text: str) -> str:
+        return self._workbench.secrets.in_text(text)
+
     def _counts(self, key: CaseKey) -> bool:
         path = key.path.resolve()
         ids = self._chosen.get(path)
@@ -130,7 +134,7 @@ class _Lines:
         workbench = self._workbench
         if workbench.notice is not None and workbench.notice is not self._notice:
             self._notice = workbench.notice
-            yield [("note  ", "yellow"), (visible(workbench.notice.text), "")]
+            yield [("note  ", "yellow"), (visible(self._plain(workbench.notice.text)), "")]
         reaction, before = workbench.watching.last, self._reaction
         self._reaction = reaction
         if reaction is not None and reaction is not before:
@@ -142,7 +146,7 @@ class _Lines:
     def _of_save(self, reaction: Reaction) -> Iterator[Line]:
         what = f"{visible(in_short(reaction.changed))} changed"
         after = f"{reaction.seconds:.1f} s after the save" if reaction.seconds is not None else ""
-        error = self._workbench.agent_error
+        error = self._workbench.secrets.masked(self._workbench.agent_error)
         match reaction.step:
             case Step.RUNNING:
                 many = "1 case" if reaction.cases == 1 else f"{reaction.cases} cases"
@@ -167,7 +171,7 @@ class _Lines:
         yield from self._verdicts()
         if run is not self._run and run.over:
             self._run = run
-            yield from ([("note  ", "yellow"), (visible(remark), "")] for remark in run.remarks)
+            yield from ([("note  ", "yellow"), (visible(self._plain(remark)), "")] for remark in run.remarks)
             reaction = self._workbench.watching.last
             if reaction is None or reaction.run != run.number:
                 yield from self._sum(f"in {run.seconds:.1f} s" if run.stage is Stage.FINISHED else "")
@@ -181,7 +185,7 @@ class _Lines:
                 if self._told.get(key) != said:
                     self._told[key] = said
                     new.append(scored.result)
-        yield from case_lines(new, width())
+        yield from case_lines(self._workbench.secrets.masked(new), width())
 
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench

@@ -18,6 +18,7 @@ from evaltui.core.evalset import Invocation, InvocationEvent, InvocationEvents, 
 from evaltui.core.events import Event, Json
 from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.record import invocations_from_events
+from evaltui.core.secrets import Secrets
 
 _LONGEST_ID = 40
 # Another role would be a problem of the case.
@@ -189,3 +190,16 @@ def _belongs(response: types.FunctionResponse, calls: Sequence[types.FunctionCal
     if response.id:
         return any(call.id == response.id for call in calls)
     return any(call.name == response.name for call in calls)
+
+
+def without_secrets(case: Json, secrets: Secrets) -> Json:
+    """A drafted case whose expectations have no secrets: what is compared with them then has none either.
+
+    What the user says, and where the session begins, stays: the agent is to get it.
+    """
+    turns = [
+        {name: value if name == "user_content" else secrets.masked(value) for name, value in turn.items()}
+        for turn in case["conversation"]
+    ]
+    state = case.get("final_session_state")
+    return case | {"conversation": turns} | ({"final_session_state": secrets.masked(state)} if state else {})

@@ -87,6 +87,17 @@ def visible_lines(text: str) -> list[str]:
     return [visible(line.removesuffix("\r").replace("\t", "    ")) for line in text.split("\n")]
 
 
+def visible_text(text: str) -> str:
+    """A text to be pasted elsewhere: lines and tabs stay, other control and invisible characters are spelled
+    out as in JSON, so that JSON stays JSON."""
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return "\n".join("\t".join(_spelt_out(part) for part in line.split("\t")) for line in lines)
+
+
+def _spelt_out(text: str) -> str:
+    return _INVISIBLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
 def _escape(match: re.Match[str]) -> str:
     character = match.group()
     code = ord(character)

@@ -33,6 +33,10 @@ class StoredCase:
         """Whether both are the same text; cases that mean the same may be written otherwise."""
         return self._packed == other._packed
 
+    def text(self) -> str:
+        """The case as JSON text."""
+        return zlib.decompress(self._packed).decode()
+
     def data(self) -> Any:
         """The case as JSON data."""
         return json.loads(zlib.decompress(self._packed))

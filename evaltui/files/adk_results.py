@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.problems import Problem
-from evaltui.files.atomic import write_atomically
-from evaltui.files.folders import agent_folder
+from evaltui.files.atomic import write_privately
+from evaltui.files.folders import agent_folder, keep_out_of_git, make_private_folder
 from evaltui.files.json_text import parse, read_text
 
 if TYPE_CHECKING:
@@ -32,10 +32,15 @@ def write_adk_result(agent_dir: Path, result: dict[str, Any]) -> Path:
     Raises OSError where the agent's folder cannot be written.
     """
     folder = agent_folder(agent_dir) / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.parent.exists():
+        make_private_folder(folder.parent)
+        # google-adk makes it without, and leaves it to its user.
+        keep_out_of_git(folder.parent)
+    if not folder.exists():
+        make_private_folder(folder)
     path = folder / f"{result['eval_set_result_id']}{SUFFIX}"
     # Not indented: that takes several times as long, which is felt with thousands of cases.
-    write_atomically(path, json.dumps(result, ensure_ascii=False) + "\n")
+    write_privately(path, json.dumps(result, ensure_ascii=False) + "\n")
     return path
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from evaltui.files.config_files import is_config
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import CONFIG_NAME, RECORDINGS, agent_folder, subfolders
 from evaltui.files.looking import Looks
@@ -68,7 +69,8 @@ def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
 
 def _files(folder: Path) -> Iterator[Path]:
     for here, names in _walked(folder):
-        yield from (here / name for name in sorted(names) if is_code(name))
+        found = (here / name for name in sorted(names) if is_code(name))
+        yield from (path for path in found if not is_config(path))
 
 
 def folders_of(folder: Path) -> Iterator[Path]:

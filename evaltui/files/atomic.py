@@ -9,6 +9,25 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def private(path: str, flags: int) -> int:
+    """An `opener` for files that only their user may read."""
+    return os.open(path, flags, 0o600)
+
+
+def write_privately(path: Path, text: str) -> None:
+    """As `write_atomically`, for a file that only its user may read; a link in its place is replaced."""
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="", opener=private) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a file in UTF-8, new or in place of the one there; a reader, or a crash, never sees half of it.
 

@@ -7,33 +7,72 @@ from pathlib import Path
 
 from evaltui.core.config import EvalConfig
 from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.files.config_files import config_above, config_file, configs_near
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
 
 
 @dataclass(frozen=True)
 class ConfigInUse:
-    """A config, where it came from, and its warnings. `defaulted`: no file, so ADK's defaults apply."""
+    """A config, where it came from, and its warnings. `defaulted`: no file, so ADK's defaults apply.
+
+    `passed_over` is the `test_config.json` above the set, which is for other sets; None where there is none.
+    """
 
     path: Path | None
     config: EvalConfig
     defaulted: bool
     problems: tuple[Problem, ...] = ()
+    passed_over: Path | None = None
 
 
 def find_config(set_path: Path, explicit: Path | None = None) -> ConfigInUse:
-    """The explicit config if there is one, else the `test_config.json` beside the set, else ADK's defaults.
+    """The explicit config if there is one, else the one that `config_file` finds, else ADK's defaults.
 
-    Raises EvalSetError for a file that is not a config, and for an explicit one that does not exist: a
-    config that was meant to apply is never replaced by the defaults.
+    Raises EvalSetError for a file that is not a config, for an explicit one that does not exist, and where
+    several could be meant: a config that was meant to apply is never replaced by the defaults.
     """
-    path = explicit or set_path.parent / CONFIG_NAME
+    path = config_file(set_path, explicit)
     if explicit is None and not path.exists():
-        return ConfigInUse(None, EvalConfig.default(), defaulted=True)
+        problems = choice_problems(set_path)
+        if errors := [one for one in problems if one.severity is Severity.ERROR]:
+            raise EvalSetError(errors)
+        return ConfigInUse(None, EvalConfig.default(), True, tuple(problems), config_above(set_path))
     config, problems = read_config(path)
     if config is None:
         raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
     return ConfigInUse(path, config, defaulted=False, problems=tuple(problems))
+
+
+def _passed_over(set_path: Path, above: Path) -> Problem:
+    message = (
+        f"scored by ADK's defaults: {above} is for the sets beside it; --config {above} uses it for all, a "
+        f"{CONFIG_NAME} beside the set for that one"
+    )
+    return Problem(Severity.WARNING, (), message, file=str(set_path))
+
+
+def unclear_config(set_path: Path) -> Problem | None:
+    """What is wrong where several files could be the config of a set; None where it is clear which is."""
+    found = configs_near(set_path)
+    if (set_path.parent / CONFIG_NAME).exists() or len(found) < 2:
+        return None
+    names = " and ".join(one.name for one in found)
+    message = (
+        f"it is not clear which config scores it: {names} in {found[0].parent}; name one with --config, or "
+        f"make a {CONFIG_NAME} beside the set"
+    )
+    return Problem(Severity.ERROR, (), message, file=str(set_path))
+
+
+def choice_problems(set_path: Path) -> list[Problem]:
+    """What is to be known of how the config of a set is chosen: that it is unclear, or one is passed over."""
+    if config_file(set_path).exists():
+        return []
+    if problem := unclear_config(set_path):
+        return [problem]
+    above = config_above(set_path)
+    return [] if above is None else [_passed_over(set_path, above)]
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 CONFIG_NAME = "test_config.json"
 OWN_FOLDER = ".evaltui"
 RECORDINGS = "recordings"
+
+_PRIVATE = 0o700
+_PROJECT_MARKS = ("pyproject.toml", ".git")
+_AGENT_FILES = ("agent.py", "root_agent.yaml")
+_OF_TESTS = ("eval*", "test*")
+# Of a project, however its packages are nested; and of a folder that is none and holds everything.
+_DEPTH = 4
+_MOST_FOLDERS = 2_000
 
 _NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
 
@@ -25,32 +36,112 @@ def env_file(agent_dir: Path) -> Path | None:
     return next((path for path in found if path.is_file()), None)
 
 
-def make_own_folder(agent_dir: Path) -> Path:
-    """`.evaltui` in the agent's folder, kept out of git and made where there is none. Raises OSError."""
-    folder = agent_folder(agent_dir) / OWN_FOLDER
-    folder.mkdir(exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+def own_folder(agent_dir: Path) -> Path:
+    """`.evaltui` in the agent's folder, whether or not there is one."""
+    return agent_folder(agent_dir) / OWN_FOLDER
+
+
+def make_own_folder(agent_dir: Path, *inner: str) -> Path:
+    """`.evaltui` in the agent's folder, or a folder in it: kept out of git, and for its user alone.
+
+    Raises OSError, also where it is a link: what is written there belongs to the agent and nowhere else.
+    """
+    folder = own_folder(agent_dir)
+    make_private_folder(folder)
+    keep_out_of_git(folder)
+    for name in inner:
+        folder /= name
+        make_private_folder(folder)
     return folder
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, if there is none, that only its user can look into. Raises OSError, also for a link."""
+    if folder.is_symlink():
+        raise OSError(f"{folder} is a link, which is not followed")
+    folder.mkdir(mode=_PRIVATE, exist_ok=True)
+    if stat.S_IMODE(folder.stat().st_mode) != _PRIVATE:
+        # Not every file system has modes.
+        with suppress(OSError):
+            folder.chmod(_PRIVATE)
+
+
+def keep_out_of_git(folder: Path) -> None:
+    """Have git pass over a folder, unless it is told already what to do. Raises OSError."""
+    ignore = folder / ".gitignore"
+    if not os.path.lexists(ignore):
+        ignore.write_text("*\n", encoding="utf-8")
 
 
 def is_agent(folder: Path) -> bool:
     """Whether a folder looks like an agent, going by its files: nothing is imported."""
-    if (folder / "agent.py").is_file() or (folder / "root_agent.yaml").is_file():
+    if has_agent_file(folder):
         return True
     try:
         text = (folder / "__init__.py").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
-    return re.search(r"\b(root_)?agent\b", text) is not None
+    # The tests of an agent speak of it, in comments too.
+    names = r"\broot_agent\b" if is_of_tests(folder) else r"\b(root_)?agent\b"
+    return re.search(names, text) is not None
+
+
+def has_agent_file(folder: Path) -> bool:
+    """Whether a folder is certainly an agent: a package may mention one and be none."""
+    return any((folder / name).is_file() for name in _AGENT_FILES)
+
+
+def may_be_agent(path: Path) -> bool:
+    """Whether there is anything to import as an agent."""
+    return path.is_file() or has_agent_file(path) or (path / "__init__.py").is_file()
 
 
 def agents_in(folder: Path) -> list[str]:
-    """The names of the agents that a folder holds; none where it is an agent itself."""
+    """The agents that a folder holds, as paths in it (`shopbot`, `src/shopbot`); none where it is one itself.
+
+    Those in folders of folders only where there are none above.
+    """
     if not folder.is_dir() or is_agent(folder):
         return []
-    return sorted(one.name for one in subfolders(folder, ("*",)) if is_agent(one))
+    level, seen = [folder], 0
+    for _ in range(_DEPTH):
+        inner = [one for parent in level for one in subfolders(parent, ("*",))]
+        if found := [one for one in inner if is_agent(one)]:
+            return sorted(one.relative_to(folder).as_posix() for one in found)
+        level = [one for one in inner if not is_of_tests(one)]
+        seen += len(level)
+        if seen > _MOST_FOLDERS:
+            break
+    return []
+
+
+def is_of_tests(folder: Path) -> bool:
+    """Whether the name of a folder says that tests or eval sets are in it."""
+    return any(folder.match(pattern) for pattern in _OF_TESTS)
+
+
+def is_project(folder: Path) -> bool:
+    """Whether a folder is the root of a project or checkout."""
+    return any((folder / name).exists() for name in _PROJECT_MARKS)
+
+
+def project_root(folder: Path) -> Path | None:
+    """The nearest root of a project at or above a folder, absolute; None where there is none.
+
+    A home folder is none, although some keep it in git.
+    """
+    folder = folder.absolute()
+    found = next((one for one in (folder, *folder.parents) if is_project(one)), None)
+    return None if found == Path.home() else found
+
+
+def levels_above(folder: Path) -> list[Path]:
+    """The folder above, then those above that up to the root of the project that it is in."""
+    root = project_root(folder)
+    levels = [parent_of(folder)]
+    while root is not None and root in levels[-1].absolute().parents:
+        levels.append(parent_of(levels[-1]))
+    return levels
 
 
 def parent_of(folder: Path) -> Path:
@@ -70,7 +161,9 @@ def json_files(folder: Path) -> list[Path]:
     return [file for file in _children(folder) if file.suffix == ".json" and file.is_file()]
 
 
-def json_files_below(folders: Iterable[Path]) -> Iterator[Path]:
+def json_files_below(
+    folders: Iterable[Path], leave_out: Callable[[Path], bool] = lambda _: False
+) -> Iterator[Path]:
     """The JSON files in folders and everything below; a folder that links to an earlier one is left out."""
     waiting = list(folders)[::-1]
     seen: set[Path] = set()
@@ -80,7 +173,7 @@ def json_files_below(folders: Iterable[Path]) -> Iterator[Path]:
             continue
         seen.add(folder.resolve())
         yield from json_files(folder)
-        waiting += [one for one in _children(folder)[::-1] if is_entered(one)]
+        waiting += [one for one in _children(folder)[::-1] if is_entered(one) and not leave_out(one)]
 
 
 def is_entered(one: Path) -> bool:

@@ -21,9 +21,11 @@ from typing import IO, Any
 
 from evaltui.core.document.pieces import Text
 from evaltui.core.document.splices import Splice
-from evaltui.files.folders import OWN_FOLDER, agent_folder, make_own_folder
+from evaltui.files.atomic import private
+from evaltui.files.folders import make_own_folder, own_folder
 from evaltui.files.saving import Fingerprint, fingerprint
 
+RECOVERY = "recovery"
 VERSION = 1
 
 # Of an eval set, fast compression leaves a tenth.
@@ -43,10 +45,10 @@ class Journal:
 
         Raises OSError where the agent's folder cannot be written.
         """
-        folder = make_own_folder(agent_dir) / "recovery"
-        folder.mkdir(exist_ok=True)
+        folder = make_own_folder(agent_dir, RECOVERY)
         now = datetime.now(UTC)
-        file = (folder / f"{now:%Y%m%dT%H%M%S}Z-{uuid.uuid4().hex[:6]}.jsonl").open("xb", buffering=0)
+        name = f"{now:%Y%m%dT%H%M%S}Z-{uuid.uuid4().hex[:6]}.jsonl"
+        file = open(folder / name, "xb", buffering=0, opener=private)  # noqa: SIM115
         # Held as long as the process lives, which no other sign tells as surely.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,7 +123,10 @@ def recoverable(agent_dir: Path) -> list[Recovered]:
     """
     found = []
     # The names begin with the time.
-    for journal in sorted((agent_folder(agent_dir) / OWN_FOLDER / "recovery").glob("*.jsonl")):
+    folder = own_folder(agent_dir) / RECOVERY
+    if own_folder(agent_dir).is_symlink() or folder.is_symlink():
+        return []
+    for journal in sorted(folder.glob("*.jsonl")):
         # One that is damaged must not keep the others, or the program, from starting.
         with suppress(OSError, ValueError, zlib.error), journal.open("rb") as file:
             recovered = _read(journal, file)

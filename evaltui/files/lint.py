@@ -7,9 +7,10 @@ from pathlib import Path
 
 from evaltui.core.editing.references import dangling, idle_rules
 from evaltui.core.problems import Problem, Severity
-from evaltui.files.configs import read_config
+from evaltui.files.config_files import config_file
+from evaltui.files.configs import choice_problems, read_config
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
-from evaltui.files.folders import CONFIG_NAME, is_agent
+from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.set_entry import SetEntry, read_entry
 from evaltui.files.workspace import open_workspace, sets_below
@@ -28,7 +29,10 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
         if not found:
             problems.append(Problem(Severity.ERROR, (), "holds no eval sets", file=str(path)))
     for file in files:
-        of_file = _lint_config(file) if _is_config(file) else read_eval_set(file).problems
+        if _is_config(file):
+            of_file = _lint_config(file)
+        else:
+            of_file = [*choice_problems(file), *read_eval_set(file).problems]
         problems += sorted(of_file, key=lambda problem: problem.line or 0)
     return problems
 
@@ -39,11 +43,14 @@ def format_problem(problem: Problem) -> str:
     return f"{problem.file}: {sentence}" if problem.file else sentence
 
 
+_OF_A_SET = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
+
+
 def _files_in(folder: Path) -> list[Path]:
-    """The sets of a folder and the configs beside them."""
+    """The sets of a folder and their configs."""
     sets = open_workspace(folder).sets if is_agent(folder) else sets_below(folder)
-    folders = dict.fromkeys([folder, *(entry.path.parent for entry in sets)])
-    configs = [one / CONFIG_NAME for one in folders if (one / CONFIG_NAME).is_file()]
+    used = [config_file(entry.path) for entry in sets]
+    configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if one.is_file())
     return [*(entry.path for entry in sets), *configs]
 
 
@@ -58,7 +65,9 @@ def _is_config(file: Path) -> bool:
     except OSError:
         return False
     data = parse(text) if isinstance(text, str) else None
-    return isinstance(data, dict) and "criteria" in data and "eval_set_id" not in data
+    if not isinstance(data, dict) or data.keys() & _OF_A_SET:
+        return False
+    return "criteria" in data or "config" in file.name.lower()
 
 
 def _lint_config(file: Path) -> list[Problem]:
@@ -78,5 +87,8 @@ def _lint_config(file: Path) -> list[Problem]:
 
 
 def _neighbours(config: Path) -> list[SetEntry]:
-    files = sorted(file for file in config.parent.iterdir() if file.name.endswith(SUFFIXES))
+    """The sets beside a config, and those below that it scores."""
+    below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
+    beside = {file for file in config.parent.iterdir() if file.suffix == ".json"}
+    files = [file for file in sorted(below | beside) if file.name.endswith(SUFFIXES)]
     return [read_entry(file, "") for file in files]

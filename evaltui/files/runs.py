@@ -23,10 +23,14 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from evaltui.files.folders import OWN_FOLDER, agent_folder, make_own_folder
+from evaltui.core.secrets import Secrets
+from evaltui.files.atomic import private
+from evaltui.files.folders import make_own_folder, own_folder
+from evaltui.files.secrets import secrets_of
 
 VERSION = 2
 SUFFIX = ".jsonl"
+RUNS = "runs"
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -41,6 +45,7 @@ _RESULT = b'{"kind":"case_result"'
 _INDEX = b'{"kind":"index"'
 _FOOTER = b'{"kind":"footer"'
 _OUR_LINE = (_HEADER, _REPEAT, _RESULT, _INDEX, _FOOTER)
+_IDS = ("kind", "set", "case", "eval_set_id", "eval_id", "selected")
 # The footer is shorter than this.
 _END = 4096
 
@@ -49,11 +54,14 @@ class RunLog:
     """A log that is being written. Killed at any moment, it leaves a log that `read_run` reads.
 
     `size` is in bytes, with what has not reached the disk yet. Whatever raises an OSError, as on a full disk,
-    has ended the log behind its last whole line: it is that of a run that was interrupted.
+    has ended the log behind its last whole line: it is that of a run that was interrupted. Secrets are
+    masked, except in ids of sets and cases: `has_masked` tells whether there were any.
     """
 
-    def __init__(self, path: Path, file: FileIO) -> None:
+    def __init__(self, path: Path, file: FileIO, secrets: Secrets) -> None:
         self.path = path
+        self.has_masked = False
+        self._secrets = secrets
         self.size = 0
         self._file = file
         self._unwritten: list[str] = []
@@ -70,13 +78,11 @@ class RunLog:
         The header gets the versions, and the time of the start unless `header` has one. Raises OSError
         where the folder cannot be written.
         """
-        folder = runs_folder(agent_dir)
-        make_own_folder(agent_dir)
-        folder.mkdir(exist_ok=True)
+        folder = make_own_folder(agent_dir, RUNS)
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
-        log = cls(path, FileIO(path, "x"))
+        log = cls(path, FileIO(path, "x", opener=private), secrets_of(agent_dir))
         # Released when the process ends, however it ends: see `is_being_written`.
         with suppress(OSError):
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -117,7 +123,7 @@ class RunLog:
             row["events"] = [self._began.pop(key), self.size]
         if repeats := self._repeats.pop(key, None):
             row["repeats_at"] = [repeats[number] for number in sorted(repeats)]
-        self._results[key] = json.dumps(row, separators=(",", ":"))[1:]
+        self._results[key] = self._line(row)[1:]
         self._write_text(f'{{"kind":"case_result",{self._results[key]}\n')
         self._flush()
 
@@ -131,7 +137,13 @@ class RunLog:
         self._file.close()
 
     def _write(self, line: Json) -> None:
-        self._write_text(json.dumps(line, separators=(",", ":")) + "\n")
+        self._write_text(self._line(line) + "\n")
+
+    def _line(self, line: Json) -> str:
+        text = _dumped(line)
+        masked = self._secrets.in_json(text, lambda data: _dumped(data | _ids(line)))
+        self.has_masked |= masked is not text
+        return masked
 
     def _write_text(self, text: str) -> None:
         self._unwritten.append(text)
@@ -156,6 +168,15 @@ class RunLog:
             os.ftruncate(self._file.fileno(), size)
         with suppress(OSError):
             self._file.close()
+
+
+def _dumped(line: Json) -> str:
+    return json.dumps(line, separators=(",", ":"))
+
+
+def _ids(line: Json) -> Json:
+    """What a line is about, by which it is found again."""
+    return {name: line[name] for name in _IDS if name in line}
 
 
 def _own_version() -> str:
@@ -376,10 +397,13 @@ def latest_run(agent_dir: Path) -> Path | None:
 
 
 def runs_folder(agent_dir: Path) -> Path:
-    return agent_folder(agent_dir) / OWN_FOLDER / "runs"
+    return own_folder(agent_dir) / RUNS
 
 
 def run_logs(agent_dir: Path) -> list[Path]:
     """The logs of every run of an agent, the oldest one first."""
+    folder = runs_folder(agent_dir)
+    if own_folder(agent_dir).is_symlink() or folder.is_symlink():
+        return []
     # Ids begin with the time.
-    return sorted(runs_folder(agent_dir).glob(f"*{SUFFIX}"))
+    return sorted(folder.glob(f"*{SUFFIX}"))

@@ -17,7 +17,7 @@ from pathlib import Path
 from watchfiles import Change, awatch
 
 from evaltui.files.agent_files import AgentFiles, Contents, changed_files, folders_of, is_code
-from evaltui.files.folders import agent_folder, is_entered, parent_of
+from evaltui.files.folders import agent_folder, is_entered, levels_above
 from evaltui.files.looking import Looks
 from evaltui.files.workspace import set_files, set_folders
 
@@ -125,7 +125,7 @@ class WatchedFiles:
             folders |= {found for path in folders_of(tree) if (found := _identified(path))}
             if len(folders) > _MOST_FOLDERS:
                 break
-        single = (parent_of(self._folder), *beside, *above)
+        single = (*levels_above(self._folder), *beside, *above)
         return frozenset(folders | {found for path in single if (found := _identified(path))})
 
     def _difference(self, last: _Look, now: _Look) -> Changed | None:

@@ -12,15 +12,18 @@ from pathlib import Path
 from evaltui.core.legacy import kind_of
 from evaltui.core.problems import Problem
 from evaltui.core.wording import did_you_mean
+from evaltui.files.config_files import config_above, config_file, configs_near
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
     CONFIG_NAME,
     agent_folder,
     agents_in,
+    has_agent_file,
     is_agent,
+    is_project,
     json_files,
     json_files_below,
-    parent_of,
+    levels_above,
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text
@@ -76,8 +79,8 @@ def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspa
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
     Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
-    `tests` beside it unless they are agents or projects themselves, and what is given: files of any name, and
-    folders.
+    `tests` beside it and in the folders above up to the root of its project, unless they are agents or
+    projects themselves, and what is given: files of any name, and folders.
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, given) if path.is_file()]
@@ -115,22 +118,32 @@ def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[P
 
 
 def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
-    """Every set of an agent and every config beside one, going by their names; a file may come twice."""
+    """Every set of an agent, going by their names, and every config of one; a file may come twice."""
+    folders: set[Path] = set()
     for file, _ in _places(agent_folder(agent_dir), map(Path, given)):
         if file.name.endswith(SUFFIXES) or file.name == CONFIG_NAME:
             yield file
+        if file.name.endswith(SUFFIXES) and file.parent not in folders:
+            folders.add(file.parent)
+            yield from configs_near(file)
+            yield from (path for path in [config_above(file)] if path is not None)
     for file in map(Path, given):
-        yield from (one for one in (file, file.parent / CONFIG_NAME) if one.is_file())
+        yield from (one for one in (file, config_file(file)) if one.is_file())
 
 
 def _folders_beside(folder: Path) -> list[Path]:
-    beside = subfolders(parent_of(folder), _SETS_BESIDE)
-    return [one for one in beside if one.name == "tests" or not (is_agent(one) or _is_project(one))]
+    """The folders of eval sets beside an agent, and beside each folder that it is in within its project."""
+    return [one for level in levels_above(folder) for one in _folders_of_sets(level)]
 
 
-def _is_project(folder: Path) -> bool:
-    """Whether it stands for itself, as a checkout of evaltui does in a folder of projects."""
-    return any((folder / name).exists() for name in (".git", "pyproject.toml"))
+def _folders_of_sets(level: Path) -> list[Path]:
+    beside = subfolders(level, _SETS_BESIDE)
+    # A checkout of evaltui, in a folder of projects, stands for itself.
+    return [one for one in beside if one.name == "tests" or not (is_agent(one) or is_project(one))]
+
+
+def _no_folder(_: Path) -> bool:
+    return False
 
 
 def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -139,8 +152,10 @@ def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         yield file, "agent directory"
     for file in json_files_below(subfolders(folder, _SETS_BELOW)):
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
-    for file in json_files_below(_folders_beside(folder)):
-        yield file, f"../{file.parent.relative_to(parent_of(folder)).as_posix()}/"
+    for number, level in enumerate(levels_above(folder), start=1):
+        # The tests of a whole project may have agents of their own, with their sets.
+        for file in json_files_below(_folders_of_sets(level), has_agent_file if number > 1 else _no_folder):
+            yield file, f"{'../' * number}{file.parent.relative_to(level).as_posix()}/"
     for file in json_files_below(path for path in given if path.is_dir()):
         yield file, "given"
 
@@ -173,7 +188,8 @@ def select(workspace: Workspace, selectors: Sequence[str] = ()) -> list[Selectio
         if not workspace.sets:
             raise SelectionError(
                 f"no eval sets found for {workspace.folder}; looked for *.evalset.json and *.test.json "
-                "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it"
+                "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
+                "above, up to the root of its project"
                 f"{_skipped_hint(workspace)}"
             )
         return [(entry, None) for entry in _not_empty(workspace.sets, f"every set of {workspace.folder}")]

@@ -62,7 +62,8 @@ def _config_line(info: SetInfo) -> Line:
     criteria = info.effective.get("criteria", {})
     defaults = ", ".join(_criterion(name, criteria.get(name)) for name in info.defaulted)
     if info.config_path is None:
-        return [(f"config  defaults: {defaults}" if defaults else "config  none", "dim")]
+        unused = f"; not used: {visible(str(info.passed_over))}" if info.passed_over else ""
+        return [(f"config  defaults: {defaults}{unused}" if defaults else "config  none", "dim")]
     path = visible(str(info.config_path))
     return [(f"config  {path}" + (f", by default: {defaults}" if defaults else ""), "dim")]
 

@@ -91,6 +91,7 @@ def _set(info: SetInfo) -> Json:
             "path": None if info.config_path is None else str(info.config_path),
             "effective": info.effective,
             "defaulted": info.defaulted,
+            **({} if info.passed_over is None else {"not_used": str(info.passed_over)}),
         },
     }
 

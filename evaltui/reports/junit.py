@@ -41,6 +41,7 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.
         "eval_set": str(info.path),
         "config": "defaults" if info.config_path is None else str(info.config_path),
         "defaulted": ", ".join(info.defaulted),
+        **({} if info.passed_over is None else {"config_not_used": str(info.passed_over)}),
     }
     for name, value in known.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))

@@ -21,7 +21,8 @@ class SetInfo:
     """A set that was run, and the config it was scored by.
 
     `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
-    no file gave. `cases` are those that were run, by id, with what they expect.
+    no file gave. `cases` are those that were run, by id, with what they expect. `passed_over` is a config
+    that stands above the set and was not used for it.
     """
 
     eval_set_id: str
@@ -30,6 +31,7 @@ class SetInfo:
     effective: dict[str, Any]
     defaulted: tuple[str, ...] = ()
     cases: Mapping[str, EvalCase] = field(default_factory=dict)
+    passed_over: Path | None = None
 
     def expected(self, eval_id: str) -> list[Invocation]:
         """What each turn of a case expects; nothing where a user is simulated."""

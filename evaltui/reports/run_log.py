@@ -68,6 +68,11 @@ class LoggedRun:
         return self._log.path
 
     @property
+    def has_masked(self) -> bool:
+        """Whether there were secrets in what the run told so far."""
+        return self._log.has_masked
+
+    @property
     def size(self) -> int:
         """Bytes written so far."""
         return self._log.size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +12,8 @@ from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeMod
 from evaltui.core.outcome import ErrorInfo
 from evaltui.core.recordings.entry import JUDGE_OF
 from evaltui.core.recordings.request import Asked
-from evaltui.core.recordings.secrets import Secrets
-from evaltui.files.folders import env_file
+from evaltui.core.secrets import Secrets
+from evaltui.files.secrets import secrets_of
 from evaltui.runner.custom_metrics import MetricHost
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.recorded_errors import error_from_json
@@ -31,12 +30,8 @@ class Judges:
 
     @cached_property
     def secrets(self) -> Secrets:
-        """What stays out of recordings: of this process, and of the agent's `.env`, which only hosts load."""
-        from dotenv import dotenv_values
-
-        found = env_file(self._agent_dir)
-        own = dotenv_values(found) if found else {}
-        return Secrets(os.environ, {name: value for name, value in own.items() if value})
+        """What stays out of recordings."""
+        return secrets_of(self._agent_dir)
 
     def judge_for(self, tape: Tape | None) -> CaseJudge:
         """Who judges one run of a case; `tape` has its recording, if there is one."""

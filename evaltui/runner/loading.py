@@ -27,7 +27,6 @@ INSTALL_ADK = (
     "this agent needs google-adk, which is not installed for this Python: "
     "pip install 'evaltui[adk]' (or pip install google-adk)"
 )
-_NAMES = ("app", "root_agent", "get_agent_async")
 
 
 class _FromSource(SourceFileLoader):
@@ -49,9 +48,9 @@ def _own_folder_finder(folder: str) -> FileFinder:
 def import_agent(agent_dir: Path) -> Any:
     """The object that a directory, package or file offers as its agent.
 
-    Looks for `app` (an ADK App), `root_agent` and `get_agent_async` in the package and in its module
-    `agent`, then for `root_agent.yaml`. Raises AgentLoadError with what to do, or whatever the agent's own
-    code raises.
+    Looks for `app` (an ADK App) in the package and in its module `agent`, then for `root_agent` and
+    `get_agent_async` in them, then for `root_agent.yaml`. Raises AgentLoadError with what to do, or whatever
+    the agent's own code raises.
     """
     agent_dir = agent_dir.resolve()
     use_own_modules(agent_dir)
@@ -98,24 +97,41 @@ def load_env_file(agent_dir: Path) -> None:
 
 
 def _first_agent(agent_dir: Path) -> Any:
-    for module in _modules(agent_dir):
-        for name in _NAMES:
-            found = getattr(module, name, None)
-            if found is not None and (name != "app" or _framework(found) == "adk"):
-                return found
+    for modules in _modules(agent_dir):
+        # An App has plugins and settings that its root agent alone has not, so it goes first in all of them.
+        apps = [app for module in modules if _is_app(app := getattr(module, "app", None))]
+        roots = [
+            getattr(module, name, None) for module in modules for name in ("root_agent", "get_agent_async")
+        ]
+        # A submodule is an attribute of its package too.
+        found = [one for one in (*apps, *roots) if one is not None and not isinstance(one, ModuleType)]
+        if found:
+            return found[0]
     if (agent_dir / "root_agent.yaml").is_file():
         return _from_yaml(agent_dir / "root_agent.yaml")
     return None
 
 
-def _modules(agent_dir: Path) -> Iterator[ModuleType]:
+def _is_app(found: Any) -> bool:
+    # By names, so that google-adk is not imported to find out.
+    kinds = type(found).__mro__
+    return any(kind.__name__ == "App" and kind.__module__.startswith("google.adk.") for kind in kinds)
+
+
+def _modules(agent_dir: Path) -> Iterator[list[ModuleType]]:
+    """The modules that may define the agent; what comes later is imported only if nothing was in the earlier.
+
+    As in `adk eval`, the module that a package imports as its `agent` goes before the package itself.
+    """
     if agent_dir.is_file():
-        yield _import(agent_dir.stem, agent_dir)
+        yield [_import(agent_dir.stem, agent_dir)]
         return
     if (agent_dir / "__init__.py").is_file():
-        yield _import(agent_dir.name, agent_dir / "__init__.py")
+        package = _import(agent_dir.name, agent_dir / "__init__.py")
+        inner = getattr(package, "agent", None)
+        yield [inner, package] if isinstance(inner, ModuleType) else [package]
     if (agent_dir / "agent.py").is_file():
-        yield _import(f"{agent_dir.name}.agent", agent_dir / "agent.py")
+        yield [_import(f"{agent_dir.name}.agent", agent_dir / "agent.py")]
 
 
 def _import(name: str, file: Path) -> ModuleType:

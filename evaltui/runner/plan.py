@@ -484,10 +484,17 @@ class _Run:
             return failed_repeat(expected, ErrorInfo(type(error).__name__, str(error)), [], ran.seconds)
         if ran.error is not None:
             return failed_repeat(expected, ran.error, actual, ran.seconds)
+        state = ran.state
+        secrets = self._judges.secrets
+        if secrets.has_marks(expected.case.model_dump_json()):
+            # What is expected was kept without its secrets, so what was done is compared without them.
+            case, config = secrets.masked(expected.case), secrets.masked(expected.config)
+            expected = replace(expected, case=case, config=config)
+            actual, state = secrets.masked(actual), secrets.masked(state)
         return await score_repeat(
             expected,
             actual,
-            final_state=ran.state,
+            final_state=state,
             custom=self._metrics.score,
             judge=judge,
             seconds=ran.seconds,

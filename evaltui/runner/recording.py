@@ -14,8 +14,8 @@ from evaltui.core.events import Json
 from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall, entry_from_json
 from evaltui.core.recordings.merging import merged
 from evaltui.core.recordings.modes import Modes
-from evaltui.core.recordings.secrets import Secrets
 from evaltui.core.recordings.stubs import stubs_of_case
+from evaltui.core.secrets import Secrets
 from evaltui.files.recordings import (
     EvalSetError,
     Key,

@@ -30,8 +30,8 @@ from evaltui.core.recordings.entry import (
 )
 from evaltui.core.recordings.modes import Modes
 from evaltui.core.recordings.playback import Playback
-from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints
-from evaltui.core.recordings.secrets import Secrets
+from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints_without
+from evaltui.core.secrets import Secrets
 from evaltui.core.show import show_value
 from evaltui.runner.errors import message_of
 from evaltui.runner.recorded_errors import error_from_json, error_to_json
@@ -119,8 +119,7 @@ class Tape:
             return None
         place = next(self._places)
         try:
-            plain = Asked(**self._secrets.without(asdict(asked)))
-            prints = fingerprints(plain, datetime.now().astimezone())
+            prints = fingerprints_without(asked, self._secrets, datetime.now().astimezone())
         except (TypeError, ValueError) as error:
             return self.unrecordable(f"a request to model {asked.model}", error)
         if self.modes.models != "record":
@@ -155,6 +154,7 @@ class Tape:
             model=asked.model,
             key=prints.key,
             exact=prints.exact if prints.exact != prints.key else "",
+            masked=prints.masked,
             instruction=prints.instruction if prints.instruction in ids else "",
             tools=prints.tools if prints.tools in ids else "",
             config=asked.config,
@@ -232,7 +232,8 @@ class Tape:
         if mode == "record":
             return ToolPlay(keep=lambda outcome: self._keep_tool(place, tool, plain, outcome))
         for playback, source in ((self._playback, "recording"), (self._case_stubs, "case")):
-            found = playback.tool_call(tool, plain)
+            # The case has its calls as they are made, a recording has them without secrets.
+            found = playback.tool_call(tool, args, plain)
             if found is not None:
                 self._stubbed[call_id] = source
                 if source == "recording":

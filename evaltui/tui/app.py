@@ -22,6 +22,7 @@ from evaltui.reports.lines import Line
 from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.terminal_keys import know_alt_enter
+from evaltui.workbench.chosen_config import choose_config
 from evaltui.workbench.keymap import read_keymap
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -151,20 +152,37 @@ def open_workbench(
     *,
     watch: bool = False,
     record_mode: RecordMode = DEFAULT_MODE,
+    config: str | None = None,
 ) -> int:
-    """Show the workbench until the user leaves it; the exit code of the program."""
-    if several := agents_in(agent_dir):
-        from evaltui.tui.screens.chooser import ChooserApp
+    """Show the workbench until the user leaves it; the exit code of the program.
 
-        chooser = ChooserApp(agent_dir, several)
-        chosen = chooser.run_to_the_end()
-        if chosen is None:
-            return chooser.return_code or 0
-        agent_dir /= chosen
+    `config` is a file for all sets, or `own` for each its own; None for what was said the last time.
+    """
+    if agents := agents_in(agent_dir):
+        agent = agents[0] if len(agents) == 1 else _choose(agent_dir, agents)
+        if isinstance(agent, int):
+            return agent
+        agent_dir /= agent
     given = [set_name] if set_name and Path(set_name).exists() else []
-    app = WorkbenchApp(Workbench(agent_dir, given, record_mode), set_name, watch=watch)
+    try:
+        chosen = choose_config(agent_dir, config)
+    except ValueError as error:
+        return _refuse(str(error))
+    workbench = Workbench(agent_dir, given, record_mode, chosen.path)
+    if chosen.note:
+        workbench.say(chosen.note)
+    app = WorkbenchApp(workbench, set_name, watch=watch)
     app.run_to_the_end()
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
+
+
+def _choose(folder: Path, agents: list[str]) -> str | int:
+    """The agent that the user chooses, or the exit code where none is chosen."""
+    from evaltui.tui.screens.chooser import ChooserApp
+
+    chooser = ChooserApp(folder, agents)
+    chosen = chooser.run_to_the_end()
+    return chooser.return_code or 0 if chosen is None else chosen
 
 
 def _refuse(reason: str) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 from textual.app import App
 
-from evaltui.core.show import show_size, visible
-from evaltui.files.atomic import write_atomically
+from evaltui.core.show import show_size, visible, visible_text
+from evaltui.files.atomic import write_privately
 from evaltui.files.folders import make_own_folder
+from evaltui.files.secrets import secrets_of
 from evaltui.tui.pane import Copied
 
 # Terminals drop longer sequences, many of them without a word.
@@ -18,13 +19,16 @@ _MOST = 70_000
 
 def copy(app: App[Any], agent_dir: Path, copied: Copied) -> str:
     """What was copied and where it went, as a sentence. No terminal tells whether it took it."""
-    size = len(copied.text.encode())
+    # What an agent says must not command the terminal that it is pasted into.
+    text = visible_text(copied.text)
+    size = len(text.encode())
     places = []
     if size <= _MOST:
-        app.copy_to_clipboard(copied.text)
+        app.copy_to_clipboard(text)
         places.append("the terminal's clipboard")
     try:
-        write_atomically(make_own_folder(agent_dir) / "copied.txt", copied.text)
+        kept = secrets_of(agent_dir).in_text(text)
+        write_privately(make_own_folder(agent_dir) / "copied.txt", kept)
         places.append(".evaltui/copied.txt")
     except OSError as error:
         if not places:

@@ -13,7 +13,7 @@ from evaltui.core.document.edits import Edit, EditError, Insert, Move, Put, Remo
 from evaltui.core.editing.cases import SetAndConfig, Transfer
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
 from evaltui.core.problems import EvalSetError
-from evaltui.workbench.editing import Editing, config_beside
+from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -40,7 +40,7 @@ class Plan:
         """A set and its config; sets with the same config have it as the same object."""
         if path not in self._sets:
             self._sets[path] = self._editing.data(path)
-        config = config_beside(path)
+        config = self._editing.config_path(path)
         if config not in self._configs:
             self._configs[config] = self._editing.config_data(path)
         return SetAndConfig(self._sets[path], self._configs[config])
@@ -62,7 +62,7 @@ class Plan:
             self.edits.setdefault(path, []).extend(changes.of_set)
             self._sets[path] = _with_cases(here.eval_set, changes.of_set)
         if changes.of_config:
-            file = config_beside(path)
+            file = self._editing.config_path(path)
             self.edits.setdefault(file, []).extend(changes.of_config)
             config = _new_config() if here.config is None else here.config
             self._configs[file] = apply_to_data(config, changes.of_config)

@@ -33,7 +33,6 @@ from evaltui.core.repeats import case_over_repeats
 from evaltui.core.rules import match_in_words
 from evaltui.core.wording import did_you_mean
 from evaltui.files.set_entry import SetEntry
-from evaltui.workbench.editing import config_beside
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
@@ -144,7 +143,7 @@ class Criteria:
     def __init__(self, workbench: Workbench, set_path: Path) -> None:
         self._workbench = workbench
         self._set_path = set_path
-        self.path = config_beside(set_path)
+        self.path = workbench.editing.config_path(set_path)
 
     # What there is
 
@@ -156,10 +155,15 @@ class Criteria:
     @property
     def sets(self) -> list[SetEntry]:
         """The sets that the config applies to."""
-        return [entry for entry in self._workbench.sets if entry.path.parent == self.path.parent]
+        config_path = self._workbench.editing.config_path
+        return [entry for entry in self._workbench.sets if config_path(entry.path) == self.path]
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""
+        from evaltui.files.configs import unclear_config
+
+        if not self.exists and (problem := unclear_config(self._set_path)):
+            return str(problem)
         try:
             data = self._data()
         except (EvalSetError, OSError, ValueError) as error:

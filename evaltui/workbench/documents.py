@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.files.folders import CONFIG_NAME
+from evaltui.files.config_files import config_file
 
 if TYPE_CHECKING:
     from evaltui.core.evalset import EvalCase, EvalSet
     from evaltui.core.stored_cases import StoredCase, StoredCases
     from evaltui.files.configs import ConfigInUse
 
-_Stamp = tuple[tuple[int, int] | None, ...]
+_Stamp = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,13 @@ class OpenSet:
 
 
 class Documents:
-    """Opens sets and keeps them. `open` is slow (models are built) and may be called from any thread."""
+    """Opens sets and keeps them. `open` is slow (models are built) and may be called from any thread.
 
-    def __init__(self) -> None:
+    A `config` is one for all sets, instead of their own.
+    """
+
+    def __init__(self, config: Path | None = None) -> None:
+        self._config = config
         self._open: dict[Path, tuple[_Stamp, OpenSet]] = {}
         self._edited: dict[Path, OpenSet] = {}
         self._lock = threading.Lock()
@@ -76,7 +80,7 @@ class Documents:
         if path in self._edited:
             return self._edited[path]
         stamp, opened = self._open.get(path, ((), None))
-        return opened if stamp == _stamp(path) else None
+        return opened if stamp == self._stamp(path) else None
 
     def last(self, path: Path) -> OpenSet | None:
         """The set as it was when it was last opened."""
@@ -98,14 +102,14 @@ class Documents:
         with self._lock:
             if opened := self.known(path):
                 return opened
-            stamp = _stamp(path)
-            opened = _read(path)
+            stamp = self._stamp(path)
+            opened = _read(path, self._config)
             self._open[path] = stamp, opened
             return opened
 
-
-def _stamp(path: Path) -> _Stamp:
-    return tuple(stamp_of(file) for file in (path, path.parent / CONFIG_NAME))
+    def _stamp(self, path: Path) -> _Stamp:
+        config = config_file(path, self._config)
+        return stamp_of(path), (config, stamp_of(config))
 
 
 def stamp_of(path: Path) -> tuple[int, int] | None:
@@ -117,7 +121,7 @@ def stamp_of(path: Path) -> tuple[int, int] | None:
     return stat.st_mtime_ns, stat.st_size
 
 
-def _read(path: Path) -> OpenSet:
+def _read(path: Path, explicit: Path | None) -> OpenSet:
     # These build on pydantic, which the first frame does not wait for.
     from evaltui.files.configs import find_config
     from evaltui.workbench.reading_apart import read_apart
@@ -125,7 +129,7 @@ def _read(path: Path) -> OpenSet:
     read = read_apart(path)
     config: ConfigInUse | None = None
     try:
-        config = find_config(path)
+        config = find_config(path, explicit)
         of_config: Sequence[Problem] = config.problems
     except EvalSetError as error:
         of_config = error.problems

@@ -11,6 +11,7 @@ from evaltui.core.document.edits import Edit, EditError, same
 from evaltui.core.document.merge import Side
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
 from evaltui.core.problems import EvalSetError
+from evaltui.files.config_files import config_file
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.saving import Source
 from evaltui.workbench.drafts import Clashing, Draft, Drafts, Step
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from evaltui.files.journal import Recovered
     from evaltui.workbench.workbench import Workbench
 
-# Given the data of a set and of the config beside it (None where there is no file), what is to be changed.
+# Given the data of a set and of its config (None where there is no file), what is to be changed.
 Make = Callable[[Any, Any], Changes | list[Edit]]
 
 
@@ -43,9 +44,18 @@ class Editing:
         """The parsed JSON of a file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
         return self._drafts.open(path).document.value
 
+    def config_path(self, set_path: Path) -> Path:
+        """The file that is the config of a set, or would be if there were one."""
+        return config_file(set_path, self.explicit_config)
+
+    @property
+    def explicit_config(self) -> Path | None:
+        """The one config for all sets, None where each has its own."""
+        return self._workbench.config
+
     def config_data(self, set_path: Path) -> Any | None:
-        """The parsed JSON of the config beside a set as it is now, None where there is none."""
-        path = config_beside(set_path)
+        """The parsed JSON of the config of a set as it is now, None where there is none."""
+        path = self.config_path(set_path)
         if self._drafts.known(path) is None and not path.exists():
             return None
         return self.data(path)
@@ -89,7 +99,7 @@ class Editing:
         moved: Mapping[CaseKey, CaseKey] | None = None,
         typing: Hashable = None,
     ) -> bool:
-        """Change a set, and the config beside it, as one step. `label` is an imperative: `rename a to b`.
+        """Change a set, and its config, as one step. `label` is an imperative: `rename a to b`.
 
         `after` is what is selected then, and again when the step is redone. `typing` is the same for every
         key that is typed into one field: such steps are undone at once. False where it could not be done,
@@ -109,7 +119,7 @@ class Editing:
         if changes.of_set:
             edits[path] = changes.of_set
         if changes.of_config:
-            edits[config_beside(path)] = changes.of_config
+            edits[self.config_path(path)] = changes.of_config
         return self.do_edits(label, edits, after=after, moved=moved, typing=typing)
 
     def do_edits(
@@ -262,12 +272,8 @@ class Editing:
     def _known_path(self, path: Path) -> Path:
         """A path as the sets have theirs, which need not be absolute."""
         sets = [entry.path for entry in self._workbench.sets]
-        known = (*sets, *map(config_beside, sets))
+        known = (*sets, *map(self.config_path, sets))
         return next((one for one in known if one.absolute() == path), path)
-
-
-def config_beside(set_path: Path) -> Path:
-    return set_path.parent / CONFIG_NAME
 
 
 def _differing(draft: Draft) -> frozenset[str]:

@@ -15,7 +15,7 @@ from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, OpenSet, stamp_of
 from evaltui.workbench.drafts import Draft
-from evaltui.workbench.editing import Editing, config_beside
+from evaltui.workbench.editing import Editing
 
 if TYPE_CHECKING:
     from evaltui.core.stored_cases import StoredCase
@@ -139,9 +139,11 @@ class LiveSets:
     def follow(self, workspace: Workspace, paths: Iterable[Path]) -> Workspace:
         """The workspace with these sets, and those that these configs score, as they are now."""
         entries = {entry.path: entry for entry in workspace.sets}
-        folders = {path.parent for path in paths if path.name == CONFIG_NAME}
-        beside = [path for path in entries if path.parent in folders]
-        for path in dict.fromkeys((*(path for path in paths if path.name != CONFIG_NAME), *beside)):
+        others = {path for path in paths if path not in entries}
+        scored = [path for path in entries if self._editing.config_path(path) in others] if others else []
+        configs = {self._editing.explicit_config, *map(self._editing.config_path, scored)}
+        sets = [path for path in paths if path not in configs and path.name != CONFIG_NAME]
+        for path in dict.fromkeys((*sets, *scored)):
             entries[path] = self._followed(path, entries.get(path))
         return replace(workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path)))
 
@@ -164,23 +166,27 @@ class LiveSets:
 
     def _config(self, set_path: Path) -> ConfigInUse | EvalSetError:
         """The same object as long as the config is the same: what it scored need not be scored again."""
-        path = config_beside(set_path)
+        path = self._editing.config_path(set_path)
         draft = self._editing.draft(path)
         version = stamp_of(path) if draft is None else draft.document.value
         known = self._configs.get(path)
         if known is None and draft is None and (opened := self._documents.last(set_path)) and opened.config:
             known = self._configs[path] = version, opened.config
         if known is None or (known[0] is not version and known[0] != version):
-            config = _config_on_disk(set_path) if draft is None else _config_of(draft)
+            config = (
+                _config_on_disk(set_path, self._editing.explicit_config)
+                if draft is None
+                else _config_of(draft)
+            )
             known = self._configs[path] = version, config
         return known[1]
 
 
-def _config_on_disk(set_path: Path) -> ConfigInUse | EvalSetError:
+def _config_on_disk(set_path: Path, explicit: Path | None) -> ConfigInUse | EvalSetError:
     from evaltui.files.configs import find_config
 
     try:
-        return find_config(set_path)
+        return find_config(set_path, explicit)
     except EvalSetError as error:
         return error
 

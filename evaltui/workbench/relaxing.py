@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,7 +25,6 @@ from evaltui.core.proposals import Proposal, places, proposals
 from evaltui.core.rules import match_data, rules_of_case
 from evaltui.core.validation import validate_config
 from evaltui.core.values import at
-from evaltui.workbench.editing import config_beside
 from evaltui.workbench.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseKey, DifferenceAt, Scored
 from evaltui.workbench.workbench import Workbench
@@ -145,10 +145,15 @@ class Relaxing:
         if others:
             yield effect
 
+    @property
+    def config_path(self) -> Path:
+        """The config that a rule is written into."""
+        return self._workbench.editing.config_path(self.key.path)
+
     async def _others(self, tool: str) -> AsyncIterator[tuple[CaseKey, Scored]]:
         """The other cases that a rule for this tool may make come out otherwise."""
-        config = config_beside(self.key.path)
-        paths = [path for path in self._workbench.results.paths() if config_beside(path) == config]
+        config_path = self._workbench.editing.config_path
+        paths = [path for path in self._workbench.results.paths() if config_path(path) == self.config_path]
         results = [one for path in paths for one in self._workbench.results.of(path)]
         for number, (key, scored) in enumerate(results):
             if number % _SLICE == 0:
@@ -160,7 +165,14 @@ class Relaxing:
         events = await asyncio.to_thread(self._workbench.traces.events_of, key)
         if events is None:
             return None
-        return await score_again(scored, actual_of(events), scored.result.eval_set_id, scored.stored, config)
+        return await score_again(
+            scored,
+            actual_of(events),
+            scored.result.eval_set_id,
+            scored.stored,
+            config,
+            self._workbench.secrets,
+        )
 
     # Doing it
 
@@ -184,7 +196,7 @@ class Relaxing:
         except (EditError, OSError, ValueError) as error:
             self._workbench.say(str(error))
             return False
-        return self._workbench.editing.do_edits(label, {config_beside(self.key.path): changes.of_config})
+        return self._workbench.editing.do_edits(label, {self.config_path: changes.of_config})
 
     @staticmethod
     def _name(arg: str) -> str:
@@ -198,7 +210,7 @@ class Relaxing:
     def _config(self, data: Any) -> EvalConfig:
         config, problems = validate_config(data)
         if config is None:
-            raise EditError(f"{config_beside(self.key.path).name} has errors: {problems[0]}")
+            raise EditError(f"{self.config_path.name} has errors: {problems[0]}")
         return config
 
 

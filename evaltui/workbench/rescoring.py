@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evaltui.workbench.state import CaseKey, Scored
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from evaltui.core.events import Event
     from evaltui.core.metrics.metric import MetricInput
     from evaltui.core.outcome import MetricResult, RepeatResult
-    from evaltui.core.scoring import CustomScorer, KnownJudgement
+    from evaltui.core.scoring import CustomScorer, Expected, KnownJudgement
+    from evaltui.core.secrets import Secrets
     from evaltui.core.stored_cases import StoredCase
 
 Events = Mapping[int, Sequence["Event"]]
@@ -23,15 +25,20 @@ Actual = Mapping[int, tuple["Invocation", ...]]
 
 
 class Rescoring:
-    """`events_of` gives what happened in a case, by repeat; `done` gets each new result.
+    """`events_of` gives what happened in a case, by repeat; `done` gets each new result. `secrets` are those
+    that are masked where what happened comes from a log.
 
     Of several wishes for one case the last one counts; what is scored already is not scored again.
     """
 
     def __init__(
-        self, events_of: Callable[[CaseKey], Events | None], done: Callable[[CaseKey, Scored], None]
+        self,
+        events_of: Callable[[CaseKey], Events | None],
+        done: Callable[[CaseKey, Scored], None],
+        secrets: Callable[[], Secrets],
     ) -> None:
         self._events_of = events_of
+        self._secrets = secrets
         self._done = done
         self._waiting: dict[CaseKey, tuple[Scored, str, StoredCase, EvalConfig]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -65,7 +72,7 @@ class Rescoring:
         actual = self._actual_of(key, scored)
         if actual is None:
             return None
-        return await score_again(scored, actual, eval_set_id, stored, config)
+        return await score_again(scored, actual, eval_set_id, stored, config, self._secrets())
 
     def _actual_of(self, key: CaseKey, scored: Scored) -> Actual | None:
         """What the agent did, as invocations; of the case that was asked for last it is kept."""
@@ -89,26 +96,38 @@ _COMPUTED_BEFORE = "computed before the last change: run the case again"
 
 
 async def score_again(
-    scored: Scored, actual: Actual, eval_set_id: str, stored: StoredCase, config: EvalConfig
+    scored: Scored,
+    actual: Actual,
+    eval_set_id: str,
+    stored: StoredCase,
+    config: EvalConfig,
+    secrets: Secrets,
 ) -> Scored:
-    """What was done in a run, as it comes out by another case or config; errors stay what they were."""
-    from evaltui.core.repeats import case_over_repeats
-    from evaltui.core.scoring import Expected, failed_repeat, score_repeat
+    """What was done in a run, as it comes out by another case or config; errors stay what they were.
 
-    expected = Expected(eval_set_id, stored.model(), config)
+    A log has what was done without secrets: then the case is compared without them, too.
+    """
+    from evaltui.core.repeats import case_over_repeats
+    from evaltui.core.scoring import failed_repeat, score_repeat
+
+    expected = _expected(eval_set_id, stored, config, secrets)
     judged_as = scored.judged_as or (scored.stored, scored.config)
+    before = partial(_expected, eval_set_id, *judged_as, secrets)
+    is_masked = _needs_masking(stored, secrets)
     repeats: list[RepeatResult] = []
     for number, repeat in enumerate(scored.result.repeats):
         done = actual.get(number, ())
+        if is_masked:
+            done = secrets.masked(done)
         if repeat.error is not None:
             new = failed_repeat(expected, repeat.error, done, repeat.seconds)
         else:
             new = await score_repeat(
                 expected,
                 done,
-                final_state=repeat.final_state,
-                custom=_as_before(repeat, eval_set_id, *judged_as),
-                judged=_as_judged(repeat, eval_set_id, *judged_as),
+                final_state=secrets.masked(repeat.final_state) if is_masked else repeat.final_state,
+                custom=_as_before(repeat, before),
+                judged=_as_judged(repeat, before),
                 seconds=repeat.seconds,
             )
         repeats.append(replace(new, actual=(), stopped=repeat.stopped))
@@ -117,12 +136,23 @@ async def score_again(
     return replace(scored, result=result, stored=stored, config=config, judged_as=judged_as)
 
 
-def _as_before(
-    repeat: RepeatResult, eval_set_id: str, stored: StoredCase, config: EvalConfig
-) -> CustomScorer:
+def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
+    """Whether a case has secrets, which a log has not, or was kept without them itself."""
+    text = stored.text()
+    return secrets.may_be_in(text) or secrets.has_marks(text)
+
+
+def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:
+    from evaltui.core.scoring import Expected
+
+    if not _needs_masking(stored, secrets):
+        return Expected(eval_set_id, stored.model(), config)
+    return Expected(eval_set_id, secrets.masked(stored.model()), secrets.masked(config))
+
+
+def _as_before(repeat: RepeatResult, before: Callable[[], Expected]) -> CustomScorer:
     """Custom metrics are the user's code, which runs with the agent only: their last result stands, but for
-    the threshold where that decides. Where they would now get something else than `stored` and `config` had,
-    that is said."""
+    the threshold where that decides. Where they would now get something else than `before`, that is said."""
 
     async def score(given: MetricInput) -> MetricResult:
         from evaltui.core.metrics.custom import held_against
@@ -136,17 +166,15 @@ def _as_before(
         if metric.scores_turns:
             known = held_against(known, metric)
         reason = known.reason.removeprefix(_COMPUTED_BEFORE).removeprefix("; ")
-        is_same = known.threshold == metric.threshold and _shown_before(given, eval_set_id, stored, config)
+        is_same = known.threshold == metric.threshold and _shown_before(given, before())
         return replace(known, reason="; ".join(filter(None, ("" if is_same else _COMPUTED_BEFORE, reason))))
 
     return score
 
 
-def _as_judged(
-    repeat: RepeatResult, eval_set_id: str, stored: StoredCase, config: EvalConfig
-) -> KnownJudgement:
+def _as_judged(repeat: RepeatResult, before: Callable[[], Expected]) -> KnownJudgement:
     """Judges are asked when a case is run only: what they found then stands, but for the threshold. Where
-    they would now be shown something else than `stored` and `config` had, that is said."""
+    they would now be shown something else than `before`, that is said."""
     from evaltui.core.metrics.custom import held_against
     from evaltui.core.metrics.metric import effective_threshold
     from evaltui.core.metrics.registry import run_metric
@@ -158,7 +186,7 @@ def _as_judged(
         if known.score is not None and known.threshold != effective_threshold(given.metric) is not None:
             known = held_against(known, given.metric)
         reason = known.reason.removeprefix(_JUDGED_BEFORE).removeprefix("; ")
-        if _shown_before(given, eval_set_id, stored, config):
+        if _shown_before(given, before()):
             return replace(known, reason=reason)
         if known.judge is None:
             return run_metric(given)
@@ -167,13 +195,12 @@ def _as_judged(
     return judged
 
 
-def _shown_before(given: MetricInput, eval_set_id: str, stored: StoredCase, config: EvalConfig) -> bool:
-    from evaltui.core.scoring import Expected, metric_input
+def _shown_before(given: MetricInput, before: Expected) -> bool:
+    from evaltui.core.scoring import metric_input
 
-    before = Expected(eval_set_id, stored.model(), config)
     return any(
         _shown(metric_input(before, metric, given.actual)) == _shown(given)
-        for metric in config.metrics()
+        for metric in before.config.metrics()
         if metric.metric_name == given.metric.metric_name
     )
 

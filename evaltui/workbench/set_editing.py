@@ -28,7 +28,6 @@ from evaltui.workbench.case_plan import (
     numbers_of,
     refusing,
 )
-from evaltui.workbench.editing import config_beside
 from evaltui.workbench.marking import CaseClipboard
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
@@ -270,7 +269,8 @@ def _paste_copied(workbench: Workbench, clipboard: CaseClipboard, path: Path, in
     at = index
     for origin, wanted in by_path(clipboard.keys).items():
         taken = clipboard.taken_from[origin]
-        if config_beside(origin) == config_beside(path):
+        config_path = workbench.editing.config_path
+        if config_path(origin) == config_path(path):
             taken = replace(taken, config=plan.of(path).config)
         numbers = numbers_of(taken.eval_set, origin, wanted)
         plan.transfer(origin, path, cases.copy_to_set(taken, plan.target(path, taken), numbers, at))

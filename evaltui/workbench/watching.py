@@ -15,7 +15,6 @@ from evaltui.core.model_calls import NO_CALLS, ModelCalls
 from evaltui.core.spelling import spelt
 from evaltui.files.agent_files import AgentFiles, write_times
 from evaltui.files.eval_sets import read_set_data
-from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.saving import fingerprint_of
 from evaltui.runner.failures import AgentBrokenError
 from evaltui.workbench.state import CaseKey, Repeated, Scored, Stage
@@ -304,12 +303,8 @@ class Watching:
 
     def _sets_of(self, paths: Sequence[Path]) -> list[Path]:
         """The sets that there are among these files, and those that configs among them score."""
-        folders = {path.parent for path in paths if path.name == CONFIG_NAME}
-        return [
-            entry.path
-            for entry in self._workbench.sets
-            if entry.path in paths or entry.path.parent in folders
-        ]
+        concerned = self._workbench.sets_of(paths)
+        return [entry.path for entry in self._workbench.sets if entry.path in concerned]
 
     async def _read_prints(self, paths: Iterable[Path]) -> set[CaseKey]:
         """Read sets, as they are edited; the cases that are given otherwise to the agent than before."""

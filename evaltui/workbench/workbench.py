@@ -15,7 +15,6 @@ from evaltui.core.events import SIMULATED_USER
 from evaltui.core.model_calls import ModelCalls, count_model_calls, judge_calls
 from evaltui.core.problems import Problem, Severity
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
-from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
 from evaltui.runner.failures import AgentBrokenError
 from evaltui.workbench.console import Console
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from evaltui.core.config import EvalConfig
     from evaltui.core.events import Event
     from evaltui.core.outcome import CaseResult, ErrorInfo
+    from evaltui.core.secrets import Secrets
     from evaltui.core.stored_cases import StoredCase
     from evaltui.runner.plan import Update
     from evaltui.runner.pool import StartedHost
@@ -54,7 +54,8 @@ Chosen = Mapping[Path, tuple[str, ...] | None]
 
 
 class Workbench:
-    """`given` are eval sets from elsewhere: files and folders, beside those that the agent has.
+    """`given` are eval sets from elsewhere: files and folders, beside those that the agent has. A `config` is
+    one for all sets, instead of their own.
 
     `record_mode` and `tool_mode` are for the runs to come; see `core.recordings.choices`. `keys` are the keys
     that the user has chosen, by action. Everything is called from the event loop's thread. Observers are
@@ -66,13 +67,15 @@ class Workbench:
         agent_dir: Path,
         given: Sequence[str | Path] = (),
         record_mode: RecordMode = DEFAULT_MODE,
+        config: Path | None = None,
     ) -> None:
         self.agent_dir = agent_dir
+        self.config = config
         self._given = tuple(given)
         self.record_mode = record_mode
         self.tool_mode: ToolMode | None = None
         self.workspace: Workspace | None = None
-        self.documents = Documents()
+        self.documents = Documents(config)
         self.results = Results()
         self._filtered = Filtered()
         self._filter_is_stale = False
@@ -86,10 +89,12 @@ class Workbench:
         self.shows_equal_calls = False
         self.console = Console()
         self.editing = Editing(self)
-        self.watching = Watching(self, self._given, self._changed)
+        self.watching = Watching(self, (*self._given, *([config] if config else [])), self._changed)
         self.code = 0
         self._live_sets = LiveSets(self.editing, self.documents)
-        self._rescoring = Rescoring(lambda key: self.traces.events_of(key), self._rescored)
+        self._rescoring = Rescoring(
+            lambda key: self.traces.events_of(key), self._rescored, lambda: self.secrets
+        )
         self.past: PastRun | None = None
         # What was seen before an earlier run was opened.
         self._latest: tuple[Results, Traces] | None = None
@@ -103,6 +108,13 @@ class Workbench:
         self._runs = 0
         self._pasts = 0
         self._last: tuple[str, Chosen, Repeated | None] | None = None
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """What is masked in all that is written."""
+        from evaltui.files.secrets import secrets_of
+
+        return secrets_of(self.agent_dir)
 
     @cached_property
     def chat(self) -> Chat:
@@ -186,15 +198,22 @@ class Workbench:
     def _rescore(self, paths: Iterable[Path]) -> None:
         """Score what was run before against what is expected now; the agent is not asked."""
         paths = set(paths)
-        folders = {path.parent for path in paths if path.name == CONFIG_NAME}
+        concerned = self.sets_of(paths)
         for path in self.results.paths():
             opened = self.documents.last(path)
-            if opened is None or opened.config is None or not (path in paths or path.parent in folders):
+            if opened is None or opened.config is None or path not in concerned:
                 continue
             for key, scored in self.results.of(path):
                 stored, config = opened.stored_case(key.eval_id), opened.config.config
                 if stored is not None and not _scored_by(scored, stored, config):
                     self._rescoring.add(key, scored, scored.result.eval_set_id, stored, config)
+
+    def sets_of(self, paths: Collection[Path]) -> set[Path]:
+        """The sets that there are among these files, and those that configs among them score, or did."""
+        sets = {entry.path for entry in self.sets}
+        above = {path.parent for path in paths if path not in sets}
+        is_for_all = self.config is not None and self.config in paths
+        return {path for path in sets if path in paths or is_for_all or not above.isdisjoint(path.parents)}
 
     async def rescore(self, paths: Iterable[Path]) -> None:
         """Score what was run before of these sets, which may have been read anew, and wait for that."""

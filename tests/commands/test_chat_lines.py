@@ -8,6 +8,7 @@ import pytest
 from evaltui.commands.chat_lines import ChatLines
 from evaltui.core.events import Event, Step, tool_call, tool_result, transfer
 from evaltui.core.outcome import ErrorInfo
+from evaltui.core.secrets import Secrets
 from evaltui.core.steps import split
 
 
@@ -176,3 +177,18 @@ def test_an_answer_that_begins_again_is_shown_from_its_start(lines, capsys):
     assert shown(lines, capsys, piece("One m"), broken, piece("One more"), text("One more.")) == (
         "One m\nOne more.\n"
     )
+
+
+def test_secrets_are_masked_however_they_stream_in(capsys):
+    shown = ChatLines("chat", Secrets({"SHOP_KEY": "c0rrect-h0rse"}))
+    shown.begin("agent", {})
+    pieces = ["the key is c0rr", "ect-h0", "rse, and AKIAIOSF", "ODNN7EXAMPLE", " too"]
+    for piece in pieces:
+        shown.take(Event("text", agent="agent", content={"parts": [{"text": piece}]}, data={"partial": True}))
+    shown.take(Event("text", agent="agent", content={"parts": [{"text": "".join(pieces)}]}))
+    shown.take(Event("error", data={"message": "no c0rrect-h0rse"}))
+    shown.printed("stdout", "prints c0rrect-h0rse")
+    shown.end_turn()
+    printed = capsys.readouterr()
+    assert printed.out == "the key is <SHOP_KEY>, and <key> too\n"
+    assert printed.err == "! no <SHOP_KEY>\n| prints <SHOP_KEY>\n"

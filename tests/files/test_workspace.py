@@ -325,7 +325,9 @@ def test_what_cannot_be_selected_says_why_in_one_line(lights, selector, message)
 
 def test_nothing_at_all_says_what_was_skipped(project):
     agent = project / "agent"
-    with pytest.raises(SelectionError, match=f"^no eval sets found for {agent}; looked for .* beside it$"):
+    with pytest.raises(
+        SelectionError, match=f"^no eval sets found for {agent}; looked for .* root of its project$"
+    ):
         picked(agent)
     write_set(agent / "x.json", "x", "x")
     with pytest.raises(SelectionError, match=r"x\.json was skipped: looks like an eval set"):

@@ -8,6 +8,7 @@ import pytest
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
 from evaltui.core.outcome import InvocationScore, JudgedBy, MetricResult, RepeatResult
+from evaltui.core.secrets import Secrets
 from evaltui.core.stored_cases import StoredCase
 from evaltui.workbench.rescoring import score_again
 from evaltui.workbench.state import Scored
@@ -52,7 +53,7 @@ def scored():
 
 
 async def again(scored, case=None, with_config=None):
-    return await score_again(scored, ACTUAL, "s", case or stored(), with_config or config())
+    return await score_again(scored, ACTUAL, "s", case or stored(), with_config or config(), Secrets())
 
 
 def judged(scored):

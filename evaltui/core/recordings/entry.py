@@ -25,8 +25,8 @@ class ModelCall:
 
     `responses` are the framework's own, more than one where they were streamed; `error` is what was raised
     after them. Of the request, `instruction` and `tools` name `Shared` lines, `contents` has a fingerprint of
-    each content, and `said` the beginning of those that no earlier entry of the case has. `exact` is the
-    second key, where there is one: see `Fingerprints`.
+    each content, and `said` the beginning of those that no earlier entry of the case has. `exact` and
+    `masked` are further keys, where there are any: see `Fingerprints`.
     """
 
     case: str
@@ -37,6 +37,7 @@ class ModelCall:
     contents: str
     agent: str = ""
     exact: str = ""
+    masked: str = ""
     instruction: str = ""
     tools: str = ""
     config: Json = field(default_factory=dict)
@@ -46,7 +47,7 @@ class ModelCall:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return (self.key, self.exact) if self.exact else (self.key,)
+        return tuple(filter(None, (self.key, self.exact, self.masked)))
 
     @property
     def content_prints(self) -> list[str]:

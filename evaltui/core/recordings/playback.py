@@ -25,15 +25,15 @@ class Playback:
 
     def model_call(self, prints: Fingerprints, *, errors: bool) -> int | None:
         """The next recorded answer to a request; one that was an error only with `errors`."""
-        found = self._next((prints.key, prints.exact))
+        found = self._next(prints.keys)
         if found is None:
             return None
         entry = self.entries[found]
         return found if errors or entry.error is None else None
 
-    def tool_call(self, tool: str, args: Json) -> int | None:
-        """The next recorded result of a call."""
-        return self._next((call_key(tool, args),))
+    def tool_call(self, tool: str, *args: Json) -> int | None:
+        """The next recorded result of a call, whose arguments may have been kept in any of these ways."""
+        return self._next([call_key(tool, one) for one in args])
 
     def _next(self, keys: Sequence[str]) -> int | None:
         for key in dict.fromkeys(keys):
@@ -49,7 +49,7 @@ class Playback:
         if not recorded:
             what = "answer of a judge" if agent.startswith(JUDGE_OF) else "model call"
             return f"no {what} is recorded for this run of the case"
-        times = sum(bool({prints.key, prints.exact} & set(entry.keys)) for entry in recorded)
+        times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
             return f"it was made {_times(times)} when this was recorded, and now once more"
         said = {mark: text for entry in recorded for mark, text in entry.said.items()}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from evaltui.core.events import Json
 from evaltui.core.recordings.volatile import with_numbered_calls, without_today
+from evaltui.core.secrets import Secrets
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Fingerprints:
     volatile.
 
     `key` is of the whole of it. `exact` is of the request with its dates as they were: one that was today's
-    by chance when it was recorded is not today's tomorrow, and asks the same.
+    by chance when it was recorded is not today's tomorrow, and asks the same. `masked` is of the request
+    without secrets, where it has any: see `fingerprints_without`.
     """
 
     key: str
@@ -39,6 +41,12 @@ class Fingerprints:
     tools: str
     contents: tuple[str, ...]
     asked: Asked
+    masked: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Those under which an answer may be kept, the surest one first."""
+        return tuple(dict.fromkeys(filter(None, (self.key, self.exact, self.masked))))
 
 
 def fingerprints(asked: Asked, now: datetime) -> Fingerprints:
@@ -63,6 +71,31 @@ def fingerprints(asked: Asked, now: datetime) -> Fingerprints:
         contents=tuple(_hash(_canonical(content), 8) for content in data["contents"]),
         asked=Asked(**data),
     )
+
+
+def fingerprints_without(asked: Asked, secrets: Secrets, now: datetime) -> Fingerprints:
+    """Fingerprints that keep no secret, and do not depend on which environment one is of.
+
+    What was asked is the request as it was, but for what models and tools have said before: that comes from
+    a recording without secrets when it is replayed. Everything else that is kept has none, and neither has
+    what `masked` is of: by it a request is known that holds another key than it did, and by old recordings.
+    Raises TypeError or ValueError where the request is no JSON data.
+    """
+    plain = asdict(asked)
+    clean = secrets.without(plain)
+    kept = fingerprints(Asked(**clean), now)
+    if clean is plain:
+        return kept
+    pairs = zip(asked.contents, clean["contents"], strict=True)
+    contents = [new if _is_said(old) else old for old, new in pairs]
+    whole = fingerprints(replace(asked, contents=contents), now)
+    return replace(kept, key=whole.key, exact=whole.exact, masked=kept.key)
+
+
+def _is_said(content: Json) -> bool:
+    """Whether a content is a model's answer or the result of a tool."""
+    parts = content.get("parts") or []
+    return content.get("role") == "model" or any("function_response" in part for part in parts)
 
 
 def call_key(tool: str, args: Json) -> str:

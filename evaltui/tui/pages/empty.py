@@ -26,7 +26,13 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
     )
     page.blank()
     page.text(
-        [("Looked in: the folder itself, eval*/ and test*/ in it, eval*/ and tests/ beside it.", "dim")]
+        [
+            (
+                "Looked in: the folder itself, eval*/ and test*/ in it, eval*/ and tests/ beside it and "
+                "above, up to the root of its project.",
+                "dim",
+            )
+        ]
     )
     if workspace.skipped:
         page.blank()

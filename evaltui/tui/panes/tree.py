@@ -71,7 +71,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if entry is None:
             return None
         chosen = selection.eval_id if selection.eval_id is not None else entry.eval_set_id
-        return Copied(f"the id {chosen}", chosen)
+        return Copied(f"the id {chosen}", visible(chosen))
 
     # Following the workbench
 
@@ -150,7 +150,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             [("no eval sets yet", "dim")],
             [("o ", "bold"), (" write a case, in a new set", "dim")],
             [("O ", "bold"), (" make an eval set", "dim")],
-            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/", "dim")],
+            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "dim")],
         ]
 
     def _set_line(self, entry: SetEntry) -> tuple[Line, Line]:

@@ -28,7 +28,6 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import Hint, Hints
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.editing import config_beside
 from evaltui.workbench.relaxing import Effect, Relaxing, match_problem
 from evaltui.workbench.verdicts import GLYPHS, WORDS
 from evaltui.workbench.workbench import Workbench
@@ -50,7 +49,7 @@ class RelaxScreen(ModalScreen[bool], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         relaxing = self._relaxing
-        config = config_beside(relaxing.key.path).name
+        config = relaxing.config_path.name
         with Vertical(id="relax"):
             yield QuestionTitle(f"Relax {relaxing.arg.path or 'the arguments'} of {relaxing.tool}")
             yield Sides(relaxing)

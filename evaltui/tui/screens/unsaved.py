@@ -12,7 +12,6 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from evaltui.core.show import visible
-from evaltui.files.folders import CONFIG_NAME
 from evaltui.reports.lines import Line, pad
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import Page
@@ -105,7 +104,7 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
         yield from map(visible, ordered[:_MOST_CASES])
         if len(ordered) > _MOST_CASES:
             yield f"{len(ordered) - _MOST_CASES} more cases"
-        if path.name == CONFIG_NAME:
+        if entry is None:
             yield "the criteria"
         elif not ordered:
             yield "the set itself: its name, or which cases it has"

@@ -6,12 +6,12 @@ Importing this loads the models, which a conversation has done before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from evaltui.core.drafting import CaseDraft, TurnDraft, draft_case, propose_eval_id
+from evaltui.core.drafting import CaseDraft, TurnDraft, draft_case, propose_eval_id, without_secrets
 from evaltui.core.editing import references
 from evaltui.core.editing.cases import eval_id_problem
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, insert_at, list_at, set_id
@@ -187,7 +187,7 @@ def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -
     ]
     # ADK makes the session of a case under these names, and cannot do without.
     named = bool(state or start.app_name or start.user_id)
-    return draft_case(
+    drafted = draft_case(
         choices.eval_id,
         drafts,
         app_name=start.app_name or (app_name(workbench.agent_dir) if named else ""),
@@ -195,6 +195,7 @@ def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -
         state=state,
         final_state=transcript.turns[last].state_after if choices.final_state else None,
     )
+    return replace(drafted, case=without_secrets(drafted.case, workbench.secrets))
 
 
 def _changes(data: Any, config: Any, draft: CaseDraft) -> Changes:

@@ -1,0 +1,165 @@
+"""Keys and passwords do not get into anything that is written or reported, whatever text they stand in."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_NAME = re.compile(
+    r"key|token|secret|passw|passphrase|credential|bearer|private|(_|^)(pwd|pat|dsn)$", re.IGNORECASE
+)
+# Of settings, which are numbers and words.
+_NO_SECRET = re.compile(
+    r"max|limit|budget|count|size|tokenizer|keyboard|keymap|^pwd$|^oldpwd$", re.IGNORECASE
+)
+# A shorter value may be a word that texts have for other reasons.
+_SHORTEST = 8
+
+# What looks like nothing but a key of Google, OpenAI, GitHub, GitLab, Slack, AWS, or a JSON web token.
+_KEY = (
+    r"AIza[\w-]{35}|ya29\.[\w-]{20,}|sk-[\w-]{20,}|gh[pousr]_[0-9A-Za-z]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|(?:xox[a-z]|xapp)-[0-9A-Za-z-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])"
+    r"|eyJ[\w-]{6,}\.eyJ[\w-]{4,}(?:\.[\w-]*)?"
+)
+_PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"
+_PASSWORD = r"(?<=:)(?!<password>@)[^\s/@\"'<>]+(?=@)"
+_BEARER = r"(?=[^\s\"']*\d)[\w.~+/=-]{12,}"
+_SHAPES = re.compile(
+    rf"(?P<private>{_PRIVATE_KEY})|(?<![0-9A-Za-z])(?P<key>{_KEY})"
+    # The user may be seen, as in `postgres://shop:<password>@db`.
+    rf"|(?P<user>://[^\s/:@\"'<>]*:){_PASSWORD}|(?P<scheme>\b[Bb]earer\s+){_BEARER}"
+)
+# One of these is in each of the above: looking for them is fast. In JSON, what is before a key may be `\n`.
+_SIGNS = (
+    *("PRIVATE KEY", "AIza", "ya29.", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
+    *("xox", "xapp-", "AKIA", "ASIA", "eyJ", "://", "earer"),
+)
+_MAYBE = re.compile(rf"PRIVATE KEY|{_KEY}|://[^\s/:@]*:[^\s/@]+@|[Bb]earer")
+
+# Fields that name a case, a set or a file are no text of an agent, and are looked up by.
+_NAMES = frozenset({"eval_id", "eval_set_id", "path", "config_path", "passed_over", "log"})
+
+
+class Secrets:
+    """Replaces what environments hold under a name such as GOOGLE_API_KEY by `<NAME>`, and what looks like
+    nothing but a key or a password by `<key>`, `<private key>` or `<password>`.
+
+    What is masked already stays as it is.
+    """
+
+    def __init__(self, *environments: Mapping[str, str]) -> None:
+        self._known = {
+            value: name
+            for environment in environments
+            for name, value in sorted(environment.items())
+            if is_secret(name, value)
+        }
+        # The longest first: one may be the beginning of another.
+        values = sorted(self._known, key=len, reverse=True)
+        self._values = re.compile("|".join(map(re.escape, values))) if values else None
+        names = map(re.escape, sorted({*self._known.values(), "key", "private key", "password"}))
+        self._marks = re.compile(f"<(?:{'|'.join(names)})>")
+        # As they stand in JSON, however its letters are escaped.
+        self._in_json = frozenset(text for value in values for text in _spelt_in_json(value))
+
+    def has_marks(self, text: str) -> bool:
+        """Whether something may have been masked in a text."""
+        return "<" in text and self._marks.search(text) is not None
+
+    def in_text(self, text: str) -> str:
+        """The text itself where it holds no secret."""
+        if self._values is not None:
+            text = self._values.sub(lambda match: f"<{self._known[match.group()]}>", text)
+        if any(sign in text for sign in _SIGNS):
+            text = _SHAPES.sub(_instead, text)
+        return text
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether JSON text may hold a secret; fast, and wrong in one direction only."""
+        if any(value in text for value in self._in_json):
+            return True
+        return any(sign in text for sign in _SIGNS) and _MAYBE.search(text) is not None
+
+    def in_json(self, text: str, write: Callable[[Any], str]) -> str:
+        """The text of JSON data, written anew by `write` where it holds a secret."""
+        if not self.may_be_in(text):
+            return text
+        data = json.loads(text)
+        masked = self.masked(data)
+        return text if masked is data else write(masked)
+
+    def without(self, data: Any) -> Any:
+        """The JSON data itself where it holds no secret. Raises TypeError or ValueError for no JSON."""
+        text = json.dumps(data, ensure_ascii=False)
+        clean = self.in_json(text, json.dumps)
+        return data if clean is text else json.loads(clean)
+
+    def masked(self, data: T) -> T:
+        """Texts in JSON data, dataclasses and models without secrets; the data itself where it holds none.
+
+        Fields of dataclasses and models that are ids of cases and sets, or paths, stay what they are.
+        """
+        masked: T = self._masked(data)
+        return masked
+
+    def _masked(self, data: Any) -> Any:
+        if isinstance(data, Enum):
+            return data
+        if isinstance(data, str):
+            return self.in_text(data)
+        if isinstance(data, Mapping):
+            return self._masked_mapping(data)
+        if isinstance(data, list | tuple):
+            new = [self._masked(one) for one in data]
+            if all(one is old for one, old in zip(new, data, strict=True)):
+                return data
+            return _made_like(data, new)
+        if dataclasses.is_dataclass(data) and not isinstance(data, type):
+            names = [one.name for one in dataclasses.fields(data) if one.init and one.name not in _NAMES]
+            changes = self._changes({name: getattr(data, name) for name in names})
+            return dataclasses.replace(data, **changes) if changes else data
+        if hasattr(data, "model_copy"):
+            changes = self._changes({name: value for name, value in data if name not in _NAMES})
+            return data.model_copy(update=changes) if changes else data
+        return data
+
+    def _masked_mapping(self, data: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        changes = self._changes(data)
+        if not changes and all(self._masked(key) is key for key in data if isinstance(key, str)):
+            return data
+        return {
+            (self.in_text(key) if isinstance(key, str) else key): changes.get(key, value)
+            for key, value in data.items()
+        }
+
+    def _changes(self, data: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The values that are otherwise without secrets."""
+        new = {name: self._masked(value) for name, value in data.items()}
+        return {name: value for name, value in new.items() if value is not data[name]}
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable of an environment looks like a secret, going by its name."""
+    return bool(_NAME.search(name)) and not _NO_SECRET.search(name) and len(value) >= _SHORTEST
+
+
+def _instead(match: re.Match[str]) -> str:
+    if match["private"]:
+        return "<private key>"
+    return f"{match['user']}<password>" if match["user"] else f"{match['scheme'] or ''}<key>"
+
+
+def _made_like(data: list[Any] | tuple[Any, ...], new: list[Any]) -> Any:
+    if hasattr(data, "_fields"):
+        return type(data)(*new)
+    return type(data)(new)
+
+
+def _spelt_in_json(text: str) -> tuple[str, str]:
+    return json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]

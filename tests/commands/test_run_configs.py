@@ -1,0 +1,82 @@
+"""What `run` and the workbench say of the config that scores a set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evaltui.tui.app import WorkbenchApp, open_workbench
+from evaltui.workbench.workbench import Workbench
+from tests.commands.command_line import call
+from tests.files.layouts import criteria, starter_pack, uv_package, write
+
+
+def test_criteria_above_the_sets_decide_and_every_report_names_them(tmp_path, monkeypatch, capsys):
+    starter_pack(tmp_path)
+    config = write(tmp_path / "tests" / "eval" / "eval_config.json", criteria(response_match_score=0.5))
+    reports = [f"--report={kind}={tmp_path / kind}" for kind in ("json", "junit")]
+    assert call("run", tmp_path / "app", "--workers", "1", "--report=console", *reports) == 0
+    assert f"config  {config}" in capsys.readouterr().out
+    (of_set,) = json.loads((tmp_path / "json").read_text())["sets"]
+    assert of_set["config"]["path"] == str(config)
+    assert of_set["config"]["defaulted"] == []
+    assert str(config) in (tmp_path / "junit").read_text()
+
+
+def test_what_is_passed_over_is_named_on_stderr_and_in_the_reports(tmp_path, capsys):
+    agent = uv_package(tmp_path)
+    above = write(tmp_path / "tests" / "test_config.json", criteria(response_match_score=0.1))
+    report = tmp_path / "report.json"
+    assert call("run", agent, "--workers", "1", f"--report=json={report}") == 0
+    err = capsys.readouterr().err
+    assert "orders.evalset.json: scored by ADK's defaults" in err
+    assert f"--config {above}" in err
+    (of_set,) = json.loads(report.read_text())["sets"]
+    assert of_set["config"]["not_used"] == str(above)
+
+
+def test_nothing_is_run_where_it_is_not_clear(tmp_path, capsys):
+    agent = uv_package(tmp_path)
+    for name in ("a_config.json", "b_config.json"):
+        write(tmp_path / "tests" / name, criteria(response_match_score=1))
+    assert call("run", agent) == 2
+    assert "a_config.json and b_config.json in" in capsys.readouterr().err
+
+
+@pytest.fixture
+def opened(monkeypatch) -> list[Workbench]:
+    workbenches: list[Workbench] = []
+    monkeypatch.setattr(WorkbenchApp, "run", lambda self: workbenches.append(self.workbench))
+    return workbenches
+
+
+def test_the_workbench_remembers_a_config_for_all_sets(tmp_path, monkeypatch, opened, capsys):
+    agent = uv_package(tmp_path)
+    write(tmp_path / "strict.json", criteria(m=1))
+    monkeypatch.chdir(tmp_path)
+    open_workbench(agent, config="strict.json")
+    monkeypatch.chdir(agent)
+    open_workbench(agent)
+    assert opened[0].config == Path("strict.json")
+    assert opened[1].config.resolve() == tmp_path / "strict.json"
+    assert opened[0].notice is None
+    assert "strict.json, as last time" in opened[1].notice.text
+    open_workbench(agent, config="own")
+    open_workbench(agent)
+    assert [one.config for one in opened[2:]] == [None, None]
+    assert open_workbench(agent, config="gone.json") == 2
+    assert "--config gone.json: no such file" in capsys.readouterr().err
+
+
+async def test_the_workbench_scores_by_it_and_edits_it(tmp_path):
+    agent = uv_package(tmp_path)
+    config = write(tmp_path / "strict.json", criteria(response_match_score=1))
+    workbench = Workbench(agent, config=config)
+    await workbench.open()
+    path = workbench.sets[0].path
+    assert workbench.documents.open(path).config.path == config
+    assert workbench.editing.config_path(path) == config
+    assert workbench.sets_of([config]) == {path}
+    await workbench.close()

@@ -1,0 +1,104 @@
+"""Nothing that a run writes or prints holds a secret, and no verdict changes for that."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evaltui.workbench.criteria import Criteria, MetricRow
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.workbench import Workbench
+from tests.commands.command_line import call
+
+PASSWORD = 'tr0ub4dor&3 "quoted"'
+AWS = "AKIAIOSFODNN7EXAMPLE"
+SECRETS = (PASSWORD, json.dumps(PASSWORD)[1:-1], "tr0ub4dor", AWS)
+
+AGENT = f"""
+import os
+
+def root_agent(message, session):
+    print("agent prints", os.environ["SHOP_PASSWORD"])
+    if message == "fail":
+        raise RuntimeError("cannot log in with " + os.environ["SHOP_PASSWORD"])
+    return "the key is {AWS} and the password " + os.environ["SHOP_PASSWORD"]
+"""
+
+
+def a_case(eval_id, message, answer):
+    turn = {
+        "user_content": {"role": "user", "parts": [{"text": message}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+    }
+    return {"eval_id": eval_id, "conversation": [turn]}
+
+
+@pytest.fixture
+def shop(write_agent):
+    agent = write_agent(AGENT)
+    (agent / ".env").write_text("SHOP_PASSWORD='" + PASSWORD + "'\n")
+    said = f"the key is {AWS} and the password {PASSWORD}"
+    cases = [
+        a_case("equal", "hi", said),
+        a_case("other", "hi", f"the secret was {PASSWORD}, and the rest is another answer"),
+        a_case("broken", "fail", said),
+    ]
+    (agent / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": cases}))
+    config = {"criteria": {"response_match_score": 1}}
+    (agent / "test_config.json").write_text(json.dumps(config))
+    return agent
+
+
+def test_nothing_that_a_run_writes_holds_a_secret(shop, tmp_path, capfd):
+    reports = [f"--report={kind}={tmp_path / kind}" for kind in ("json", "junit", "csv")]
+    assert call("run", shop, "--workers", "1", "--report=console", *reports) == 1
+    printed = capfd.readouterr()
+    statuses = {one["eval_id"]: one["status"] for one in json.loads((tmp_path / "json").read_text())["cases"]}
+    # What is expected is compared with what was said, not with what is written of it.
+    assert statuses == {"equal": "PASSED", "other": "FAILED", "broken": "ERROR"}
+    texts = {"stdout": printed.out, "stderr": printed.err}
+    texts |= {kind: (tmp_path / kind).read_text() for kind in ("json", "junit", "csv")}
+    kept = [*(shop / ".evaltui" / "runs").iterdir(), *(shop / ".adk" / "eval_history").iterdir()]
+    assert len(kept) == 2
+    texts |= {file.name: file.read_text() for file in kept}
+    found = {name: [one for one in SECRETS if one in text] for name, text in texts.items()}
+    assert not any(found.values()), found
+    for name in ("stdout", "json", kept[0].name, kept[1].name):
+        assert "<SHOP_PASSWORD>" in texts[name]
+    assert call("compare", shop, "last", "last", "--report=json") == 0
+    assert not any(one in capfd.readouterr().out for one in SECRETS)
+
+
+def test_a_recorded_case_holds_no_secret_and_passes(shop, tmp_path, capfd):
+    turns = tmp_path / "turns.txt"
+    turns.write_text("hi\n")
+    assert call("record", shop, "new.evalset.json", "--case", "said", "--turns", turns) == 0
+    text = (shop / "new.evalset.json").read_text()
+    assert "the key is <key> and the password <SHOP_PASSWORD>" in text
+    assert not any(one in text for one in SECRETS)
+    capfd.readouterr()
+    assert call("run", shop, "new", "--workers", "1") == 0
+    printed = capfd.readouterr()
+    assert not any(one in printed.out + printed.err for one in SECRETS)
+
+
+async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
+    workbench = Workbench(shop)
+    await workbench.open()
+    (entry,) = workbench.sets
+    workbench.run_set()
+    await workbench.run_over()
+
+    def outcomes():
+        return [str(workbench.status(CaseKey(entry.path, case.eval_id))) for case in entry.cases]
+
+    assert outcomes() == ["PASSED", "FAILED", "ERROR"]
+    # Both are still compared with the secrets that the log does not have.
+    for threshold, expected in [(0.1, ["PASSED", "PASSED", "ERROR"]), (1, ["PASSED", "FAILED", "ERROR"])]:
+        criteria = Criteria(workbench, entry.path)
+        (row,) = (row for row in criteria.sections()[0].rows if isinstance(row, MetricRow))
+        assert criteria.set_threshold(row, threshold)
+        await workbench.rescore([criteria.path])
+        assert outcomes() == expected
+    await workbench.close()

@@ -1,0 +1,98 @@
+"""What is kept beside an agent is for its user alone, stays out of git, and never goes where a link leads."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+
+import pytest
+
+from evaltui.files.adk_results import write_adk_result
+from evaltui.files.agent_settings import remember_config
+from evaltui.files.journal import Journal, recoverable
+from evaltui.files.runs import RunLog, read_run, run_logs
+
+
+def mode(path):
+    return oct(stat.S_IMODE(path.stat().st_mode))
+
+
+def write_everything(agent):
+    log = RunLog.create(agent, {"selected": {"s": ["c"]}})
+    log.close({"status": "PASSED"})
+    journal = Journal.open(agent, agent / "x.evalset.json", "{}")
+    remember_config(agent, agent / "x.json")
+    result = write_adk_result(agent, {"eval_set_result_id": "r"})
+    return [log.path, journal.path, agent / ".evaltui" / "settings.json", result]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_files_and_folders_are_for_their_user(tmp_path, is_there):
+    if is_there:
+        for folder in (".evaltui", ".evaltui/runs", ".evaltui/recovery"):
+            (tmp_path / folder).mkdir(mode=0o755)
+    files = write_everything(tmp_path)
+    assert [mode(file) for file in files] == ["0o600"] * 4
+    folders = {folder for file in files for folder in file.relative_to(tmp_path).parents}
+    assert {mode(tmp_path / folder) for folder in folders if folder.name} == {"0o700"}
+
+
+def test_git_sees_nothing_of_it(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    write_everything(tmp_path)
+    status = subprocess.run(
+        ["git", "-C", tmp_path, "status", "--porcelain", "--untracked-files=all"],
+        capture_output=True,
+        check=True,
+    )
+    assert status.stdout == b""
+
+
+def test_an_adk_folder_of_the_user_stays_as_it_is(tmp_path):
+    (tmp_path / ".adk").mkdir(mode=0o755)
+    write_adk_result(tmp_path, {"eval_set_result_id": "r"})
+    assert mode(tmp_path / ".adk") == "0o755"
+    assert not (tmp_path / ".adk" / ".gitignore").exists()
+
+
+@pytest.mark.parametrize("link", [".evaltui", ".evaltui/runs", ".evaltui/recovery"])
+def test_a_link_is_not_followed(tmp_path, link):
+    agent, elsewhere = tmp_path / "agent", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (agent / ".evaltui").parent.mkdir()
+    (elsewhere / "20260101T000000.000Z-abcdef.jsonl").write_text("{}\n")
+    (agent / link).parent.mkdir(exist_ok=True)
+    (agent / link).symlink_to(elsewhere, target_is_directory=True)
+    writers = {
+        ".evaltui/runs": lambda: RunLog.create(agent, {}),
+        ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", "{}"),
+    }
+    for place, write in writers.items():
+        if place.startswith(link):
+            with pytest.raises(OSError, match="is a link, which is not followed"):
+                write()
+    assert [file.name for file in elsewhere.iterdir()] == ["20260101T000000.000Z-abcdef.jsonl"]
+    if link != ".evaltui/recovery":
+        assert run_logs(agent) == []
+    assert recoverable(agent) == []
+
+
+def test_a_log_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOP_API_KEY", "correct horse")
+    (tmp_path / ".env").write_text("DB_PASSWORD='tr0ub4dor&3'\n")
+    log = RunLog.create(tmp_path, {"selected": {"correct horse": ["AKIAIOSFODNN7EXAMPLE"]}})
+    case = "correct horse", "AKIAIOSFODNN7EXAMPLE"
+    log.started(*case, 0)
+    log.event({"kind": "text", "set": case[0], "case": case[1], "text": "tr0ub4dor&3, correct horse"})
+    log.repeat(*case, 0, {"error": {"message": "AKIAIOSFODNN7EXAMPLE"}, "args": {"path": "correct horse"}})
+    log.result({"eval_set_id": case[0], "eval_id": case[1], "status": "FAILED", "reason": "correct horse"})
+    log.close({"status": "FAILED"})
+    assert log.has_masked
+    lines = [json.loads(line) for line in log.path.read_text().splitlines()]
+    assert lines[2]["text"] == "<DB_PASSWORD>, <SHOP_API_KEY>"
+    assert lines[3]["result"] == {"error": {"message": "<key>"}, "args": {"path": "<SHOP_API_KEY>"}}
+    run = read_run(log.path)
+    assert run.header["selected"] == {case[0]: [case[1]]}
+    assert (run.results[0]["eval_set_id"], run.results[0]["eval_id"]) == case
+    assert run.results[0]["reason"] == "<SHOP_API_KEY>"
