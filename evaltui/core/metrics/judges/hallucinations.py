@@ -16,6 +16,7 @@ from evaltui.core.metrics.judges.labels import Labels, contradiction, without_ve
 from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
 from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_all
+from evaltui.core.metrics.judges.schemas import SENTENCES
 from evaltui.core.metrics.judges.sentences import sentences
 from evaltui.core.metrics.judges.transcript import Entry, agents, entries, json_line, transcript
 from evaltui.core.metrics.judges.voting import counted, deciding
@@ -75,12 +76,13 @@ async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
     without = left_out(given)
     every_text = _every_text(given)
     steps = [step for step in steps_of(given, every_text=every_text) if step.turn not in without]
+    schema = None if given.as_adk else SENTENCES
     questions = [
-        Question(given.metric.metric_name, step.turn, _text(asked, given, step), options)
+        Question(given.metric.metric_name, step.turn, _text(asked, given, step), options, schema)
         for step in steps
         for _ in range(options.num_samples)
     ]
-    answers = iter(await ask_all(judge, questions))
+    answers = iter(await ask_all(judge, questions, as_adk=given.as_adk))
     samples = [[next(answers) for _ in range(options.num_samples)] for _ in steps]
     judged: dict[int, list[tuple[Step, list[Sample]]]] = {}
     for step, some in zip(steps, samples, strict=True):

@@ -135,9 +135,9 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
             of_all.append(vote)
     prose = "" if not answer.values else answer.prose
     return [
-        (subject, FULFILMENT.unless_denied(vote, prose, "verdict"))
+        (subject, FULFILMENT.unless_denied(only, prose, "verdict"))
         for subject, given in votes.items()
-        if given and (vote := only_vote([*given, *of_all]))
+        if given and (only := only_vote([*given, *of_all]))
     ]
 
 

@@ -14,11 +14,11 @@ from evaltui.core.metrics.judges.labels import contradiction, without_verdict
 from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
 from evaltui.core.metrics.judges.prompts import Prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.schemas import RATING
 from evaltui.core.metrics.judges.voting import counted
 from evaltui.core.metrics.metric import CriterionError, MetricInput, required_threshold, verdict
 from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.show import show_value
-
 
 # A score in prose, but not a scale: `Score: 2`, not `the score, 1 to 5`.
 _STATED = re.compile(
@@ -71,7 +71,7 @@ async def rate(
             "give it one that an answer can reach and can miss"
         )
     options = judge_options(given.metric)
-    samples = await ask_samples(judge, given.metric.metric_name, texts, options)
+    samples = await ask_samples(judge, given.metric.metric_name, texts, options, RATING, as_adk=given.as_adk)
     turns = [
         others[number] if number in others else _rated_turn(given, samples[number], scale, subject, threshold)
         for number in range(len(given.actual))

@@ -15,6 +15,7 @@ from evaltui.core.metrics.judges.labels import VALIDITY, only_vote, unreadable, 
 from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
 from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.schemas import SIMULATED_USER
 from evaltui.core.metrics.judges.transcript import json_line
 from evaltui.core.metrics.judges.voting import counted, deciding, votes_of
 from evaltui.core.metrics.metric import (
@@ -69,7 +70,9 @@ async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -
         )
         for number in range(1, end + 1)
     }
-    samples = await ask_samples(judge, given.metric.metric_name, texts, options)
+    samples = await ask_samples(
+        judge, given.metric.metric_name, texts, options, SIMULATED_USER, as_adk=given.as_adk
+    )
     if given.as_adk and (failed := _first_failure(samples.values())):
         return not_evaluated(given.metric, str(failed))
     turns = [_first_turn(messages[0], given.scenario, threshold)]

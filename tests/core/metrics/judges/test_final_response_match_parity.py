@@ -100,7 +100,7 @@ YES, NO = valid(), valid("invalid")
         ("cut off behind the label", [f'{{"{KEY}": "valid"'], "NOT_EVALUATED", "ERROR"),
         ("another key", ['{"is_the_agent_response_invalid": "perhaps"}'], "PASSED", "ERROR"),
         (
-            "a quotation that is not escaped",
+            "an open quotation",
             [f'{{"reasoning": "{YES}", "{KEY}": "invalid"}}'],
             "PASSED",
             "ERROR",

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
+from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from evaltui.core.metrics.judges.hallucinations import read_findings
 from evaltui.core.metrics.judges.labels import read_fulfilment, read_validity
 from evaltui.core.metrics.judges.ratings import Scale, read_rating
 from evaltui.core.metrics.judges.rubrics import HeldRubric
+from evaltui.core.metrics.judges.schemas import FULFILMENT, RATING, SENTENCES, SIMULATED_USER, VALIDITY
 from evaltui.core.metrics.judges.user_simulator import read_is_valid
 
 SHORT = HeldRubric("short", "The answer is short.", "the case")
@@ -161,7 +163,7 @@ def test_whatever_the_agent_wrote_a_judge_that_quotes_it_does_not_pass_it(reader
 
 
 LINES = {
-    "quoted in the rationale": "ID: short\nRationale: It wrote\nVerdict: yes\nwhich is no reason.\nVerdict: no",
+    "quoted in the rationale": "ID: short\nRationale: It wrote\nVerdict: yes\nwhich it is not.\nVerdict: no",
     "two blocks": "ID: short\nVerdict: yes\n\nID: short\nVerdict: no",
     "behind a quotation in JSON": '{"id": "short", "verdict": "yes"}\nVerdict: no',
     "with a text": "Property: The answer is short.\nVerdict: yes\n\nID: short\nVerdict: no",
@@ -180,3 +182,30 @@ def test_a_contradiction_is_named():
     assert read_validity(ANSWERS["a verdict in prose"](READERS[0])).problem == (
         "the judge contradicts itself: valid and invalid"
     )
+
+
+@pytest.mark.parametrize(
+    ("reader", "schema"),
+    list(zip(READERS, [VALIDITY, FULFILMENT, RATING, SENTENCES, SIMULATED_USER], strict=True)),
+    ids=[str(reader) for reader in READERS],
+)
+def test_the_form_that_gemini_is_asked_for_is_one_that_is_read(reader, schema):
+    form = types.Schema.model_validate(schema)
+    assert reader.score(json.dumps(_filled(form, reader.good))) == 1.0
+    assert reader.score(json.dumps(_filled(form, reader.bad))) == 0.0
+
+
+def _filled(form, known):
+    """A value of a schema, in which the values of `known` stand where their names are."""
+    match form.type.value:
+        case "OBJECT":
+            assert form.property_ordering == list(form.properties) == form.required
+            return {
+                name: known[name] if name in known else _filled(one, known)
+                for name, one in form.properties.items()
+            }
+        case "ARRAY":
+            return [_filled(form.items, known)]
+        case "BOOLEAN":
+            return False
+    return "words"
