@@ -63,7 +63,8 @@ async def test_the_form_of_the_answer_is_sent_in_its_order(gemini, tmp_path):
     await ask("gemini-judge", "How good?", config, tmp_path)
     sent = gemini.requests[0].body["generationConfig"]["responseSchema"]
     # Versions of google-genai send either spelling.
-    assert (sent.get("propertyOrdering") or sent["property_ordering"]) == ["for", "against", "reason", "score"]
+    order = sent.get("propertyOrdering") or sent["property_ordering"]
+    assert order == ["for", "against", "reason", "score"]
     assert sent["properties"]["for"] == {"type": "ARRAY", "items": {"type": "STRING"}}
 
 
