@@ -33,7 +33,7 @@ from evaltui.core.outcome import (
     gravest,
 )
 from evaltui.core.repeats import case_over_repeats
-from evaltui.core.rules import CaseRules, rules_of_case
+from evaltui.core.rules import CaseRules, rules_of_case, with_patience
 from evaltui.core.validation import case_warnings
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
@@ -53,6 +53,8 @@ class Expected:
     config: EvalConfig
     adk_verdicts: bool = False
     withheld: Mapping[str, str] = field(default_factory=dict)
+    config_name: str = "the config"
+    """What errors call the config."""
 
     @property
     def effective_config(self) -> EvalConfig:
@@ -112,10 +114,11 @@ async def score_repeat(
 ) -> RepeatResult:
     """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
     NOT_EVALUATED."""
+    rules = with_patience(expected.rules, expected.config_name)
     metrics = [
         metric_not_evaluated(metric, expected.withheld[metric.metric_name])
         if metric.metric_name in expected.withheld
-        else await _metric_result(metric_input(expected, metric, actual), custom, judge, judged)
+        else await _metric_result(metric_input(expected, metric, actual, rules), custom, judge, judged)
         for metric in metrics_to_run(expected.effective_config)
     ]
     metrics = [_marked(metric, expected) for metric in metrics]
@@ -177,8 +180,10 @@ def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
     return None if info is None or metric.custom_function_path is not None else info.judged
 
 
-def metric_input(expected: Expected, metric: EvalMetric, actual: Sequence[Invocation]) -> MetricInput:
-    """What a metric of a case is computed from."""
+def metric_input(
+    expected: Expected, metric: EvalMetric, actual: Sequence[Invocation], rules: CaseRules | None = None
+) -> MetricInput:
+    """What a metric of a case is computed from; `rules` are those of the case, for this scoring."""
     return MetricInput(
         metric=metric,
         expected=expected.case.conversation,
@@ -186,7 +191,7 @@ def metric_input(expected: Expected, metric: EvalMetric, actual: Sequence[Invoca
         thoughts=expected.score_thoughts,
         skip_calls=expected.turns_marked("skip"),
         context=expected.turns_marked("context"),
-        rules=expected.rules,
+        rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
         case_rubrics=expected.case.rubrics or (),
         scenario=expected.case.conversation_scenario,
         as_adk=expected.adk_verdicts,
@@ -259,6 +264,7 @@ def turn_results(
         return tuple(_simulated_turn(expected, did) for did in actual)
     scores = _turn_scores(metrics)
     ignore_args = any(ignores_args(metric) for metric in expected.effective_config.metrics())
+    rules = with_patience(expected.rules)
     turns = []
     for number, want in enumerate(wanted):
         did = actual[number] if number < len(actual) else None
@@ -276,7 +282,7 @@ def turn_results(
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=unscored_texts(did, thoughts=thoughts) if did else (),
                 ignore_args=ignore_args,
-                rules=expected.rules,
+                rules=rules,
             )
         )
     return tuple(turns)
