@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_START = re.compile(r"[{\[]")
+_START = re.compile(r"""\{(?=\s*(?:["'}]|\w+\s*:|\Z))|\[(?=\s*[\[\]{"'\-\dtfnNI])""")
 # Where JSON was meant: `{x}` and `[see there]` are prose.
 _JSON_START = re.compile(
     r"""\{\s*(?:["']|\w+\s*:|\Z) | \[[\s\[]*["'{] | \[\s*(?:-?\d[\d.eE+-]*|null|true|false)\s*,""", re.VERBOSE
 )
-_STRING_OR_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_STRING_OR_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
 # Stands for a value in the text around it.
 _MARK = "\0"
 _VALUES_ALONE = re.compile(rf"(?:[\s`*,;.{_MARK}]|json)*", re.IGNORECASE)

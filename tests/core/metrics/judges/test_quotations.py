@@ -17,6 +17,7 @@ from evaltui.core.metrics.judges.labels import read_fulfilment, read_validity
 from evaltui.core.metrics.judges.ratings import Scale, read_rating
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.judges.schemas import FULFILMENT, RATING, SENTENCES, SIMULATED_USER, VALIDITY
+from evaltui.core.metrics.judges.sentences import sentences
 from evaltui.core.metrics.judges.user_simulator import read_is_valid
 
 SHORT = HeldRubric("short", "The answer is short.", "the case")
@@ -209,3 +210,15 @@ def _filled(form, known):
         case "BOOLEAN":
             return False
     return "words"
+
+
+@every_reader
+@pytest.mark.parametrize("odd", ["{", "[ ", '\\"', '"', "\n", ", "])
+def test_a_long_answer_that_says_nothing_is_read_in_one_go(reader, odd):
+    # Looked at anew from each place this would take minutes.
+    assert reader.score(odd * 50_000) is None
+
+
+@pytest.mark.parametrize("odd", [".", "!", "a", "a.", "a-"])
+def test_a_long_answer_is_cut_into_sentences_in_one_go(odd):
+    assert len(sentences(f"Hello. {odd * 100_000}!")) <= 2
