@@ -240,10 +240,7 @@ def _pattern(word: str) -> _Search:
             return False
         # Each piece as early as it can be: where this finds no way, there is none.
         at = first.length
-        for piece in between:
-            if (at := piece.end_in(value, at, end)) < 0:
-                return False
-        return True
+        return all((at := piece.end_in(value, at, end)) >= 0 for piece in between)
 
     return fits
 
