@@ -1,8 +1,8 @@
 """Expected case, actual invocations and config to a verdict: pure, but for custom metrics.
 
 Where this differs from google-adk on purpose, `adk_verdicts` switches the difference off: thoughts are
-scored, `final_session_state` and the `evaltui` block are not looked at, and metrics without a verdict do
-not keep a case from passing.
+scored, `final_session_state` and the `evaltui` block are not looked at, metrics without a verdict do
+not keep a case from passing, and a case whose agent raised is FAILED.
 """
 
 from __future__ import annotations
@@ -150,9 +150,10 @@ def not_evaluated(expected: Expected, name: str, reason: str) -> RepeatResult:
 def failed_repeat(
     expected: Expected, error: ErrorInfo, actual: Sequence[Invocation], seconds: float
 ) -> RepeatResult:
-    """A run that the agent did not survive; what it did before is kept."""
+    """A run that the agent did not survive; what it did before is kept. google-adk has it FAILED."""
+    failed_as_adk = expected.adk_verdicts and error.type != "NotRecordedError"
     return RepeatResult(
-        Status.ERROR,
+        Status.FAILED if failed_as_adk else Status.ERROR,
         error=error,
         actual=_kept(actual),
         turns=turn_results(expected, actual, ()),
