@@ -50,7 +50,14 @@ def load_chosen(
     eval_set = load_eval_set(path, initial_session)
     config = explicit or find_config(path)
     cases = tuple(case for case in eval_set.eval_cases if case_ids is None or case.eval_id in case_ids)
-    plan = SetPlan(eval_set.eval_set_id, cases, config.config, path, whole=case_ids is None)
+    plan = SetPlan(
+        eval_set.eval_set_id,
+        cases,
+        config.config,
+        path,
+        whole=case_ids is None,
+        config_path=config.path,
+    )
     return ChosenSet(path, plan, config)
 
 

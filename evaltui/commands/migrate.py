@@ -7,11 +7,12 @@ from pathlib import Path
 
 from evaltui.commands.usage import UsageError, complain
 from evaltui.core.evalset import EvalSet
+from evaltui.core.legacy import with_authors
 from evaltui.core.problems import EvalSetError, Severity
 from evaltui.files.atomic import write_atomically
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.lint import format_problem
-from evaltui.files.migration import migrated_text
+from evaltui.files.migration import changes, migrated_text
 
 
 def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
@@ -32,12 +33,12 @@ def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
 
 def _read(old: Path, initial_session: Path | None) -> EvalSet:
     """The converted set, its warnings on stderr. Raises UsageError or EvalSetError."""
-    loaded = read_eval_set(old, initial_session)
+    loaded = read_eval_set(old, initial_session, with_authors)
     if loaded.format == "eval set":
         raise UsageError(f"{old} is an EvalSet or meant to be one; only the formats before it are migrated")
     if loaded.eval_set is None:
         raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
-    for problem in loaded.problems:
+    for problem in (*loaded.problems, *changes(old)):
         print(format_problem(problem), file=sys.stderr)
     return loaded.eval_set
 

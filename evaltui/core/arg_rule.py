@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -18,6 +17,7 @@ from pydantic import (
 )
 
 from evaltui.core.arg_path import parse_arg_path
+from evaltui.core.regexes import check_regex
 from evaltui.core.wording import did_you_mean, in_words
 
 
@@ -33,10 +33,7 @@ def _a_path(text: str) -> str:
 
 
 def _a_regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
+    check_regex(text)
     return text
 
 

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.show import show_value
 from evaltui.core.wording import in_words, likely_typos
 
 Format = Literal["eval set", "old test", "old eval set"]
 Json = dict[str, Any]
 
-_TURN_KEYS = ("query", "expected_tool_use", "expected_intermediate_agent_responses", "reference")
+_CALLS_KEY, _SAID_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
+_TURN_KEYS = ("query", _CALLS_KEY, _SAID_KEY, "reference")
+_LONGEST_VALUE = 100
 _SESSION_KEYS = ("name", "data", "initial_session")
 
 
@@ -109,7 +112,7 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     query = _get(item, "query", str, path, problems, required=True)
     reference = _get(item, "reference", str, path, problems, nullable=True)
     converted = {}
-    for key, convert in (("expected_tool_use", _tool_use), ("expected_intermediate_agent_responses", _said)):
+    for key, convert in ((_CALLS_KEY, _tool_use), (_SAID_KEY, _said)):
         entries = _get(item, key, list, path, problems) or []
         converted[key], entry_problems = _each(entries, (*path, key), convert)
         problems += entry_problems
@@ -117,8 +120,8 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
         "user_content": {"role": "user", "parts": [{"text": query}]},
         "final_response": {"role": "model", "parts": [{"text": reference or ""}]},
         "intermediate_data": {
-            "tool_uses": converted["expected_tool_use"],
-            "intermediate_responses": converted["expected_intermediate_agent_responses"],
+            "tool_uses": converted[_CALLS_KEY],
+            "intermediate_responses": converted[_SAID_KEY],
         },
     }
     return turn, problems
@@ -136,6 +139,64 @@ def _said(item: Json, path: JsonPath) -> tuple[list[Any], list[Problem]]:
     author = _get(item, "author", str, path, problems, required=True)
     text = _get(item, "text", str, path, problems, required=True)
     return [author, [{"text": text}]], problems
+
+
+def with_authors(data: Any) -> Any:
+    """The data of an old format, in which each intermediate response that is a text has an author, `agent`.
+
+    google-adk refuses such texts, and yet they are found in files.
+    """
+    for turn, _ in _turns(data):
+        said = turn.get(_SAID_KEY)
+        if isinstance(said, list):
+            turn[_SAID_KEY] = [
+                {"author": "agent", "text": one} if isinstance(one, str) else one for one in said
+            ]
+    return data
+
+
+def texts_without_author(data: Any) -> Iterator[Problem]:
+    """Warnings for what `with_authors` changes."""
+    for turn, path in _turns(data):
+        said = turn.get(_SAID_KEY)
+        for index, one in enumerate(said if isinstance(said, list) else ()):
+            if isinstance(one, str):
+                yield Problem(
+                    Severity.WARNING, (*path, _SAID_KEY, index), "no author is given; agent is taken"
+                )
+
+
+def left_out(data: Any) -> Iterator[Problem]:
+    """Warnings for the keys of an old format that an eval set has no place for, with their values."""
+    found: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
+    if kind_of(data) == "old eval set":
+        found += [(session, (index,), _SESSION_KEYS) for index, session in _dicts(data)]
+    for turn, path in _turns(data):
+        found.append((turn, path, _TURN_KEYS))
+        for key, known in ((_CALLS_KEY, ("tool_name", "tool_input")), (_SAID_KEY, ("author", "text"))):
+            inner = turn.get(key)
+            entries = _dicts(inner) if isinstance(inner, list) else ()
+            found += [(entry, (*path, key, index), known) for index, entry in entries]
+    for item, path, known in found:
+        for key in (key for key in item if key not in known):
+            message = f"an eval set has no place for it; left out: {show_value(item[key], _LONGEST_VALUE)}"
+            yield Problem(Severity.WARNING, (*path, key), message)
+
+
+def _turns(data: Any) -> Iterator[tuple[Json, JsonPath]]:
+    """The turns of an old format that are objects, with their places."""
+    kind = kind_of(data)
+    if kind == "old test":
+        yield from ((turn, (index,)) for index, turn in _dicts(data))
+    elif kind == "old eval set":
+        for index, session in _dicts(data):
+            turns = session.get("data")
+            for number, turn in _dicts(turns) if isinstance(turns, list) else ():
+                yield turn, (index, "data", number)
+
+
+def _dicts(items: list[Any]) -> Iterator[tuple[int, Json]]:
+    return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))
 
 
 def _each(

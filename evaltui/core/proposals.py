@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from evaltui.core.arg_path import ALL_ARGS, ANY_INDEX, ArgPath, arg_path_text
 from evaltui.core.arg_rule import ArgRule
 from evaltui.core.problems import JsonPath
+from evaltui.core.regexes import SlowRegexError
 from evaltui.core.rules import exactly, is_number, lets_pass, match_in_words
 from evaltui.core.values import ABSENT
 
@@ -58,7 +59,10 @@ def _passes(match: Any, expected: Any, actual: Any) -> bool:
     except ValidationError:
         # A tolerance may be beyond all numbers.
         return False
-    return lets_pass(rule.match, expected, actual)
+    try:
+        return lets_pass(rule.match, expected, actual)
+    except SlowRegexError:
+        return False
 
 
 def _candidates(expected: Any, actual: Any) -> Iterator[Any]:

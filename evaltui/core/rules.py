@@ -3,13 +3,15 @@
 A rule only ever lets more pass: equal arguments are the same whatever it says. What it says of two values:
 
 - `ignore`: anything, also an argument that one side does not have; all others need a value on both sides.
-- `regex`: the whole actual value, a text or a number as JSON writes it, matches.
+- `regex`: the whole actual value, a text or a number as JSON writes it, matches. The regexes of one scoring
+  have a few seconds together: what takes longer lets nothing pass, and a metric that needs it is an error.
 - `approx`: both are numbers, at most `abs` or `rel` times the expected one apart.
 - `any_of`: the actual value equals one of these.
 - `type`: both are of the same JSON type, or a number and a text that spells one.
 - `subset`: all that an expected object or list has is in the actual one, which may have more; the order of
   list items is free.
-- `case_insensitive`: two texts that differ in upper and lower case at most.
+- `case_insensitive`: two texts that differ in upper and lower case at most, however Unicode writes them:
+  `é` is one letter or two, `ß` is `SS`.
 
 Of several rules for a place the most specific one holds, alone: one for this case of this set before one for
 cases of this id, for this set, for everything; of these the one with the longer path, then the one with fewer
@@ -20,8 +22,9 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +32,7 @@ from typing import Any
 from evaltui.core.arg_path import ALL_ARGS, ANY_INDEX, ArgPath, parse_arg_path, reaches
 from evaltui.core.arg_rule import Approx, ArgRule, Match, MatchBy
 from evaltui.core.problems import JsonPath, format_path
+from evaltui.core.regexes import PATIENCE, Patience, SlowRegexError
 from evaltui.core.show import show_value, visible
 from evaltui.core.values import ABSENT, at, equal, side_by_side, without
 
@@ -43,12 +47,34 @@ class _Ranked:
     path: ArgPath
     rank: tuple[int, int, int, int]
 
+    @property
+    def number(self) -> int:
+        """Its place in the config, from 0."""
+        return self.rank[-1]
+
+
+class SlowRuleError(Exception):
+    """A rule that cannot be decided: its regex takes too long."""
+
+    def __init__(self, config: str, ranked: _Ranked, slow: SlowRegexError) -> None:
+        place = format_path(("evaltui", "rules", ranked.number, "match", "regex"))
+        super().__init__(
+            f"{config}: {place}: {visible(str(slow))} takes longer than {PATIENCE:g} s on an argument of "
+            f"{ranked.rule.tool}. Write it without repeats inside repeats"
+        )
+
 
 @dataclass(frozen=True)
 class ToolRules:
-    """The rules for the arguments of one tool in one case."""
+    """The rules for the arguments of one tool in one case.
+
+    `patience` is what their regexes have left. What takes longer is no match, or with `config`, the name of
+    the file that they are from, a SlowRuleError.
+    """
 
     ranked: tuple[_Ranked, ...]
+    patience: Patience = field(default_factory=Patience)
+    config: str | None = None
 
     def match(self, expected: Args, actual: Args) -> bool:
         """Whether the arguments of two calls are the same, by the rules where they are not equal."""
@@ -77,8 +103,13 @@ class ToolRules:
             for inner in others
         ):
             return None
-        passes = lets_pass(own.rule.match, without(mine, others), without(theirs, others), others)
-        return own.rule if passes else None
+        sides = without(mine, others), without(theirs, others)
+        try:
+            return own.rule if lets_pass(own.rule.match, *sides, others, self.patience) else None
+        except SlowRegexError as slow:
+            if self.config is None:
+                return None
+            raise SlowRuleError(self.config, own, slow) from None
 
     def _ruled_otherwise(self, own: _Ranked, place: JsonPath, mine: Any, theirs: Any) -> Iterator[JsonPath]:
         """The places inside a rule's place, seen from there, that a more specific rule holds for."""
@@ -102,7 +133,14 @@ def rules_of_case(rules: Iterable[ArgRule], eval_set_id: str, eval_id: str) -> C
             scope = 2 * (rule.case is not None) + (rule.set is not None)
             rank = scope, len(path), -path.count(ANY_INDEX), number
             by_tool.setdefault(rule.tool, []).append(_Ranked(rule, path, rank))
-    return {tool: ToolRules(tuple(ranked)) for tool, ranked in by_tool.items()} or NO_RULES
+    patience = Patience()
+    return {tool: ToolRules(tuple(ranked), patience) for tool, ranked in by_tool.items()} or NO_RULES
+
+
+def with_patience(rules: CaseRules, config: str | None = None) -> CaseRules:
+    """The rules for one scoring: their regexes have new patience. For `config` see `ToolRules`."""
+    patience = Patience()
+    return {tool: replace(own, patience=patience, config=config) for tool, own in rules.items()} or NO_RULES
 
 
 def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool:
@@ -135,10 +173,16 @@ def _reached(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPa
 # Two values
 
 
-def lets_pass(how: Match, expected: Any, actual: Any, left_out: Collection[JsonPath] = ()) -> bool:
+def lets_pass(
+    how: Match,
+    expected: Any,
+    actual: Any,
+    left_out: Collection[JsonPath] = (),
+    patience: Patience | None = None,
+) -> bool:
     """Whether two values are the same by this match; a side that has none is ABSENT.
 
-    `left_out` are places that have been taken out of both already.
+    `left_out` are places that have been taken out of both already. Raises SlowRegexError.
     """
     if how == "ignore" or equal(expected, actual):
         return True
@@ -150,9 +194,9 @@ def lets_pass(how: Match, expected: Any, actual: Any, left_out: Collection[JsonP
         case "subset":
             return _is_within(expected, actual)
         case "case_insensitive":
-            return _is_text(expected, actual) and expected.casefold() == actual.casefold()
+            return _is_text(expected, actual) and _caseless(expected) == _caseless(actual)
         case MatchBy(regex=str(regex)):
-            return _has_form(regex, actual)
+            return _has_form(regex, actual, patience or Patience())
         case MatchBy(approx=Approx() as approx):
             return _is_near(approx, expected, actual)
         case MatchBy(any_of=list(values)):
@@ -174,9 +218,15 @@ def _is_text(*values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _has_form(regex: str, actual: Any) -> bool:
+def _caseless(text: str) -> str:
+    """A text as Unicode compares it without case and without regard to how its letters are composed."""
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
+    return unicodedata.normalize("NFC", folded)
+
+
+def _has_form(regex: str, actual: Any, patience: Patience) -> bool:
     text = actual if isinstance(actual, str) else json.dumps(actual) if is_number(actual) else None
-    return text is not None and re.fullmatch(regex, text) is not None
+    return text is not None and patience.matches(regex, text)
 
 
 def _is_near(approx: Approx, expected: Any, actual: Any) -> bool:

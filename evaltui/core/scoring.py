@@ -1,8 +1,8 @@
 """Expected case, actual invocations and config to a verdict: pure, but for custom metrics.
 
 Where this differs from google-adk on purpose, `adk_verdicts` switches the difference off: thoughts are
-scored, `final_session_state` and the `evaltui` block are not looked at, and metrics without a verdict do
-not keep a case from passing.
+scored, `final_session_state` and the `evaltui` block are not looked at, metrics without a verdict do
+not keep a case from passing, and a case whose agent raised is FAILED.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evaltui.core.outcome import (
     gravest,
 )
 from evaltui.core.repeats import case_over_repeats
-from evaltui.core.rules import CaseRules, rules_of_case
+from evaltui.core.rules import CaseRules, rules_of_case, with_patience
 from evaltui.core.validation import case_warnings
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
@@ -53,6 +53,8 @@ class Expected:
     config: EvalConfig
     adk_verdicts: bool = False
     withheld: Mapping[str, str] = field(default_factory=dict)
+    config_name: str = "the config"
+    """What errors call the config."""
 
     @property
     def effective_config(self) -> EvalConfig:
@@ -112,10 +114,11 @@ async def score_repeat(
 ) -> RepeatResult:
     """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
     NOT_EVALUATED."""
+    rules = with_patience(expected.rules, expected.config_name)
     metrics = [
         metric_not_evaluated(metric, expected.withheld[metric.metric_name])
         if metric.metric_name in expected.withheld
-        else await _metric_result(metric_input(expected, metric, actual), custom, judge, judged)
+        else await _metric_result(metric_input(expected, metric, actual, rules), custom, judge, judged)
         for metric in metrics_to_run(expected.effective_config)
     ]
     metrics = [_marked(metric, expected) for metric in metrics]
@@ -147,9 +150,10 @@ def not_evaluated(expected: Expected, name: str, reason: str) -> RepeatResult:
 def failed_repeat(
     expected: Expected, error: ErrorInfo, actual: Sequence[Invocation], seconds: float
 ) -> RepeatResult:
-    """A run that the agent did not survive; what it did before is kept."""
+    """A run that the agent did not survive; what it did before is kept. google-adk has it FAILED."""
+    failed_as_adk = expected.adk_verdicts and error.type != "NotRecordedError"
     return RepeatResult(
-        Status.ERROR,
+        Status.FAILED if failed_as_adk else Status.ERROR,
         error=error,
         actual=_kept(actual),
         turns=turn_results(expected, actual, ()),
@@ -177,8 +181,10 @@ def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
     return None if info is None or metric.custom_function_path is not None else info.judged
 
 
-def metric_input(expected: Expected, metric: EvalMetric, actual: Sequence[Invocation]) -> MetricInput:
-    """What a metric of a case is computed from."""
+def metric_input(
+    expected: Expected, metric: EvalMetric, actual: Sequence[Invocation], rules: CaseRules | None = None
+) -> MetricInput:
+    """What a metric of a case is computed from; `rules` are those of the case, for this scoring."""
     return MetricInput(
         metric=metric,
         expected=expected.case.conversation,
@@ -186,7 +192,7 @@ def metric_input(expected: Expected, metric: EvalMetric, actual: Sequence[Invoca
         thoughts=expected.score_thoughts,
         skip_calls=expected.turns_marked("skip"),
         context=expected.turns_marked("context"),
-        rules=expected.rules,
+        rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
         case_rubrics=expected.case.rubrics or (),
         scenario=expected.case.conversation_scenario,
         as_adk=expected.adk_verdicts,
@@ -259,6 +265,7 @@ def turn_results(
         return tuple(_simulated_turn(expected, did) for did in actual)
     scores = _turn_scores(metrics)
     ignore_args = any(ignores_args(metric) for metric in expected.effective_config.metrics())
+    rules = with_patience(expected.rules)
     turns = []
     for number, want in enumerate(wanted):
         did = actual[number] if number < len(actual) else None
@@ -276,7 +283,7 @@ def turn_results(
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=unscored_texts(did, thoughts=thoughts) if did else (),
                 ignore_args=ignore_args,
-                rules=expected.rules,
+                rules=rules,
             )
         )
     return tuple(turns)

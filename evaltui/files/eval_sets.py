@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,12 +56,17 @@ def load_eval_set(path: str | Path, initial_session: InitialSession = None) -> E
     return loaded.eval_set
 
 
-def read_eval_set(path: Path, initial_session: InitialSession = None) -> LoadedSet:
-    """The eval set of a file and every problem it has; never raises for what is in the file."""
+def read_eval_set(
+    path: Path, initial_session: InitialSession = None, mend: Callable[[Any], Any] | None = None
+) -> LoadedSet:
+    """The eval set of a file and every problem it has; never raises for what is in the file.
+
+    `mend` may change its JSON data before they are read, not where things are in them.
+    """
     from evaltui.core.validation import has_error, validate_eval_set
 
     session, problems = _read_session(initial_session)
-    read = read_set_data(path, session)
+    read = read_set_data(path, session, mend)
     problems += [*read.problems, *(duplicate_keys(read.text, str(path)) if read.text else [])]
     eval_set = None
     if read.data is not None and not has_error(problems):
@@ -74,8 +79,13 @@ def read_eval_set(path: Path, initial_session: InitialSession = None) -> LoadedS
     return LoadedSet(path, eval_set, read.format, tuple(problems))
 
 
-def read_set_data(path: Path, session: Json | None = None) -> SetData:
-    """A file as JSON data; old formats are converted, an old test with `session` as its session input."""
+def read_set_data(
+    path: Path, session: Json | None = None, mend: Callable[[Any], Any] | None = None
+) -> SetData:
+    """A file as JSON data; old formats are converted, an old test with `session` as its session input.
+
+    For `mend` see `read_eval_set`.
+    """
     try:
         text = read_text(path)
     except OSError as error:
@@ -83,6 +93,8 @@ def read_set_data(path: Path, session: Json | None = None) -> SetData:
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return _unreadable(path, data)
+    if mend is not None:
+        data = mend(data)
     kind = kind_of(data)
     if kind == "eval set":
         converted, problems = data, _misplaced(session, "the EvalSet schema")

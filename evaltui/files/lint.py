@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.core.editing.references import dangling, idle_rules
+from evaltui.core.editing.references import dangling, idle_rules, slow_rules
 from evaltui.core.problems import Problem, Severity
 from evaltui.files.config_files import config_file
 from evaltui.files.configs import choice_problems, read_config
@@ -83,6 +83,7 @@ def _lint_config(file: Path) -> list[Problem]:
     found = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
     if not unread:
         found += idle_rules(data, tools)
+    found += slow_rules(data)
     return problems + locate(found, text, str(file))
 
 

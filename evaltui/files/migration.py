@@ -6,10 +6,25 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.legacy import left_out, texts_without_author
+from evaltui.core.problems import Problem
 from evaltui.files.eval_sets import set_name
+from evaltui.files.json_text import locate, parse, read_text
 
 if TYPE_CHECKING:
     from evaltui.core.evalset import EvalSet
+
+
+def changes(old: Path) -> list[Problem]:
+    """Warnings for what a converted set has not, or has otherwise than the file of an old format."""
+    try:
+        text = read_text(old)
+    except OSError:
+        return []
+    data = parse(text) if isinstance(text, str) else text
+    if not isinstance(text, str) or isinstance(data, Problem):
+        return []
+    return locate([*texts_without_author(data), *left_out(data)], text, str(old))
 
 
 def migrated_text(eval_set: EvalSet, new: Path) -> str:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from evaltui.core.events import Json
 from evaltui.runner.functions import find_function
+from evaltui.runner.reply import Reply
 from evaltui.runner.threads import in_thread
 
 # More than are ever asked at once, since a function that hangs keeps its thread.
 _threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
 
 
-async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path) -> str:
-    """The text that answers a prompt.
+async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path) -> Reply:
+    """What answers a prompt.
 
     `name` is a model that google-genai reaches, which is asked with `config` (a GenerateContentConfig), or
     `module:callable`: a function, sync or async, that gets the prompt and returns the text. Raises ValueError
@@ -31,7 +32,7 @@ async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path) -
     return await ask_gemini(name, prompt, config, agent_folder)
 
 
-async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path) -> str:
+async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path) -> Reply:
     function = find_function(module, name, agent_folder)
     if inspect.iscoroutinefunction(function):
         answered = function(prompt)
@@ -43,4 +44,4 @@ async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path)
         raise TypeError(
             f"{module}:{name} returned a {type(text).__name__}; it must return its answer as a str"
         )
-    return text
+    return Reply(text)

@@ -12,6 +12,7 @@ from evaltui.core.config import EvalMetric
 from evaltui.core.evalset import Invocation
 from evaltui.core.events import Json
 from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
+from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.metric import MetricInput, not_evaluated, unpaired
 from evaltui.core.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.workspace import agent_folder
@@ -57,7 +58,7 @@ class MetricHost:
             return result_of_turns(given, answer["turns"])
         return result_of_evaluation(given, answer["result"], answer["where"])
 
-    async def ask(self, judge: str, prompt: str, config: Json | None) -> str:
+    async def ask(self, judge: str, prompt: str, config: Json | None) -> Answer:
         """What a judge answers to a prompt; see `asking.ask`.
 
         Raises RequestFailedError, HostLostError or AgentBrokenError.
@@ -69,8 +70,8 @@ class MetricHost:
             "config": config,
             "agent_folder": self._agent_folder,
         }
-        text: str = (await self._answer(request))["text"]
-        return text
+        reply = await self._answer(request)
+        return Answer(reply["text"], cut_off=reply["cut_off"])
 
     def _request(self, given: MetricInput) -> Json:
         metric, scenario = given.metric, given.scenario

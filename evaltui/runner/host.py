@@ -324,7 +324,8 @@ class _Host:
         from evaltui.runner.asking import ask
 
         folder = Path(request["agent_folder"])
-        return {"text": await ask(request["judge"], request["prompt"], request["config"], folder)}
+        reply = await ask(request["judge"], request["prompt"], request["config"], folder)
+        return reply._asdict()
 
     async def _close(self) -> None:
         self._unwanted.update(self._tasks)

@@ -37,13 +37,13 @@ class Judges:
         """Who judges one run of a case; `tape` has its recording, if there is one."""
         return CaseJudge(self, tape)
 
-    async def ask(self, question: Question) -> str:
+    async def ask(self, question: Question) -> Answer:
         """The answer. Raises RequestFailedError, HostLostError or AgentBrokenError."""
         options = question.options
         key = question.metric, options.parallelism_limit
         limit = self._limits.setdefault(key, asyncio.Semaphore(options.parallelism_limit))
         async with limit:
-            return await self._host.ask(options.judge_model, question.prompt, _config(options))
+            return await self._host.ask(options.judge_model, question.prompt, _config_to_ask(question))
 
 
 class CaseJudge:
@@ -79,14 +79,15 @@ class CaseJudge:
         if play is not None and play.is_replayed:
             return _replayed(play)
         try:
-            text = await self._judges.ask(question)
+            answer = await self._judges.ask(question)
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
             if play is not None and isinstance(failed, RequestFailedError):
                 _keep_failure(play, failed.error)
             raise JudgeFailedError(failed.error) from failed
         if play is not None:
-            play.keep([{"parts": [{"text": text}]}], None)
-        return Answer(text)
+            cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
+            play.keep([{"parts": [{"text": answer.text}], **cut_off}], None)
+        return answer
 
 
 def _replayed(play: ModelPlay) -> Answer:
@@ -94,7 +95,10 @@ def _replayed(play: ModelPlay) -> Answer:
         name = play.error["type"].rpartition(":")[2]
         raise JudgeFailedError(ErrorInfo(name, play.error["message"]), was_asked=False)
     parts = [part for response in play.responses for part in response["parts"]]
-    return Answer("".join(part["text"] for part in parts), is_replayed=True)
+    cut_off = next(
+        (response["finish_reason"] for response in play.responses if "finish_reason" in response), ""
+    )
+    return Answer("".join(part["text"] for part in parts), is_replayed=True, cut_off=cut_off)
 
 
 def _keep_failure(play: ModelPlay, error: ErrorInfo) -> None:
@@ -106,3 +110,30 @@ def _keep_failure(play: ModelPlay, error: ErrorInfo) -> None:
 def _config(options: JudgeModelOptions) -> Json | None:
     config = options.judge_model_config
     return None if config is None else config.model_dump(mode="json", exclude_none=True)
+
+
+def _config_to_ask(question: Question) -> Json | None:
+    """The config, with the form of the answer where Gemini takes one and the user asks for no other.
+
+    It is left out of recordings: the question is the same without it.
+    """
+    config = _config(question.options)
+    if question.schema is None or not _takes_schema(question.options.judge_model, config or {}):
+        return config
+    form = {"response_mime_type": "application/json", "response_schema": question.schema}
+    return {**(config or {}), **form}
+
+
+def _takes_schema(model: str, config: Json) -> bool:
+    # Other models that google-genai reaches, such as Gemma, refuse JSON, and Gemini does beside tools.
+    name = model.rpartition("/")[2]
+    return name.startswith("gemini-") and not (_KEYS_OF_FORM & config.keys())
+
+
+_KEYS_OF_FORM = {
+    "response_mime_type",
+    "response_schema",
+    "response_json_schema",
+    "response_modalities",
+    "tools",
+}

@@ -38,7 +38,8 @@ class SetPlan:
     """The cases of one eval set that are to be run, and the config that scores them.
 
     `cases` may make its models when they are asked for: each is asked for when it is run. `path` is its file,
-    beside which its recordings are, `whole` whether these are all of its cases.
+    beside which its recordings are, `whole` whether these are all of its cases. `config_path` is the file of
+    the config, if it is one.
     """
 
     eval_set_id: str
@@ -46,6 +47,11 @@ class SetPlan:
     config: EvalConfig
     path: Path | None = None
     whole: bool = False
+    config_path: Path | None = None
+
+    @property
+    def config_name(self) -> str:
+        return str(self.config_path or "the config")
 
 
 @dataclass(frozen=True)
@@ -194,12 +200,17 @@ def _set_plan(
 ) -> SetPlan:
     if isinstance(given, EvalSet):
         eval_set = given
-        own = config or EvalConfig.default()
-    else:
-        eval_set = load_eval_set(given, initial_session)
-        own = config or find_config(Path(given)).config
-    path = None if isinstance(given, EvalSet) else Path(given)
-    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), own, path, whole=path is not None)
+        return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), config or EvalConfig.default())
+    eval_set = load_eval_set(given, initial_session)
+    found = None if config else find_config(Path(given))
+    return SetPlan(
+        eval_set.eval_set_id,
+        tuple(eval_set.eval_cases),
+        found.config if found else config or EvalConfig.default(),
+        Path(given),
+        whole=True,
+        config_path=found.path if found else None,
+    )
 
 
 async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> RunResult:
@@ -361,7 +372,12 @@ class _Run:
             case = item.set.cases[item.index]
             eval_set_id, config = item.set.eval_set_id, item.set.config
             progress.expected = Expected(
-                eval_set_id, case, config, self._plan.adk_verdicts, self._withheld[eval_set_id]
+                eval_set_id,
+                case,
+                config,
+                self._plan.adk_verdicts,
+                self._withheld[eval_set_id],
+                item.set.config_name,
             )
         return progress.expected
 

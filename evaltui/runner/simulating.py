@@ -15,6 +15,7 @@ from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, Stop
 from evaltui.runner.adapters.base import Recorder
 from evaltui.runner.asking import ask
 from evaltui.runner.errors import message_of
+from evaltui.runner.reply import Reply
 from evaltui.runner.tape import ModelPlay, NotRecordedError, current_tape
 
 Say = Callable[[int, Json], Awaitable[None]]
@@ -107,17 +108,17 @@ class Simulation:
         return message
 
 
-async def _answer(play: ModelPlay | None, ask_model: Callable[[], Awaitable[str]]) -> str:
+async def _answer(play: ModelPlay | None, ask_model: Callable[[], Awaitable[Reply]]) -> str:
     """The recorded answer, or that of the model. Raises NotRecordedError, and what a model raised."""
     if play is None:
-        return await ask_model()
+        return (await ask_model()).text
     play.check()
     if play.is_replayed:
         play.end()
         text: str = play.responses[0]["parts"][0]["text"]
         return text
     try:
-        message = await ask_model()
+        message = (await ask_model()).text
     except Exception as error:
         play.keep([], error)
         raise

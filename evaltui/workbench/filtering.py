@@ -229,9 +229,38 @@ def _pattern(word: str) -> _Search:
     """A word is looked for anywhere; with `*` or `?` it has to be the whole value."""
     if not re.search("[*?]", word):
         return _contains(word)
-    parts = (re.escape(part) for part in re.split("([*?])", word))
-    pattern = "".join({r"\*": ".*", r"\?": "."}.get(part, part) for part in parts)
-    return re.compile(pattern, re.DOTALL).fullmatch
+    first, *others = (_Piece(piece) for piece in word.split("*"))
+    if not others:
+        return lambda value: len(value) == first.length and first.is_at(value, 0)
+    *between, last = others
+
+    def fits(value: str) -> bool:
+        end = len(value) - last.length
+        if not (first.is_at(value, 0) and end >= first.length and last.is_at(value, end)):
+            return False
+        # Each piece as early as it can be: where this finds no way, there is none.
+        at = first.length
+        return all((at := piece.end_in(value, at, end)) >= 0 for piece in between)
+
+    return fits
+
+
+class _Piece:
+    """What stands between two `*`: letters, and `?` for any one."""
+
+    def __init__(self, text: str) -> None:
+        self.length = len(text)
+        self._search = re.compile(
+            "".join("." if char == "?" else re.escape(char) for char in text), re.DOTALL
+        )
+
+    def is_at(self, value: str, place: int) -> bool:
+        return self._search.match(value, place) is not None
+
+    def end_in(self, value: str, start: int, end: int) -> int:
+        """Where the piece ends that comes first between two places; -1 where there is none."""
+        found = self._search.search(value, start, end)
+        return found.end() if found else -1
 
 
 class Filtered:

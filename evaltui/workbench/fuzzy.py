@@ -48,18 +48,26 @@ def rank_cases(query: str, sets: Sequence[SetEntry], limit: int = 50) -> list[Ju
 class _Word:
     def __init__(self, text: str) -> None:
         self.text = text
-        self._letters = re.compile(".*?".join(f"({re.escape(letter)})" for letter in text), re.DOTALL)
 
     def letters_in(self, value: str) -> tuple[int, ...]:
         """The places of the word's letters in a value, in their order and as near together as they are."""
         best: tuple[int, ...] = ()
         start = 0
-        while match := self._letters.search(value, start):
-            places = tuple(match.start(number) for number in range(1, len(self.text) + 1))
+        while places := self._letters_from(value, start):
             if not best or places[-1] - places[0] < best[-1] - best[0]:
                 best = places
-            start = match.start() + 1
+            start = places[0] + 1
         return best
+
+    def _letters_from(self, value: str, start: int) -> tuple[int, ...]:
+        """The first place of each letter behind that of the one before; `()` where one is missing."""
+        places = []
+        for letter in self.text:
+            if (place := value.find(letter, start)) < 0:
+                return ()
+            places.append(place)
+            start = place + 1
+        return tuple(places)
 
 
 def _jumps(words: Sequence[_Word], sets: Sequence[SetEntry]) -> Iterator[Jump]:

@@ -3,6 +3,7 @@ import json
 import pytest
 from command_line import call
 
+from evaltui.core.problems import EvalSetError
 from evaltui.files.eval_sets import load_eval_set
 
 TURN = {
@@ -99,3 +100,39 @@ def test_warnings_are_told(tmp_path, capsys):
     old = write(tmp_path / "old.json", [{"name": "one", "data": []}])
     assert call("migrate", old, tmp_path / "new.evalset.json") == 0
     assert "old.json: warning: [0].data: empty" in capsys.readouterr().err
+
+
+def test_texts_without_an_author_are_those_of_the_agent(tmp_path, capsys):
+    said = ["One moment", {"author": "helper", "text": "It is off"}]
+    turn = TURN | {"expected_intermediate_agent_responses": said}
+    old = write(tmp_path / "lamps.test.json", [turn])
+    new = tmp_path / "lamps.evalset.json"
+
+    assert call("migrate", old, new) == 0
+    assert (
+        "expected_intermediate_agent_responses[0]: no author is given; agent is taken"
+        in capsys.readouterr().err
+    )
+    (case,) = json.loads(new.read_text())["eval_cases"]
+    assert case["conversation"][0]["intermediate_data"]["intermediate_responses"] == [
+        ["agent", [{"text": "One moment"}]],
+        ["helper", [{"text": "It is off"}]],
+    ]
+    # google-adk refuses the old file, and so does a run.
+    with pytest.raises(EvalSetError):
+        load_eval_set(old)
+
+
+@pytest.mark.parametrize("as_set", [False, True])
+def test_what_an_eval_set_has_no_place_for_is_said(tmp_path, capsys, as_set):
+    call_with_note = TURN["expected_tool_use"][0] | {"note": {"by": "ada"}}
+    turns = [TURN | {"_comment": "the lamp in the hall", "expected_tool_use": [call_with_note]}]
+    data = [{"name": "one", "data": turns, "_author": "ada"}] if as_set else turns
+    old = write(tmp_path / "lamps.test.json", data)
+
+    assert call("migrate", old, tmp_path / "lamps.evalset.json") == 0
+    told = capsys.readouterr().err
+    assert '_comment: an eval set has no place for it; left out: "the lamp in the hall"' in told
+    assert 'expected_tool_use[0].note: an eval set has no place for it; left out: {"by": "ada"}' in told
+    assert ("_author: an eval set has no place for it" in told) is as_set
+    assert f"{old}: warning: " in told

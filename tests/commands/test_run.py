@@ -229,3 +229,19 @@ def test_a_broken_agent_is_named_once_and_nothing_passes(write_agent, capsys):
     assert "agent.py:1" in out
     assert out.count("NameError: name 'tols' is not defined") <= 3
     assert "0 passed" in out or "passed" not in out
+
+
+def test_as_adk_has_it_an_agent_that_raises_fails_and_the_error_is_kept(agent, tmp_path, capsys):
+    path = write_set(agent, PASSING, ERRING)
+    junit, report = tmp_path / "junit.xml", tmp_path / "report.json"
+
+    words = ["--report", "console", "--report", f"junit={junit}", "--report", f"json={report}"]
+    code = run(agent, path, "--adk-verdicts", *words)
+
+    assert code == 1
+    assert "judge 500" in capsys.readouterr().out
+    cases = {case["eval_id"]: case for case in json.loads(report.read_text())["cases"]}
+    assert (cases["judged"]["status"], cases["judged"]["error"]["message"]) == ("FAILED", "judge 500")
+    assert cases["turn_off_bedroom"]["status"] == "PASSED"
+    (failure,) = ElementTree.parse(junit).iter("failure")
+    assert "judge 500" in (failure.get("message") or "") + (failure.text or "")

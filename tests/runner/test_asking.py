@@ -9,6 +9,7 @@ import threading
 import pytest
 from gemini_server import KEY, Answer, chunk, drops, fails, malformed, says
 
+from evaltui.core.metrics.judges.schemas import RATING
 from evaltui.runner.asking import ask
 from evaltui.runner.native import asking, models
 from evaltui.runner.native.gemini_errors import ModelError
@@ -42,7 +43,7 @@ async def test_everything_that_the_config_says_is_sent_and_functions_are_never_c
         "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
         "http_options": {"headers": {"x-team": "evals"}},
     }
-    assert await ask("judge-1", "Is it so?", config, tmp_path) == "valid"
+    assert (await ask("judge-1", "Is it so?", config, tmp_path)).text == "valid"
     (request,) = gemini.requests
     assert (request.model, request.said, request.instruction) == ("judge-1", "Is it so?", "Judge.")
     assert request.headers["x-team"] == "evals"
@@ -56,6 +57,17 @@ async def test_everything_that_the_config_says_is_sent_and_functions_are_never_c
     assert request.body["safetySettings"][0]["threshold"] == "BLOCK_NONE"
 
 
+async def test_the_form_of_the_answer_is_sent_in_its_order(gemini, tmp_path):
+    gemini.script(says("{}"))
+    config = {"response_mime_type": "application/json", "response_schema": RATING}
+    await ask("gemini-judge", "How good?", config, tmp_path)
+    sent = gemini.requests[0].body["generationConfig"]["responseSchema"]
+    # Versions of google-genai send either spelling.
+    order = sent.get("propertyOrdering") or sent["property_ordering"]
+    assert order == ["for", "against", "reason", "score"]
+    assert sent["properties"]["for"] == {"type": "ARRAY", "items": {"type": "STRING"}}
+
+
 async def test_without_a_config_nothing_is_asked_for(gemini, tmp_path):
     gemini.script(says("yes"))
     await ask("judge-1", "Is it so?", None, tmp_path)
@@ -66,7 +78,7 @@ async def test_without_a_config_nothing_is_asked_for(gemini, tmp_path):
 
 async def test_thoughts_are_no_answer(gemini, tmp_path):
     gemini.script(says("va", "lid", thought="hm"))
-    assert await ask("judge-1", "?", None, tmp_path) == "valid"
+    assert (await ask("judge-1", "?", None, tmp_path)).text == "valid"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +86,7 @@ async def test_thoughts_are_no_answer(gemini, tmp_path):
 )
 async def test_what_may_pass_is_asked_again(gemini, tmp_path, failure):
     gemini.script(failure, says("valid"))
-    assert await ask("judge-1", "?", None, tmp_path) == "valid"
+    assert (await ask("judge-1", "?", None, tmp_path)).text == "valid"
     assert len(gemini.requests) == 2
 
 
@@ -93,6 +105,13 @@ async def test_an_answer_that_is_no_text_says_why(gemini, tmp_path):
         await ask("judge-1", "?", None, tmp_path)
 
 
+@pytest.mark.parametrize("reason", ["MAX_TOKENS", "SAFETY", "RECITATION", "OTHER"])
+async def test_an_answer_that_was_cut_off_is_marked(gemini, tmp_path, reason):
+    gemini.script(Answer([chunk({"text": "va"}), chunk({"text": "lid"}, finishReason=reason)]), says("valid"))
+    assert await ask("judge-1", "?", None, tmp_path) == ("valid", reason)
+    assert await ask("judge-1", "?", None, tmp_path) == ("valid", "")
+
+
 async def test_the_key_is_that_of_the_agents_own_environment_file(gemini, tmp_path, monkeypatch):
     # So that it is taken back afterwards.
     monkeypatch.setenv("GOOGLE_API_KEY", "")
@@ -102,13 +121,13 @@ async def test_the_key_is_that_of_the_agents_own_environment_file(gemini, tmp_pa
     asking._model.cache_clear()
     (tmp_path / ".env").write_text(f"GOOGLE_API_KEY={KEY}\n")
     gemini.script(says("valid"))
-    assert await ask("judge-1", "?", None, tmp_path) == "valid"
+    assert (await ask("judge-1", "?", None, tmp_path)).text == "valid"
 
 
 async def test_questions_to_one_model_share_their_connections(gemini, tmp_path):
     gemini.respond = lambda request: says(request.said)
     said = await asyncio.gather(*(ask("judge-1", str(n), None, tmp_path) for n in range(4)))
-    assert said == ["0", "1", "2", "3"]
+    assert [one.text for one in said] == ["0", "1", "2", "3"]
     assert asking._model.cache_info().misses == 1
 
 
@@ -141,9 +160,9 @@ JUDGES = """
 @pytest.mark.parametrize("place", ["my_agent.judges", "agent.judges"])
 async def test_a_function_may_answer_sync_or_async_as_a_callable_too(write_agent, place):
     agent = write_agent("", judges=JUDGES)
-    assert await ask(f"{place}:plain", "so?", None, agent) == "so? in False"
-    assert await ask(f"{place}:waiting", "so?", None, agent) == "SO?"
-    assert await ask(f"{place}:called", "so?", None, agent) == "so?so?"
+    assert (await ask(f"{place}:plain", "so?", None, agent)).text == "so? in False"
+    assert (await ask(f"{place}:waiting", "so?", None, agent)).text == "SO?"
+    assert (await ask(f"{place}:called", "so?", None, agent)).text == "so?so?"
 
 
 @pytest.mark.parametrize(
@@ -174,11 +193,11 @@ async def test_a_function_that_hangs_holds_up_no_other(write_agent, monkeypatch)
 """
         + JUDGES,
     )
-    assert await ask("my_agent.judges:waiting", "a", None, agent) == "A"
+    assert (await ask("my_agent.judges:waiting", "a", None, agent)).text == "A"
     sys.modules["my_agent.judges"].release = release
     slow = [asyncio.create_task(ask("my_agent.judges:slow", "x", None, agent)) for _ in range(40)]
     try:
-        assert (await ask("my_agent.judges:plain", "b", None, agent)).startswith("b")
+        assert (await ask("my_agent.judges:plain", "b", None, agent)).text.startswith("b")
     finally:
         release.set()
-    assert await asyncio.gather(*slow) == ["x"] * 40
+    assert [one.text for one in await asyncio.gather(*slow)] == ["x"] * 40

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -43,7 +44,7 @@ class Host:
             self.under_way -= 1
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer if isinstance(answer, Answer) else Answer(answer)
 
 
 def question(prompt="so?", turn=0, metric="m", limit=10, **options):
@@ -75,7 +76,7 @@ class Study:
         if isinstance(one, JudgeFailedError):
             return f"{one.error.type}: {one.error.message}" + ("" if one.was_asked else " (unasked)")
         assert isinstance(one, Answer), one
-        return ("~" if one.is_replayed else "") + one.text
+        return ("~" if one.is_replayed else "") + one.text + (f" ({one.cut_off})" if one.cut_off else "")
 
     @property
     def recorded(self):
@@ -100,6 +101,40 @@ async def test_equal_questions_have_as_many_recordings_played_in_order(study):
     assert study.recorded == [("judge of m", 0, said(text)) for text in "abc"]
     for mode in ("replay", "auto"):
         assert await study.judge(mode, Host(), *[question()] * 3) == ["~a", "~b", "~c"]
+
+
+async def test_an_answer_that_was_cut_off_is_replayed_as_that(study):
+    assert await study.judge("record", Host(Answer("va", cut_off="MAX_TOKENS")), question()) == [
+        "va (MAX_TOKENS)"
+    ]
+    assert await study.judge("replay", Host(), question()) == ["~va (MAX_TOKENS)"]
+
+
+SCHEMA = {"type": "OBJECT"}
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "is_sent"),
+    [
+        ("gemini-2.5-flash", None, True),
+        ("projects/p/locations/l/publishers/google/models/gemini-3-pro", {"temperature": 0.5}, True),
+        ("gemma-3-27b-it", None, False),
+        ("my.module:judge", None, False),
+        ("gemini-2.5-flash", {"response_mime_type": "text/plain"}, False),
+        ("gemini-2.5-flash", {"tools": [{"google_search": {}}]}, False),
+    ],
+)
+async def test_gemini_is_asked_for_the_form_of_the_answer_and_a_recording_is_the_same_without(
+    study, model, config, is_sent
+):
+    options = {"judge_model": model, "judge_model_config": config}
+    host = Host("a")
+    await study.judge("record", host, replace(question(**options), schema=SCHEMA))
+    sent = host.asked[0][2] or {}
+    assert (sent.get("response_schema") == SCHEMA) is is_sent
+    assert (sent.get("response_mime_type") == "application/json") is is_sent
+    assert sent.get("temperature") == (config or {}).get("temperature")
+    assert await study.judge("replay", Host(), question(**options)) == ["~a"]
 
 
 async def test_in_whatever_order_answers_come_the_file_is_the_same(study):

@@ -1,5 +1,6 @@
 """The filter of the list: its language, outcomes and scores, and ten thousand cases."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.outcome import CaseResult, MetricResult, Status
 from evaltui.files.set_entry import CaseInfo, SetEntry
-from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, scores_of
+from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -214,3 +215,19 @@ def test_a_score_is_asked_only_of_the_cases_that_the_words_leave():
     filtered.update("number 99 pass tool:book score<1 -id:x*", sets, lambda key: "PASSED", None, scores)
     assert filtered.count == 10_000 - sum("99" not in str(n) for n in range(10_000))
     assert len(asked) == filtered.count
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="ab*?", min_size=1, max_size=6), st.text(alphabet="ab\n", max_size=6))
+def test_stars_and_question_marks_stand_for_what_the_help_says(typed, value):
+    wild = "*" in typed or "?" in typed
+    plain = "".join({"*": ".*", "?": "."}.get(char, char) for char in typed)
+    expected = re.fullmatch(plain, value, re.DOTALL) if wild else typed in value
+
+    assert bool(_pattern(typed)(value)) is bool(expected)
+
+
+def test_many_stars_are_not_tried_in_every_way():
+    # Tried in every way this would not end before the time-out of the test.
+    assert not _pattern("*e*e*e*e*e*e*e*e*e*q")("e" * 20_000)
+    assert _pattern("*e*e*e*e*e*e*e*e*e*q")("e" * 20_000 + "q")

@@ -81,3 +81,10 @@ def test_what_is_found_holds_the_letters_in_their_order(query):
         for word in query.casefold().split():
             letters = iter(everything)
             assert all(letter in letters for letter in word)
+
+
+def test_letters_that_are_not_all_there_are_not_tried_in_every_way():
+    # Tried in every way this would not end before the time-out of the test.
+    long = SetEntry(Path("c"), "long", "", "", "eval set", (case("e" * 2_000, 1, ()),))
+
+    assert rank_cases("eeeeeeeeeeeeeeeq", [long]) == []

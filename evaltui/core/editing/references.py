@@ -13,6 +13,7 @@ from typing import Any, Literal
 from evaltui.core.document.edits import Edit, Put, Remove
 from evaltui.core.editing.places import dicts, insert_at, list_at, value_at
 from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.regexes import is_slow
 from evaltui.core.wording import did_you_mean
 
 TURNS: JsonPath = ("evaltui", "turns")
@@ -195,6 +196,17 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
         if isinstance(tool, str) and in_scope and tool not in known:
             yield _warning(
                 (*RULES, index, "tool"), f"no call of {tool!r} is expected{did_you_mean(tool, known)}"
+            )
+
+
+def slow_rules(config: Any) -> Iterator[Problem]:
+    """Warnings for rules whose regex takes very long on texts that it does not match."""
+    for index, rule in dicts(list_at(config, RULES)):
+        match = rule.get("match")
+        if isinstance(match, dict) and isinstance(regex := match.get("regex"), str) and is_slow(regex):
+            yield _warning(
+                (*RULES, index, "match", "regex"),
+                "takes very long on some texts that do not match; write it without repeats inside repeats",
             )
 
 

@@ -12,15 +12,18 @@ from evaltui.core.events import Json
 from evaltui.runner.loading import load_env_file
 from evaltui.runner.native.gemini_errors import ModelError
 from evaltui.runner.native.models import GeminiModel, ModelRequest, ModelResponse
+from evaltui.runner.reply import Reply
+
+_TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
 
-async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: Path) -> str:
+async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: Path) -> Reply:
     """See `runner.asking.ask`. Raises ValueError or ModelError."""
     # Not JSON any more: bytes are base64 there.
     options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
     content = types.Content(role="user", parts=[types.Part(text=prompt)])
     model = _model(name, agent_folder)
-    return _text(name, await model.generate(ModelRequest("", [content], (), options), lambda _: None))
+    return _reply(name, await model.generate(ModelRequest("", [content], (), options), lambda _: None))
 
 
 @cache
@@ -30,10 +33,11 @@ def _model(name: str, agent_folder: Path) -> GeminiModel:
     return GeminiModel(name)
 
 
-def _text(name: str, response: ModelResponse) -> str:
+def _reply(name: str, response: ModelResponse) -> Reply:
     text = "".join(part.text for part in response.parts if part.text and not part.thought)
     if text:
-        return text
+        reason = response.finish_reason or ""
+        return Reply(text, "" if reason in _TO_ITS_END else reason)
     said = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
     raise ModelError(
         f"model {name!r} answered without text ({said or 'it gave no reason'}). Where it was cut off, give "

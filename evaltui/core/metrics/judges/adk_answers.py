@@ -19,8 +19,9 @@ _VALID = re.compile(f'"{VALIDITY_KEY}{_AFTER_KEY}')
 _INVALID = re.compile('"is_the_agent_response_invalid' + _AFTER_KEY)
 _NEGATIVE = ("invalid", "almost", "false", "partially_valid", "partially")
 
-_ID = re.compile(r"^\s*ID: (.*)$", re.MULTILINE)
-_PROPERTY = re.compile(r"^\s*Property: (.*)$", re.MULTILINE)
+# google-adk's own begin at empty lines before, which takes forever where there are thousands.
+_ID = re.compile(r"^[^\S\n]*ID: (.*)$", re.MULTILINE)
+_PROPERTY = re.compile(r"^[^\S\n]*Property: (.*)$", re.MULTILINE)
 _RATIONALE = re.compile(r"(?<=Rationale: ).*")
 _VERDICT = re.compile(r"(?<=Verdict: ).*")
 

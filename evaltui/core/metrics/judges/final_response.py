@@ -12,6 +12,7 @@ from evaltui.core.metrics.judges.open_turns import turn_without_verdict, unless_
 from evaltui.core.metrics.judges.over_turns import result_over_turns
 from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.schemas import VALIDITY
 from evaltui.core.metrics.judges.transcript import entries, transcript
 from evaltui.core.metrics.judges.voting import counted, judgement, votes_of
 from evaltui.core.metrics.metric import (
@@ -59,7 +60,9 @@ async def final_response_match_v2(given: MetricInput, judge: Judge) -> MetricRes
         else:
             turns[number] = unscored_turn(_NOTHING_EXPECTED)
             without_expectation.add(number)
-    samples = await ask_samples(judge, given.metric.metric_name, prompts, options)
+    samples = await ask_samples(
+        judge, given.metric.metric_name, prompts, options, VALIDITY, as_adk=given.as_adk
+    )
     turns |= {number: _judged(given, number, asked) for number, asked in samples.items()}
     shown = [turns[number] for number in sorted(turns)]
     result = result_over_turns(given, shown, samples, options, prompt(_PROMPT))

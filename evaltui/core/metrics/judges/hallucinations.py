@@ -7,15 +7,16 @@ cut by `sentences`, and the judge is asked once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.metrics.judges.json_answers import json_values, objects_with
+from evaltui.core.metrics.judges.json_answers import read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, JudgeModelOptions, Question, judge_options
-from evaltui.core.metrics.judges.labels import Labels, unreadable
+from evaltui.core.metrics.judges.labels import Labels, contradiction, without_verdict
 from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
 from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_all
+from evaltui.core.metrics.judges.schemas import SENTENCES
 from evaltui.core.metrics.judges.sentences import sentences
 from evaltui.core.metrics.judges.transcript import Entry, agents, entries, json_line, transcript
 from evaltui.core.metrics.judges.voting import counted, deciding
@@ -36,6 +37,8 @@ SUPPORT = Labels(
     positive=("supported", "not applicable"),
     negative=("unsupported", "contradictory", "disputed"),
     undecided=(),
+    denials=("unsupported", "contradictory", "disputed"),
+    affirmed=("supported",),
 )
 _LONGEST_QUOTE = 80
 _SENTENCES_NAMED = 2
@@ -73,12 +76,13 @@ async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
     without = left_out(given)
     every_text = _every_text(given)
     steps = [step for step in steps_of(given, every_text=every_text) if step.turn not in without]
+    schema = None if given.as_adk else SENTENCES
     questions = [
-        Question(given.metric.metric_name, step.turn, _text(asked, given, step), options)
+        Question(given.metric.metric_name, step.turn, _text(asked, given, step), options, schema)
         for step in steps
         for _ in range(options.num_samples)
     ]
-    answers = iter(await ask_all(judge, questions))
+    answers = iter(await ask_all(judge, questions, as_adk=given.as_adk))
     samples = [[next(answers) for _ in range(options.num_samples)] for _ in steps]
     judged: dict[int, list[tuple[Step, list[Sample]]]] = {}
     for step, some in zip(steps, samples, strict=True):
@@ -197,14 +201,22 @@ def read_findings(text: str, count: int) -> list[Finding]:
 
     Without a score where it says nothing of one, says two things that differ, or uses no label that there is.
     """
-    found = [one for value in json_values(text) for one in objects_with("label", value)]
+    answer = read_json(text)
     by_number: dict[int, list[Finding]] = {}
-    for one in found:
+    for one in answer.objects_with("label"):
         by_number.setdefault(_number(one.get("sentence")), []).append(_finding(one))
     if not by_number.keys() & set(range(1, count + 1)):
-        return [Finding(unreadable(text))] * count
+        return [Finding(without_verdict(answer, text))] * count
     left_out = Finding(Vote(None, problem="the judge left this sentence out"))
-    return [_only_one(by_number.get(number, [left_out])) for number in range(1, count + 1)]
+    # A label of no sentence: what came before it may have been a quotation.
+    of_none = by_number.get(0, [])
+    found = [
+        _only_one([*by_number[number], *of_none]) if number in by_number else left_out
+        for number in range(1, count + 1)
+    ]
+    return [
+        replace(one, vote=SUPPORT.unless_denied(one.vote, answer.prose, "label", "verdict")) for one in found
+    ]
 
 
 def _number(value: Any) -> int:
@@ -225,11 +237,10 @@ def _finding(one: dict[str, Any]) -> Finding:
 
 
 def _only_one(findings: Sequence[Finding]) -> Finding:
-    labels = list(dict.fromkeys(finding.vote.label for finding in findings))
-    if len({finding.vote.score for finding in findings}) == 1:
+    votes = [finding.vote for finding in findings]
+    if len({vote.score for vote in votes}) == 1:
         return findings[0]
-    both = " and ".join(labels)
-    return Finding(Vote(None, label=both, problem=f"the judge contradicts itself: {both}"))
+    return Finding(contradiction(vote.label for vote in votes))
 
 
 def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:

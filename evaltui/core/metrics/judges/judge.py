@@ -27,21 +27,29 @@ class JudgeModelOptions(BaseModel):
     parallelism_limit: int = Field(default=1, ge=1)
 
 
+Schema = dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Question:
     """One request to a judge. `turn` counts from 0; of the questions of one metric, at most
-    `options.parallelism_limit` are under way at once, however many cases are being judged."""
+    `options.parallelism_limit` are under way at once, however many cases are being judged. `schema` is the
+    form of the answer, as Gemini's `response_schema` has it; None where it is not JSON."""
 
     metric: str
     turn: int
     prompt: str
     options: JudgeModelOptions
+    schema: Schema | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
+    """What a judge said. `cut_off` is why it says no more, such as `MAX_TOKENS`; "" where it is whole."""
+
     text: str
     is_replayed: bool = False
+    cut_off: str = ""
 
 
 class JudgeFailedError(Exception):

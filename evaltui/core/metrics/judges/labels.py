@@ -7,9 +7,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from evaltui.core.metrics.judges.json_answers import json_values, objects_with
+from evaltui.core.metrics.judges.json_answers import JudgeAnswer, read_json
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.outcome import Vote
 from evaltui.core.show import cut, visible
@@ -27,6 +28,10 @@ class Labels:
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     undecided: tuple[str, ...] = ("unknown", "unclear", "cannot tell")
+    denials: tuple[str, ...] = ()
+    """Words that say no wherever they stand beside the JSON."""
+    affirmed: tuple[str, ...] = ()
+    """Words that say no there after a `not`."""
 
     def vote(self, label: Any, rationale: str = "") -> Vote:
         """The vote that a label stands for; without a score where it is none of the words.
@@ -42,28 +47,67 @@ class Labels:
             return Vote(None, rationale, word, f"{_quote(label)} is no verdict: {self._choice}")
         return Vote(float(word in self.positive), rationale, word)
 
+    def unless_denied(self, vote: Vote, prose: str, *names: str) -> Vote:
+        """The vote, or none where the prose beside the JSON says something else.
+
+        That is another label behind one of `names` (`Verdict: invalid`), and of a positive vote a denial.
+        """
+        if vote.score is None or not prose:
+            return vote
+        stated = [(match["label"], bool(match["not"])) for match in self._statements(names).finditer(prose)]
+        others = [
+            label for label, denied in stated if denied or self.vote(label).score not in (None, vote.score)
+        ]
+        if vote.score and (denial := self._denial.search(prose)):
+            others.append(denial[0])
+        return contradiction([vote.label, *(_plain(other) for other in others)]) if others else vote
+
+    def _statements(self, names: tuple[str, ...]) -> re.Pattern[str]:
+        return re.compile(
+            rf"\b(?:{_either(names)})\W+(?:(?:is|was)\W+)?(?P<not>not\W+)?"
+            rf"(?P<label>{_either(self.positive + self.negative)})\b",
+            re.IGNORECASE,
+        )
+
+    @cached_property
+    def _denial(self) -> re.Pattern[str]:
+        negated = rf"\b(?:not|never|\w+n['’]t)\s+(?:\w+\s+){{0,2}}(?:{_either(self.affirmed)})\b"
+        said = rf"\b(?:{_either(self.denials)})\b"
+        return re.compile(f"{said}|{negated}", re.IGNORECASE)
+
     @property
     def _choice(self) -> str:
         return f"{self.positive[0]} or {self.negative[0]} was asked for"
 
 
 VALIDITY = Labels(
-    positive=("valid", "true"), negative=("invalid", "false", "almost", "partially valid", "partially")
+    positive=("valid", "true"),
+    negative=("invalid", "false", "almost", "partially valid", "partially"),
+    denials=("invalid", "partially valid"),
+    affirmed=("valid", "correct", "agree", "agrees"),
 )
-FULFILMENT = Labels(positive=("yes", "true"), negative=("no", "false"))
+FULFILMENT = Labels(
+    positive=("yes", "true"),
+    negative=("no", "false"),
+    denials=("unfulfilled",),
+    affirmed=("yes", "fulfilled", "fulfilling", "fulfil", "fulfill", "met", "satisfied"),
+)
 
 VALIDITY_KEY = "is_the_agent_response_valid"
-_BROKEN_VALIDITY = re.compile(rf"""{VALIDITY_KEY}["']?\s*:[\s\["']*(\w[\w ]*)""")
 
 
 def read_validity(text: str) -> Vote:
     """The verdict on an answer; `label` is "" where there is none. Two that differ are none."""
-    objects = [found for value in json_values(text) for found in objects_with(VALIDITY_KEY, value)]
-    votes = [VALIDITY.vote(_only(found[VALIDITY_KEY]), _reason(found)) for found in objects]
-    if not votes:
-        # JSON that was cut off, or has a quote in its reasons that is not escaped.
-        votes = [VALIDITY.vote(label) for label in _BROKEN_VALIDITY.findall(text)]
-    return _one_of(votes) or unreadable(text)
+    answer = read_json(text)
+    found = answer.objects_with(VALIDITY_KEY)
+    votes = [VALIDITY.vote(_only(one[VALIDITY_KEY]), _reason(one)) for one in found]
+    vote = only_vote(votes) or without_verdict(answer, text)
+    return VALIDITY.unless_denied(vote, answer.prose, VALIDITY_KEY, "verdict")
+
+
+def without_verdict(answer: JudgeAnswer, text: str) -> Vote:
+    """An answer that holds no verdict, or two in one object."""
+    return contradiction([answer.contradiction]) if answer.contradiction else unreadable(text)
 
 
 def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str, Vote]]:
@@ -72,16 +116,29 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
     The text is JSON, or lines such as `ID: short` and `Verdict: yes`. A rubric is known by its id, else by
     its text. Two verdicts on one that differ are none.
     """
-    findings = _json_findings(text) or _line_findings(text)
+    answer = read_json(text)
+    if answer.contradiction:
+        return [(rubric.id, without_verdict(answer, text)) for rubric in rubrics]
+    findings = [*_json_findings(answer), *_line_findings(answer.prose)]
     by_id = {rubric.id.strip(): rubric.id for rubric in rubrics}
     texts = Counter(_plain(rubric.text) for rubric in rubrics)
     by_text = {plain: rubric.id for rubric in rubrics if texts[plain := _plain(rubric.text)] == 1}
     votes: dict[str, list[Vote]] = {rubric.id: [] for rubric in rubrics}
+    of_all: list[Vote] = []
     for finding in findings:
+        vote = FULFILMENT.vote(_only(finding.verdict), finding.rationale)
         subject = by_id.get(finding.id.strip(), by_text.get(_plain(finding.text)))
         if subject is not None:
-            votes[subject].append(FULFILMENT.vote(_only(finding.verdict), finding.rationale))
-    return [(subject, vote) for subject, given in votes.items() if (vote := _one_of(given))]
+            votes[subject].append(vote)
+        elif not finding.id.strip() and not finding.text.strip():
+            # A verdict on nothing: what came before it may have been a quotation.
+            of_all.append(vote)
+    prose = "" if not answer.values else answer.prose
+    return [
+        (subject, FULFILMENT.unless_denied(only, prose, "verdict"))
+        for subject, given in votes.items()
+        if given and (only := only_vote([*given, *of_all]))
+    ]
 
 
 def unreadable(text: str) -> Vote:
@@ -98,7 +155,7 @@ class _Finding:
     rationale: str = ""
 
 
-def _json_findings(text: str) -> list[_Finding]:
+def _json_findings(answer: JudgeAnswer) -> list[_Finding]:
     return [
         _Finding(
             found["verdict"],
@@ -106,8 +163,7 @@ def _json_findings(text: str) -> list[_Finding]:
             str(found.get("rubric", found.get("property", ""))),
             _reason(found),
         )
-        for value in json_values(text)
-        for found in objects_with("verdict", value)
+        for found in answer.objects_with("verdict")
     ]
 
 
@@ -133,15 +189,17 @@ def _line_findings(text: str) -> list[_Finding]:
     return findings
 
 
-def _one_of(votes: Iterable[Vote]) -> Vote | None:
+def only_vote(votes: Sequence[Vote]) -> Vote | None:
     """The vote of an answer that may have given it more than once; None where it gave none."""
-    given = list(votes)
-    if not given:
-        return None
-    if len({vote.score for vote in given}) > 1:
-        labels = " and ".join(dict.fromkeys(vote.label for vote in given))
-        return Vote(None, given[-1].rationale, labels, f"the judge contradicts itself: {labels}")
-    return given[0]
+    if len({vote.score for vote in votes}) > 1:
+        return contradiction([vote.label for vote in votes], votes[-1].rationale)
+    return votes[0] if votes else None
+
+
+def contradiction(labels: Iterable[str], rationale: str = "") -> Vote:
+    """An answer that says two things at once, which is no verdict."""
+    both = " and ".join(dict.fromkeys(labels))
+    return Vote(None, rationale, both, f"the judge contradicts itself: {both}")
 
 
 def _only(value: Any) -> Any:
@@ -158,6 +216,11 @@ def _clauses(label: Any) -> tuple[str, str]:
     """A label in lower case as its first clause and the rest."""
     first, *rest = _END_OF_CLAUSE.split(_plain(label), maxsplit=1)
     return first.strip(_DECORATION), "".join(rest)
+
+
+def _either(words: Iterable[str]) -> str:
+    """A pattern for one of the words; for none where there are none."""
+    return "|".join(re.escape(word).replace(r"\ ", r"[\s_]+") for word in words) or "(?!)"
 
 
 def _plain(value: Any) -> str:

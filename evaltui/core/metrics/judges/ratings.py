@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.metrics.judges.json_answers import json_values, objects_with
+from evaltui.core.metrics.judges.json_answers import read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, judge_options
-from evaltui.core.metrics.judges.labels import unreadable
+from evaltui.core.metrics.judges.labels import contradiction, without_verdict
 from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
 from evaltui.core.metrics.judges.prompts import Prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.schemas import RATING
 from evaltui.core.metrics.judges.voting import counted
 from evaltui.core.metrics.metric import CriterionError, MetricInput, required_threshold, verdict
 from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.show import show_value
+
+# A score in prose, but not a scale: `Score: 2`, not `the score, 1 to 5`.
+_STATED = re.compile(
+    r"\b(?:score|rating)\W+(?:(?:is|was|of)\W+)?(\d+(?:\.\d+)?)\b(?!\s*(?:to\b|or\b|[-–,]\s*\d|\.\.))",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,7 @@ async def rate(
             "give it one that an answer can reach and can miss"
         )
     options = judge_options(given.metric)
-    samples = await ask_samples(judge, given.metric.metric_name, texts, options)
+    samples = await ask_samples(judge, given.metric.metric_name, texts, options, RATING, as_adk=given.as_adk)
     turns = [
         others[number] if number in others else _rated_turn(given, samples[number], scale, subject, threshold)
         for number in range(len(given.actual))
@@ -110,16 +118,16 @@ def read_rating(text: str, scale: Scale) -> Rating:
 
     Without a score where there is none on the scale, or where there are two that differ.
     """
-    found = [one for value in json_values(text) for one in objects_with("score", value)]
+    answer = read_json(text)
+    found = answer.objects_with("score")
     if not found:
-        return Rating(unreadable(text))
-    scores = [_number(one["score"]) for one in found]
-    last, score = found[-1], scores[-1]
+        return Rating(without_verdict(answer, text))
+    last, score = found[-1], _number(found[-1]["score"])
     rationale = str(last.get("reason") or last.get("rationale") or "").strip()
     said = show_value(last["score"])
-    if len(set(scores)) > 1:
-        both = " and ".join(dict.fromkeys(show_value(one["score"]) for one in found))
-        return Rating(Vote(None, rationale, both, f"the judge contradicts itself: {both}"))
+    stated = [*(one["score"] for one in found), *map(float, _STATED.findall(answer.prose))]
+    if len({_number(one) for one in stated}) > 1:
+        return Rating(contradiction((show_value(one) for one in stated), rationale))
     if score is None or not scale.holds(score):
         return Rating(Vote(None, rationale, said, f"{said} is no score: {scale} was asked for"))
     evidence = [(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))]

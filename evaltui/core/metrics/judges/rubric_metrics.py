@@ -21,6 +21,7 @@ from evaltui.core.metrics.judges.rubrics import (
     rubrics_of_turn,
 )
 from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.schemas import FULFILMENT
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.judges.voting import judgement
 from evaltui.core.metrics.metric import (
@@ -133,7 +134,9 @@ async def _judged(
         for number, held in rubrics.items()
         if held
     }
-    samples = await ask_samples(judge, given.metric.metric_name, prompts, options)
+    samples = await ask_samples(
+        judge, given.metric.metric_name, prompts, options, FULFILMENT, as_adk=given.as_adk
+    )
     for number, asked in samples.items():
         # google-adk reads all answers as if they were about its last turn.
         held = rubrics[max(rubrics)] if given.as_adk else rubrics[number]

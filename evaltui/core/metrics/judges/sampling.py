@@ -5,40 +5,57 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from evaltui.core.metrics.judges.judge import Answer, Judge, JudgeFailedError, JudgeModelOptions, Question
+from evaltui.core.metrics.judges.judge import (
+    Answer,
+    Judge,
+    JudgeFailedError,
+    JudgeModelOptions,
+    Question,
+    Schema,
+)
 from evaltui.core.metrics.judges.prompts import Prompt
-from evaltui.core.outcome import JudgedBy
+from evaltui.core.outcome import ErrorInfo, JudgedBy
 
 Sample = Answer | JudgeFailedError
 """What came of one question: an answer, or why there is none."""
 
 
 async def ask_samples(
-    judge: Judge, metric: str, prompts: Mapping[int, str], options: JudgeModelOptions
+    judge: Judge,
+    metric: str,
+    prompts: Mapping[int, str],
+    options: JudgeModelOptions,
+    schema: Schema | None = None,
+    *,
+    as_adk: bool = False,
 ) -> dict[int, list[Sample]]:
     """Ask `options.num_samples` times about each turn, all at once; `prompts` and the samples are by turn.
 
     Turns count from 0; questions are put turn by turn, sample by sample. A cancel cancels them all.
     """
     questions = [
-        Question(metric, turn, text, options)
+        Question(metric, turn, text, options, None if as_adk else schema)
         for turn, text in prompts.items()
         for _ in range(options.num_samples)
     ]
     samples: dict[int, list[Sample]] = {turn: [] for turn in prompts}
-    for question, sample in zip(questions, await ask_all(judge, questions), strict=True):
+    for question, sample in zip(questions, await ask_all(judge, questions, as_adk=as_adk), strict=True):
         samples[question.turn].append(sample)
     return samples
 
 
-async def ask_all(judge: Judge, questions: Iterable[Question]) -> list[Sample]:
-    """What came of each of the questions, in their order; all are put at once, and a cancel cancels all."""
+async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool = False) -> list[Sample]:
+    """What came of each of the questions, in their order; all are put at once, and a cancel cancels all.
+
+    An answer that was cut off is none: what it holds may be a quotation. google-adk reads it.
+    """
     tasks = [asyncio.ensure_future(_ask(judge, question)) for question in questions]
     try:
-        return await asyncio.gather(*tasks)
+        samples = await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
+    return samples if as_adk else [_whole(sample) for sample in samples]
 
 
 def judged_by(options: JudgeModelOptions, prompt: Prompt, samples: Iterable[Sample]) -> JudgedBy:
@@ -60,3 +77,17 @@ async def _ask(judge: Judge, question: Question) -> Sample:
         return await judge(question)
     except JudgeFailedError as error:
         return error
+
+
+def _whole(sample: Sample) -> Sample:
+    if not isinstance(sample, Answer) or not sample.cut_off:
+        return sample
+    advice = (
+        "give it more max_output_tokens or a smaller thinking budget"
+        if sample.cut_off == "MAX_TOKENS"
+        else "ask another model"
+    )
+    return JudgeFailedError(
+        ErrorInfo("UnfinishedAnswerError", f"the judge's answer was cut off ({sample.cut_off}): {advice}"),
+        was_asked=not sample.is_replayed,
+    )

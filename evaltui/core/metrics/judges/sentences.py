@@ -14,8 +14,12 @@ _TABLE_ROW = re.compile(r"\s*\|")
 _ITEM = re.compile(r"\s*(?:[-*+•‣◦]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _CLOSING = "[\"'”’»)\\]*_`]*"
-_END = re.compile(rf"(?:[.!?…।؟۔]+{_CLOSING}(?=\s)|[。！？｡]+[」』”’）)\"]*)")
+# From the first mark of a row: to begin at each of thousands would take forever.
+_END = re.compile(rf"(?:(?<![.!?…।؟۔])[.!?…।؟۔]++{_CLOSING}(?=\s)|[。！？｡]+[」』”’）)\"]*)")
+_NEXT = re.compile(r"\S")
 _LAST_WORD = re.compile(r"(\w+(?:\.\w+)*)\.$")
+# More than any abbreviation has.
+_LONGEST_WORD = 40
 _ABBREVIATIONS = frozenset(["approx", "ca", "cf", "dr", "fig", "mr", "mrs", "ms", "nr", "prof", "st", "vs"])
 
 
@@ -70,16 +74,17 @@ def _cut(block: str) -> Iterator[str]:
         return
     begin = 0
     for end in _END.finditer(block):
-        if _ends(block[begin : end.end()], block[end.end() :].lstrip()):
+        following = _NEXT.search(block, end.end())
+        if _ends(block[begin : end.end()], following[0] if following else ""):
             yield block[begin : end.end()]
             begin = end.end()
     yield block[begin:]
 
 
-def _ends(sentence: str, rest: str) -> bool:
-    if rest[:1].islower():
+def _ends(sentence: str, following: str) -> bool:
+    if following.islower():
         return False
-    word = _LAST_WORD.search(sentence)
+    word = _LAST_WORD.search(sentence[-_LONGEST_WORD:])
     return word is None or not (_is_shortened(word[1].lower()) or _ITEM.fullmatch(f"{sentence} "))
 
 

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from evaltui.core.evalset import ConversationScenario, Invocation, UserPersona, full_text
-from evaltui.core.metrics.judges.json_answers import json_values, objects_with
+from evaltui.core.metrics.judges.json_answers import read_json
 from evaltui.core.metrics.judges.judge import Judge, JudgeFailedError, judge_options
-from evaltui.core.metrics.judges.labels import VALIDITY, unreadable
+from evaltui.core.metrics.judges.labels import VALIDITY, only_vote, unreadable, without_verdict
 from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
 from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_samples
+from evaltui.core.metrics.judges.schemas import SIMULATED_USER
 from evaltui.core.metrics.judges.transcript import json_line
 from evaltui.core.metrics.judges.voting import counted, deciding, votes_of
 from evaltui.core.metrics.metric import (
@@ -69,7 +70,9 @@ async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -
         )
         for number in range(1, end + 1)
     }
-    samples = await ask_samples(judge, given.metric.metric_name, texts, options)
+    samples = await ask_samples(
+        judge, given.metric.metric_name, texts, options, SIMULATED_USER, as_adk=given.as_adk
+    )
     if given.as_adk and (failed := _first_failure(samples.values())):
         return not_evaluated(given.metric, str(failed))
     turns = [_first_turn(messages[0], given.scenario, threshold)]
@@ -115,14 +118,11 @@ def _ended(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
 
 def read_is_valid(text: str) -> Vote:
     """The verdict in a judge's JSON; without a score where there is none, or two that differ."""
-    found = [one for value in json_values(text) for one in objects_with(_KEY, value)]
+    answer = read_json(text)
+    found = answer.objects_with(_KEY)
     votes = [VALIDITY.vote(one[_KEY], str(one.get("reason") or "").strip()) for one in found]
-    if not votes:
-        return unreadable(text)
-    if len({vote.score for vote in votes}) > 1:
-        both = " and ".join(dict.fromkeys(vote.label for vote in votes))
-        return Vote(None, label=both, problem=f"the judge contradicts itself: {both}")
-    return votes[0]
+    vote = only_vote(votes) or without_verdict(answer, text)
+    return VALIDITY.unless_denied(vote, answer.prose, _KEY, "verdict")
 
 
 def read_as_adk(text: str) -> Vote:

@@ -29,7 +29,7 @@ class ScriptedJudge:
         answer = self.script[len(self.questions) - 1]
         if isinstance(answer, Exception):
             raise answer
-        return Answer(answer)
+        return answer if isinstance(answer, Answer) else Answer(answer)
 
     @property
     def prompts(self):

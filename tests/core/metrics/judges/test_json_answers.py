@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.json_answers import json_values, objects_with
+from evaltui.core.metrics.judges.json_answers import JudgeAnswer, objects_with, read_json
 
 
 @pytest.mark.parametrize(
@@ -14,18 +14,46 @@ from evaltui.core.metrics.judges.json_answers import json_values, objects_with
     [
         ('{"a": 1}', [{"a": 1}]),
         ('```json\n{"a": [1, 2]}\n```', [{"a": [1, 2]}]),
-        ('Here it is: {"a": 1}. And more: [2] as well', [{"a": 1}, [2]]),
+        ('```json {"a": 1} ```', [{"a": 1}]),
+        ('Here it is:\n{"a": 1}\nAnd more:\n[2]\nas well', [{"a": 1}, [2]]),
+        ('{"a": 1} {"b": 2}', [{"a": 1}, {"b": 2}]),
         ('{"a": "x, }", "b": [1, 2, ],\n}', [{"a": "x, }", "b": [1, 2]}]),
         ('{"a": "two\nlines"}', [{"a": "two\nlines"}]),
-        ('The set {x} is {"a": 1}', [{"a": 1}]),
-        ('{"a": {"b": 1}', [{"b": 1}]),
+        ('The set {x} [of y] is\n{"a": 1}', [{"a": 1}]),
         ("no JSON", []),
         ("", []),
         ("[" * 100_000, []),
     ],
 )
 def test_values_in_text(text, values):
-    assert json_values(text) == values
+    assert list(read_json(text).values) == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": {"b": 1}',
+        '[{"b": 1}',
+        '[1, {"b": 1}',
+        '{"a": "it says {"b": 1} here"}',
+        "{'a': {\"b\": 1}}",
+        '{a: {"b": 1}}',
+        '{"a": 1}\n{"c": {"b": 1}',
+    ],
+)
+def test_what_does_not_parse_is_not_looked_into_and_nothing_beside_it_counts(text):
+    assert read_json(text) == JudgeAnswer()
+
+
+def test_a_value_in_a_sentence_is_a_quotation():
+    answer = read_json('It wrote {"a": 1}, then\n{"b": 2}')
+
+    assert (answer.values, answer.prose) == (({"b": 2},), 'It wrote {"a": 1}, then')
+
+
+def test_a_key_twice_in_one_object_is_a_contradiction():
+    assert read_json('{"b": {"a": 1, "a": 1}}').contradiction == "a is there twice in one object"
+    assert not read_json('{"a": {"a": 1}}').contradiction
 
 
 scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=8)
@@ -34,21 +62,23 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
 )
 objects = st.dictionaries(st.text(max_size=3), values, max_size=3)
-prose = st.text(alphabet="ab .,:\n'`}]", max_size=20)
+prose = st.text(alphabet="ab .,:'`}]", max_size=20)
 
 
 @settings(max_examples=100, deadline=None)
 @given(prose, objects, prose, objects, prose, st.sampled_from([None, 1]))
-def test_every_object_is_found_in_prose(before, first, between, second, after, indent):
-    text = before + json.dumps(first, indent=indent) + between + json.dumps(second, indent=indent) + after
+def test_every_object_on_lines_of_its_own_is_found_in_prose(before, first, between, second, after, indent):
+    text = "\n".join(
+        [before, json.dumps(first, indent=indent), between, json.dumps(second, indent=indent), after]
+    )
 
-    assert json_values(text) == [first, second]
+    assert read_json(text).values == (first, second)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(alphabet='{}[]",:\\ a1\n', max_size=40))
+@given(st.text(alphabet='{}[]",:\\ a1\n\0', max_size=40))
 def test_no_text_is_too_odd(text):
-    for value in json_values(text):
+    for value in read_json(text).values:
         assert isinstance(value, dict | list)
 
 

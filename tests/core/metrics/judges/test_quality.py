@@ -201,9 +201,9 @@ async def test_without_tools_there_is_no_use_of_tools():
     ("answer", "score"),
     [
         ('```json\n{"score": 4, "reason": "good",}\n```', 4.0),
-        ('I think {this}: {"score": "4.5"}', 4.5),
+        ('I think {this}:\n{"score": "4.5"}', 4.5),
         ('{"result": {"score": 1}}', 1.0),
-        ('{"score": 5} and again {"score": 5.0}', 5.0),
+        ('{"score": 5}\n{"score": 5.0}', 5.0),
         ('{"score": 5} or rather {"score": 2}', None),
         ('{"score": 0.5}', None),
         ('{"score": "4/5"}', None),

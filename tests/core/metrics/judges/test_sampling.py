@@ -30,6 +30,20 @@ async def test_questions_are_put_turn_by_turn_and_sample_by_sample():
     assert samples[2][1] == Answer("d")
 
 
+async def test_an_answer_that_was_cut_off_is_none_unless_it_is_read_as_by_adk():
+    cut_off = Answer("valid", cut_off="MAX_TOKENS")
+
+    samples = await ask_samples(ScriptedJudge(cut_off, "b"), "metric", {0: "?"}, OPTIONS)
+
+    assert isinstance(samples[0][0], JudgeFailedError)
+    assert str(samples[0][0]) == (
+        "UnfinishedAnswerError: the judge's answer was cut off (MAX_TOKENS): give it more max_output_tokens "
+        "or a smaller thinking budget"
+    )
+    as_adk = await ask_samples(ScriptedJudge(cut_off, "b"), "metric", {0: "?"}, OPTIONS, as_adk=True)
+    assert as_adk[0] == [cut_off, Answer("b")]
+
+
 async def test_all_are_asked_at_once():
     asked = []
     all_asked = asyncio.Event()
