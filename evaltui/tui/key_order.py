@@ -31,19 +31,18 @@ class KeysInOrder(App[ReturnType]):
         self._waited_for: WeakSet[Screen[Any]] = WeakSet()
 
     async def on_event(self, event: events.Event) -> None:
-        by_user = isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded
-        if by_user and self.leaving:
+        if isinstance(event, events.InputEvent | events.Paste) and (self.leaving or not self.screen_stack):
             return
-        if by_user and isinstance(event, events.Key | events.Paste) and not await self._is_open():
+        is_new = isinstance(event, events.Key | events.Paste) and not event.is_forwarded
+        if is_new and not await self._is_open():
             return
-        if by_user and isinstance(event, events.Key):
-            if not _is_typed(event, self.focused):
-                if isinstance(self.focused, Input | TextArea):
-                    await _caught_up(self.focused)
-                # Textual would do the same, but several messages later.
-                for priority in (True, False):
-                    if await self._check_bindings(event.key, priority=priority):
-                        return
+        if is_new and isinstance(event, events.Key) and not _is_typed(event, self.focused):
+            if isinstance(self.focused, Input | TextArea):
+                await _caught_up(self.focused)
+            # Textual would do the same, but several messages later.
+            for priority in (True, False):
+                if await self._check_bindings(event.key, priority=priority):
+                    return
         await super().on_event(event)
 
     async def _is_open(self) -> bool:
