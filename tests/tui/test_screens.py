@@ -1,7 +1,7 @@
 """Screens take nothing before they are complete, while they are covered, or once they were left."""
 
-import ast
 import importlib
+import json
 import pkgutil
 from itertools import product
 from pathlib import Path
@@ -17,7 +17,6 @@ from evaltui.tui import timing
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import KEYS, Layout
-from evaltui.tui.screens.accept import AcceptScreen
 from evaltui.tui.screens.criteria import CriteriaScreen
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.find_case import FindCaseScreen
@@ -38,6 +37,24 @@ ECHO = "def root_agent(message, session):\n    return message\n"
 def parrot(write_agent):
     folder = write_agent(ECHO, name="parrot")
     return write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "bye")]})
+
+
+CALLER = """
+    from evaltui.events import text, tool_call
+
+    def root_agent(message, session):
+        yield tool_call("book", {"date": "2026-11-22"})
+        yield text("booked")
+"""
+
+
+@pytest.fixture
+def caller(write_agent):
+    folder = write_agent(CALLER, name="caller")
+    book = {"name": "book", "args": {"date": "2026-01-01"}}
+    return write_cases(
+        folder, "talk", {"fine": [turn("hi", "booked")], "wrong": [turn("hi", "booked", book)]}
+    )
 
 
 async def started(app, pilot):
@@ -68,12 +85,8 @@ def test_every_screen_is_an_action_screen():
 
 
 def test_no_timer_that_ticks_once_is_one_that_may_never_tick():
-    found = [
-        path.name
-        for path in Path(evaltui.tui.__file__).parent.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr == "set_timer"
-    ]
+    sources = Path(evaltui.tui.__file__).parent.rglob("*.py")
+    found = [path.name for path in sources if ".set_timer(" in path.read_text("utf-8")]
     assert found == [Path(timing.__file__).name]
 
 
@@ -127,27 +140,27 @@ async def test_what_leaves_a_screen_twice_leaves_it_once(parrot):
         await until(pilot, lambda: isinstance(app.screen, MainScreen))
 
 
-@pytest.mark.parametrize(
-    ("opening", "kind"),
-    [
-        ("question_mark", HelpScreen),
-        ("ctrl+g", FindCaseScreen),
-        ("ctrl+p", PaletteScreen),
-        ("m", CriteriaScreen),
-        ("H", RunsScreen),
-    ],
-)
-async def test_keys_that_come_before_a_screen_is_there_are_for_it(parrot, opening, kind):
+OPENED = {
+    "question_mark": HelpScreen,
+    "ctrl+g": FindCaseScreen,
+    "ctrl+p": PaletteScreen,
+    "m": CriteriaScreen,
+    "H": RunsScreen,
+}
+
+
+async def test_keys_that_come_before_a_screen_is_there_are_for_it(parrot):
     app = WorkbenchApp(Workbench(parrot.parent))
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
-        # On the main screen one of them would run every case, another one a case.
-        press_at_once(app, opening, "down", "up", "R", "r")
-        app.post_message(events.Paste("late"))
-        await until(pilot, lambda: isinstance(app.screen, kind) and app.screen.is_mounted)
-        press_at_once(app, "escape")
-        await until(pilot, lambda: isinstance(app.screen, MainScreen))
-        assert app.workbench.run is None
+        for opening, kind in OPENED.items():
+            # On the main screen one of them would run every case, another one a case.
+            press_at_once(app, opening, "down", "up", "R", "r")
+            app.post_message(events.Paste("late"))
+            await until(pilot, lambda kind=kind: isinstance(app.screen, kind) and app.screen.is_mounted)
+            press_at_once(app, "escape")
+            await until(pilot, lambda: isinstance(app.screen, MainScreen))
+            assert app.workbench.run is None
 
 
 async def test_clicks_and_keys_in_the_palette_come_as_fast_as_they_like(parrot):
@@ -215,16 +228,50 @@ async def test_nothing_is_begun_any_more_once_it_is_being_left(parrot):
         assert isinstance(app.screen, MainScreen)
 
 
-async def test_a_case_that_goes_while_it_is_to_be_accepted_is_said_to_be_gone(parrot):
-    app = WorkbenchApp(Workbench(parrot.parent))
+def without_cases(path):
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"eval_cases": []}))
+
+
+def without_file(path):
+    path.unlink()
+
+
+def broken(path):
+    path.write_text('{"eval_cases": [')
+
+
+DIALOGS = {
+    "accept cases": ("1", ["a"], ["enter"]),
+    "rename": ("1", ["f2"], [*"other", "enter"]),
+    "chat from": ("1", ["c"], ["enter"]),
+    "criteria": ("1", ["m"], ["right", "enter"]),
+    "accept": ("3", ["n", "a"], ["enter"]),
+    "relax": ("3", ["n", "x"], ["enter"]),
+}
+# The others take longer than they find.
+DAILY = (("rename", without_cases), ("relax", without_file))
+
+
+@pytest.mark.parametrize(
+    ("dialog", "gone"),
+    [
+        pytest.param(dialog, gone, marks=() if (dialog, gone) in DAILY else pytest.mark.thorough)
+        for dialog, gone in product(DIALOGS, (without_cases, without_file, broken))
+    ],
+)
+async def test_a_case_may_go_while_a_dialog_about_it_is_open(caller, dialog, gone):
+    pane, keys, then = DIALOGS[dialog]
+    app = WorkbenchApp(Workbench(caller.parent))
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
         app.workbench.run_all()
         await until(pilot, lambda: app.workbench.run.over)
-        app.workbench.select(Selection(parrot, "wrong"))
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(app.screen, AcceptScreen))
-        parrot.unlink()
+        app.workbench.select(Selection(caller, "wrong"))
+        await pilot.press(pane, *keys)
+        await until(pilot, lambda: not isinstance(app.screen, MainScreen) and app.screen.is_mounted)
+        gone(caller)
         await app.workbench.open()
-        await pilot.press("enter", "escape", "escape")
+        await pilot.press(*then, "escape", "escape", "escape", "1")
         await until(pilot, lambda: isinstance(app.screen, MainScreen))
+        await until(pilot, lambda: "1 Cases" in screen_text(app))
