@@ -6,12 +6,10 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from textual.command import Provider
 from textual.theme import Theme
 
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
@@ -33,33 +31,13 @@ _HERE = Path(__file__).parent
 _AT_ONCE = 0.1
 
 
-# The first frame does not wait for what is seen only when it is asked for.
-
-
-def _actions() -> type[Provider]:
-    from evaltui.tui.palette import ActionProvider
-
-    return ActionProvider
-
-
-def _cases() -> type[Provider]:
-    from evaltui.tui.palette import CaseProvider
-
-    return CaseProvider
-
-
-def _themes() -> type[Provider]:
-    from evaltui.tui.palette import ThemeProvider
-
-    return ThemeProvider
-
-
 class WorkbenchApp(KeysInOrder[int]):
     """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved."""
 
     TITLE = "evaltui"
     CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _cases, _themes}
+    # There is one of our own.
+    ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, workbench: Workbench, set_name: str | None = None, *, watch: bool = False) -> None:
         super().__init__()
@@ -115,8 +93,9 @@ class WorkbenchApp(KeysInOrder[int]):
             return
         if self._watch:
             self.workbench.watching.start()
-        if isinstance(self.screen, MainScreen):
-            self.screen.offer_unsaved()
+        for screen in self.screen_stack:
+            if isinstance(screen, MainScreen):
+                screen.offer_unsaved()
         await self.workbench.warm_up()
         if not gc.isenabled():
             # The command line has put it off until here.
@@ -135,6 +114,7 @@ class WorkbenchApp(KeysInOrder[int]):
         return True
 
     async def leave(self, code: int) -> None:
+        self.leaving = True
         await self.workbench.close()
         self.exit(return_code=code)
 

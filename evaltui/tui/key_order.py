@@ -18,26 +18,48 @@ from textual.widgets import Input, TextArea
 
 from evaltui.tui.ending import EndingApp
 
+# Seconds.
 _LONGEST_WAIT = 0.5
+_LONGEST_OPENING = 10.0
 _STEP = 0.005
 
 
 class KeysInOrder(EndingApp[ReturnType]):
+    """`leaving` is set once it is being left: nothing that the user does counts any more then."""
+
     def __init__(self) -> None:
         super().__init__()
+        self.leaving = False
         self._waited_for: WeakSet[Screen[Any]] = WeakSet()
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key) and not event.is_forwarded:
-            await self._wait_for_focus(self.screen)
-            if not _is_typed(event, self.focused):
-                if isinstance(self.focused, Input | TextArea):
-                    await _caught_up(self.focused)
-                # Textual would do the same, but several messages later.
-                for priority in (True, False):
-                    if await self._check_bindings(event.key, priority=priority):
-                        return
+        if isinstance(event, events.InputEvent | events.Paste) and (self.leaving or not self.screen_stack):
+            return
+        is_new = isinstance(event, events.Key | events.Paste) and not event.is_forwarded
+        if is_new and not await self._is_open():
+            return
+        if is_new and isinstance(event, events.Key) and not _is_typed(event, self.focused):
+            if isinstance(self.focused, Input | TextArea):
+                await _caught_up(self.focused)
+            # Textual would do the same, but several messages later.
+            for priority in (True, False):
+                if await self._check_bindings(event.key, priority=priority):
+                    return
         await super().on_event(event)
+
+    async def _is_open(self) -> bool:
+        """Wait until the screen on top has everything in it; what comes in vain is for no other screen."""
+        for _ in range(int(_LONGEST_OPENING / _STEP)):
+            if not self.screen_stack or self.leaving:
+                return False
+            screen = self.screen
+            if screen.is_mounted:
+                await self._wait_for_focus(screen)
+                if screen is self.screen:
+                    return True
+            else:
+                await asyncio.sleep(_STEP)
+        return False
 
     async def _wait_for_focus(self, screen: Screen[Any]) -> None:
         """A screen that has just been opened takes a moment until something in it has the focus."""
@@ -45,7 +67,7 @@ class KeysInOrder(EndingApp[ReturnType]):
             return
         self._waited_for.add(screen)
         for _ in range(int(_LONGEST_WAIT / _STEP)):
-            if screen.focused is not None:
+            if screen.focused is not None or screen is not self.screen:
                 return
             await asyncio.sleep(_STEP)
 

@@ -115,10 +115,13 @@ class Layout:
             self.focus = self.main
 
     def columns(self, width: int) -> tuple[Column, ...]:
-        """From left to right, for a terminal of `width` cells."""
+        """From left to right, for a terminal of `width` cells. The pane with the focus is always shown."""
         if width < MEDIUM or self.maximised:
             return (Column(_ALL, self.focus),)
         cases = () if self.cases_hidden else (Column(("cases",), "cases"),)
         if width < WIDE:
-            return (*cases, Column(_MAIN, self.main))
-        return (*cases, Column(_MIDDLE, self.middle), Column(_RIGHT, self.right))
+            return (*cases, self._column(_MAIN, self.main))
+        return (*cases, self._column(_MIDDLE, self.middle), self._column(_RIGHT, self.right))
+
+    def _column(self, panes: tuple[str, ...], on_top: str) -> Column:
+        return Column(panes, self.focus if self.focus in panes else on_top)

@@ -1,111 +1,83 @@
-"""The command palette: what can be done, every case, every set, every theme.
-
-Its texts are given as `Text`, so that nothing foreign in them is read as markup.
-"""
+"""What the palette finds: what can be done, every case, every set, every theme."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
-from rich.text import Text
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.fuzzy import Matcher
 
 from evaltui.core.show import cut, visible
+from evaltui.reports.lines import Line
 from evaltui.tui.screens.main import MainScreen
-from evaltui.workbench.actions import ACTIONS, Action, Scope, keys_of
+from evaltui.workbench.actions import ACTIONS, Scope, keys_of
 from evaltui.workbench.keys import key_name
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
-# Nobody reads further; and the palette keeps every hit as a widget's option.
+# Nobody reads further.
 _MAX_CASES = 60
 # More than what scattered letters can score: here every word was found as it was typed.
 _WHOLE_WORDS = 100.0
 _MAX_TEXT = 60
 
 
-class WorkbenchProvider(Provider):
-    """What all providers know."""
+class Entry(NamedTuple):
+    """Something that can be chosen."""
 
-    @property
-    def main(self) -> MainScreen | None:
-        return self.screen if isinstance(self.screen, MainScreen) else None
-
-    @property
-    def workbench(self) -> Workbench | None:
-        return self.main.workbench if self.main else None
+    score: float
+    line: Line
+    choose: Callable[[], object]
 
 
-class ActionProvider(WorkbenchProvider):
-    """The actions that are valid where the focus is; those that are refused say why."""
-
-    async def discover(self) -> Hits:
-        for action, title in self._titles():
-            yield DiscoveryHit(title, partial(self._perform, action))
-
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for action, title in self._titles():
-            if (score := matcher.match(f"{action.title} {action.help}")) > 0:
-                yield Hit(score, title, partial(self._perform, action))
-
-    def _titles(self) -> Iterator[tuple[Action, Text]]:
-        if self.main is None:
-            return
-        workbench, wheres = self.main.workbench, {self.main.scope, Scope.MAIN}
-        for action in ACTIONS:
-            if action.id == "palette" or not wheres & set(action.where):
-                continue
-            title = Text.assemble(action.help, (f"  {key_name(keys_of(action, workbench)[0])}", "bold"))
-            if reason := action.refusal(workbench):
-                title.append(f"  not now: {visible(reason)}", "dim")
-            yield action, title
-
-    def _perform(self, action: Action) -> None:
-        if self.main is not None:
-            self.main.action_perform(action.id)
+def entries(main: MainScreen, query: str) -> list[Entry]:
+    """What there is for a query, the best first; without one, actions and themes."""
+    found = [*_actions(main, query), *_cases(main, query), *_themes(main, query)]
+    return sorted(found, key=lambda entry: entry.score, reverse=True)
 
 
-class CaseProvider(WorkbenchProvider):
+def _score(query: str, text: str) -> float:
+    """0 where it does not match; nothing typed matches everything."""
+    return Matcher(query).match(text) if query else 1.0
+
+
+def _actions(main: MainScreen, query: str) -> Iterator[Entry]:
+    """Those that are valid where the focus is; those that are refused say why."""
+    workbench, wheres = main.workbench, {main.scope, Scope.MAIN}
+    for action in ACTIONS:
+        if action.id == "palette" or not wheres & set(action.where):
+            continue
+        if (score := _score(query, f"{action.title} {action.help}")) <= 0:
+            continue
+        line: Line = [(action.help, ""), (f"  {key_name(keys_of(action, workbench)[0])}", "bold")]
+        if reason := action.refusal(workbench):
+            line.append((f"  not now: {visible(reason)}", "dim"))
+        yield Entry(score, line, partial(main.action_perform, action.id))
+
+
+def _cases(main: MainScreen, query: str) -> Iterator[Entry]:
     """Sets and cases: every word of the query is looked for in ids and first texts."""
-
-    async def search(self, query: str) -> Hits:
-        words = query.casefold().split()
-        for selection, title in islice(self._matching(words), _MAX_CASES):
-            yield Hit(_WHOLE_WORDS, title, partial(self._select, selection))
-
-    def _matching(self, words: list[str]) -> Iterator[tuple[Selection, Text]]:
-        workbench = self.workbench
-        for entry in workbench.sets if workbench and words else ():
-            set_id = visible(entry.eval_set_id)
-            if all(word in entry.eval_set_id.casefold() for word in words):
-                yield Selection(entry.path), Text(f"set {set_id}")
-            for case in entry.cases:
-                text = f"{case.eval_id}\n{case.first_text}".casefold()
-                if all(word in text for word in words):
-                    title = Text(f"case {visible(case.eval_id)}")
-                    title.append(f"  {set_id}  {cut(visible(case.first_text), _MAX_TEXT)}", "dim")
-                    yield Selection(entry.path, case.eval_id), title
-
-    def _select(self, selection: Selection) -> None:
-        if self.main is not None:
-            self.main.reveal(selection)
+    words = query.casefold().split()
+    found = _matching(main, words) if words else iter(())
+    for selection, line in islice(found, _MAX_CASES):
+        yield Entry(_WHOLE_WORDS, line, partial(main.reveal, selection))
 
 
-class ThemeProvider(WorkbenchProvider):
-    """Every theme there is."""
+def _matching(main: MainScreen, words: list[str]) -> Iterator[tuple[Selection, Line]]:
+    for entry in main.workbench.sets:
+        set_id = visible(entry.eval_set_id)
+        if all(word in entry.eval_set_id.casefold() for word in words):
+            yield Selection(entry.path), [("set ", "dim"), (set_id, "")]
+        for case in entry.cases:
+            text = f"{case.eval_id}\n{case.first_text}".casefold()
+            if all(word in text for word in words):
+                said = cut(visible(case.first_text), _MAX_TEXT)
+                name: Line = [("case ", "dim"), (visible(case.eval_id), "")]
+                yield Selection(entry.path, case.eval_id), [*name, (f"  {set_id}  {said}", "dim")]
 
-    async def discover(self) -> Hits:
-        for name in sorted(self.app.available_themes):
-            yield DiscoveryHit(Text(f"theme {name}"), partial(self._choose, name))
 
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for name in sorted(self.app.available_themes):
-            if (score := matcher.match(f"theme {name}")) > 0:
-                yield Hit(score, Text(f"theme {name}"), partial(self._choose, name))
-
-    def _choose(self, name: str) -> None:
-        self.app.theme = name
+def _themes(main: MainScreen, query: str) -> Iterator[Entry]:
+    for name in sorted(main.app.available_themes):
+        if (score := _score(query, f"theme {name}")) > 0:
+            yield Entry(score, [("theme ", "dim"), (name, "")], partial(setattr, main.app, "theme", name))

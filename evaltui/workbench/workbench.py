@@ -791,7 +791,8 @@ class Workbench:
             self.say("already cancelling: an agent that does not answer is ended within seconds")
             return
         self.run.stage = Stage.CANCELLING
-        self._task.cancel()
+        # Not before its first step: cancelled by then it would never begin, and so never end in order.
+        asyncio.get_running_loop().call_soon(self._task.cancel)
         self._changed()
 
     @property

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
-from textual.command import CommandPalette
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.help import HelpScreen
+from evaltui.tui.screens.palette import PaletteScreen
 from evaltui.tui.widgets import ascii as ascii_glyphs
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -115,7 +115,7 @@ async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
 
 async def palette(pilot, app, query):
     await pilot.press("ctrl+p")
-    await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+    await until(pilot, lambda: isinstance(app.screen, PaletteScreen))
     await pilot.press(*query)
 
 

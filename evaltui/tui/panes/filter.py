@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evaltui.tui.timing import once
 from evaltui.tui.widgets.filter_line import FilterLine
 from evaltui.workbench.workbench import Workbench
 
@@ -29,7 +30,7 @@ class FilterInput(FilterLine):
         self._workbench = workbench
 
     def on_focus(self) -> None:
-        self.set_timer(_BEFORE_PREPARING, self._workbench.prepare_filter)
+        once(self, _BEFORE_PREPARING, self._workbench.prepare_filter)
 
     def filter_text(self) -> str:
         return self._workbench.filtered.text

@@ -8,10 +8,10 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, cells
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.file_change import write_file_change
 from evaltui.tui.pages.writer import Page
@@ -30,9 +30,10 @@ _OTHER_LINES = 11
 _LEAST_LINES = 3
 
 
-class AcceptScreen(ModalScreen[None], inherit_bindings=False):
+class AcceptScreen(DialogScreen[None], inherit_bindings=False):
     """Shows what each choice would change; nothing is changed before `enter`, nor what was not shown."""
 
+    box = "#accept"
     BINDINGS = bindings(Scope.ACCEPT)
     AUTO_FOCUS = "AcceptLines"
 
@@ -56,7 +57,7 @@ class AcceptScreen(ModalScreen[None], inherit_bindings=False):
     def on_resize(self) -> None:
         self.query_one(AcceptLines).on_resize()
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         match action_id:
             case "leave_it":
                 self.dismiss()
@@ -78,7 +79,7 @@ class AcceptScreen(ModalScreen[None], inherit_bindings=False):
 
     async def _look(self, number: int) -> None:
         self._known[number] = await propose(self._workbench, self._choices[number])
-        if number == self._current:
+        if number == self._current and self.is_here:
             self.query_one(AcceptLines).show(self._known[number])
 
     def _accept(self) -> None:
@@ -93,11 +94,6 @@ class AcceptScreen(ModalScreen[None], inherit_bindings=False):
 
     def on_accept_choices_chosen(self, message: AcceptChoices.Chosen) -> None:
         self._choose(message.number)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it leaves it."""
-        if not self.query_one("#accept").region.contains(event.screen_x, event.screen_y):
-            self.dismiss()
 
 
 class AcceptTitle(OneLine):

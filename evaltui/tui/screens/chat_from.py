@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, pad
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
 from evaltui.tui.widgets.cursor_lines import CursorLines
@@ -39,9 +38,10 @@ class Way(NamedTuple):
     why_not: str | None = None
 
 
-class ChatFromScreen(ModalScreen[bool], inherit_bindings=False):
+class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
     """Begins the conversation, and returns whether it has."""
 
+    box = "#chat-from"
     BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "ChatWays"
 
@@ -73,7 +73,8 @@ class ChatFromScreen(ModalScreen[bool], inherit_bindings=False):
             self._origin = await self._workbench.chat.origin(self._key)
         except (OSError, ValueError) as error:
             self._refused = str(error)
-        self.query_one(ChatWays).show()
+        if self.is_here:
+            self.query_one(ChatWays).show()
 
     def _why_not(self, source: Source) -> str | None:
         return self._refused or (self._origin.refuses(self.turn, source) if self._origin else None)
@@ -141,7 +142,7 @@ class ChatFromScreen(ModalScreen[bool], inherit_bindings=False):
         )
         return [*recorded, again, play] if turn else [start, play]
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         ways = self.query_one(ChatWays)
         match action_id:
             case "form_leave":
@@ -175,11 +176,6 @@ class ChatFromScreen(ModalScreen[bool], inherit_bindings=False):
 
     def on_chat_ways_chosen(self) -> None:
         self._begin(self.query_one(ChatWays).chosen)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it leaves it."""
-        if not self.query_one("#chat-from").region.contains(event.screen_x, event.screen_y):
-            self.dismiss(False)
 
 
 def _turns(count: int) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path, PurePath
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line
+from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.ending import EndingApp
 from evaltui.tui.widgets.cursor_lines import CursorLines
@@ -37,7 +37,7 @@ class ChooserApp(EndingApp[str]):
         return ChooserScreen(self._folder, self._agents)
 
 
-class ChooserScreen(Screen[None], inherit_bindings=False):
+class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     BINDINGS = bindings(Scope.CHOOSER)
 
     def __init__(self, folder: Path, agents: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ class ChooserScreen(Screen[None], inherit_bindings=False):
         yield ChooserList(self._agents, id="agents")
         yield ChooserFooter()
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         if action_id == "leave":
             self.app.exit()
         else:

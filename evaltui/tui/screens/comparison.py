@@ -8,12 +8,12 @@ from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.compare import CaseChange, Key, Kind
 from evaltui.core.show import visible
 from evaltui.reports.comparison import comparison_lines
 from evaltui.reports.lines import Line, draw
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy
 from evaltui.tui.pages.comparison import change_line, kind_line, spent_line, sums_line, write_change
@@ -40,7 +40,7 @@ _COPIED_WIDTH = 110
 Side = tuple[Path, str]
 
 
-class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindings=False):
+class ComparisonScreen(DialogScreen[tuple[Path, str, Key] | None], inherit_bindings=False):
     """Returns the run and the case that the user wants to see."""
 
     BINDINGS = bindings(Scope.COMPARISON)
@@ -66,7 +66,7 @@ class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindin
 
     def on_mount(self) -> None:
         self.query_one(Footer).scope = Scope.COMPARISON
-        self.set_interval(_TICK, lambda: self.query_one(Status).refresh())
+        self.every(_TICK, self.query_one(Status).refresh)
         self._compare()
 
     def _compare(self) -> None:
@@ -79,10 +79,11 @@ class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindin
             self._compared = await asyncio.to_thread(compare_kept, self._base[0], self._candidate[0])
         except (OSError, ValueError) as error:
             self._problem = str(error)
-        self.rows.show(self._compared)
-        self._draw_around()
+        if self.is_here:
+            self.rows.show(self._compared)
+            self.follow()
 
-    def _draw_around(self) -> None:
+    def follow(self) -> None:
         row = self.rows.current
         self.query_one(ChangeDetails).show(row if isinstance(row, CaseChange) else None)
         for line in self.query(OneLine):
@@ -106,7 +107,7 @@ class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindin
     def _spent(self, width: int) -> Line:
         return [(" ", ""), *spent_line(self._compared)] if self._compared else []
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         match action_id:
             case "close_comparison":
                 self.dismiss(None)
@@ -114,7 +115,7 @@ class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindin
                 self._open()
             case "fold_kind":
                 self.rows.toggle_fold()
-                self._draw_around()
+                self.follow()
             case "swap_runs":
                 self._base, self._candidate = self._candidate, self._base
                 self._compare()
@@ -126,7 +127,7 @@ class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindin
     def _open(self) -> None:
         row = self.rows.current
         if not isinstance(row, CaseChange):
-            self.action_perform("fold_kind")
+            self.perform("fold_kind")
         elif reason := self._workbench.refuses_to_open():
             self._workbench.say(reason)
         else:
@@ -141,13 +142,13 @@ class ComparisonScreen(ModalScreen[tuple[Path, str, Key] | None], inherit_bindin
         self._workbench.say(copy(self.app, self._workbench.agent_dir, Copied("the comparison", text)))
 
     def on_compared_rows_moved(self) -> None:
-        self._draw_around()
+        self.follow()
 
     def on_compared_rows_opened(self) -> None:
         self._open()
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
-        self.action_perform(message.action)
+        self.perform(message.action)
 
 
 class ComparisonTitle(OneLine):

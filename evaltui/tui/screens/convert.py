@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.core.problems import Problem
 from evaltui.files.migration import migrated_text
 from evaltui.reports.lines import Line
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.json_value import write_json
 from evaltui.tui.pages.problems import write_problems
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionNote, QuestionTitle
+from evaltui.tui.screens.prompt import ANSWER_MOVES, QuestionInput, QuestionKeys, QuestionNote, QuestionTitle
+from evaltui.tui.timing import once
 from evaltui.tui.widgets.line_view import ScrolledLines
 from evaltui.workbench import converting
 from evaltui.workbench.actions import Scope
@@ -34,18 +34,12 @@ if TYPE_CHECKING:
 
 # Seconds without a key after which the text is written anew.
 _PAUSE = 0.15
-# The keys of a question scroll what is shown above it.
-_SCROLLING = {
-    "next_answer": "line_down",
-    "previous_answer": "line_up",
-    "answers_down": "page_down",
-    "answers_up": "page_up",
-}
 
 
-class ConvertScreen(ModalScreen[None], inherit_bindings=False):
+class ConvertScreen(DialogScreen[None], inherit_bindings=False):
     """Asks for the name of the new file; nothing is written before `enter`."""
 
+    box = "#convert"
     BINDINGS = bindings(Scope.PROMPT)
 
     def __init__(self, workbench: Workbench, old: Path) -> None:
@@ -74,7 +68,7 @@ class ConvertScreen(ModalScreen[None], inherit_bindings=False):
             self._soon.stop()
         if problem is None:
             lines = self.query_one(ConvertedLines)
-            self._soon = self.set_timer(_PAUSE, partial(lines.name_file, self._old.parent / self._wanted))
+            self._soon = once(self, _PAUSE, partial(lines.name_file, self._old.parent / self._wanted))
 
     @property
     def _wanted(self) -> str:
@@ -84,13 +78,13 @@ class ConvertScreen(ModalScreen[None], inherit_bindings=False):
     def _problem(self) -> str | None:
         return converting.converted_name_problem(self._workbench, self._old, self._wanted)
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         if action_id == "leave_question":
             self.dismiss()
         elif action_id == "take":
             self._take()
         else:
-            getattr(self.query_one(ConvertedLines), f"action_{_SCROLLING[action_id]}")()
+            getattr(self.query_one(ConvertedLines), f"action_{ANSWER_MOVES[action_id]}")()
 
     def _take(self) -> None:
         if self._eval_set is None:
@@ -98,11 +92,6 @@ class ConvertScreen(ModalScreen[None], inherit_bindings=False):
         if problem := self._problem:
             self.query_one(QuestionNote).show(problem)
         elif converting.convert(self._workbench, self._eval_set, self._old.parent / self._wanted):
-            self.dismiss()
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it leaves it."""
-        if not self.query_one("#convert").region.contains(event.screen_x, event.screen_y):
             self.dismiss()
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.show import show_value, visible
 from evaltui.reports.lines import Line, cells, pad
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.writer import Page
@@ -47,7 +47,7 @@ _FIGURES, _MEAN = 33, 11
 _MOST_FLIPS = 12
 
 
-class CriteriaScreen(ModalScreen[None], inherit_bindings=False):
+class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
     """For the config beside a set. No key of the main screen works until it is closed."""
 
     BINDINGS = bindings(Scope.CRITERIA)
@@ -69,7 +69,7 @@ class CriteriaScreen(ModalScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.query_one(Footer).scope = Scope.CRITERIA
-        self.set_interval(_TICK, self._tick)
+        self.every(_TICK, self._tick)
         self.follow()
 
     @property
@@ -101,7 +101,7 @@ class CriteriaScreen(ModalScreen[None], inherit_bindings=False):
 
     # Actions
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         action = BY_ID[action_id]
         if reason := action.refusal(self._workbench):
             self._workbench.say(reason)
@@ -114,7 +114,7 @@ class CriteriaScreen(ModalScreen[None], inherit_bindings=False):
             getattr(self.rows, f"action_{action_id}")()
             self._draw_around()
             return
-        if self.is_current:
+        if self.is_active:
             self.follow()
 
     def action_close_criteria(self) -> None:
@@ -234,7 +234,7 @@ class CriteriaScreen(ModalScreen[None], inherit_bindings=False):
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
         message.stop()
-        self.action_perform(message.action)
+        self.perform(message.action)
 
 
 def _question(row: Row) -> tuple[str, str]:

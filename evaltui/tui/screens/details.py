@@ -10,9 +10,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.reports.lines import Line, cells
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.line_view import ScrolledLines
@@ -32,7 +32,7 @@ class Tab(NamedTuple):
     write: Write
 
 
-class DetailsScreen(ModalScreen[None], inherit_bindings=False):
+class DetailsScreen(DialogScreen[None], inherit_bindings=False):
     """Stands alone, as the help does. What writes a page is called for every width anew.
 
     `tabs` is one way to look at the thing, or several, of which number `first` is shown first.
@@ -53,7 +53,7 @@ class DetailsScreen(ModalScreen[None], inherit_bindings=False):
             )
             yield DetailsLines(self._tabs[self._current].write, id="details-lines")
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         if action_id == "close_details":
             self.dismiss()
         else:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, cells, cut, pad
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph
-from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionTitle
+from evaltui.tui.screens.prompt import ANSWER_MOVES, QuestionInput, QuestionKeys, QuestionTitle
+from evaltui.tui.timing import once
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.fuzzy import Jump, rank_cases
@@ -27,17 +27,12 @@ from evaltui.workbench.workbench import Workbench
 _PAUSE = 0.04
 # Nobody reads further.
 _MOST = 500
-_MOVES = {
-    "next_answer": "line_down",
-    "previous_answer": "line_up",
-    "answers_down": "page_down",
-    "answers_up": "page_up",
-}
 
 
-class FindCaseScreen(ModalScreen[Selection | None], inherit_bindings=False):
+class FindCaseScreen(DialogScreen[Selection | None], inherit_bindings=False):
     """Returns the case that was chosen."""
 
+    box = "#find-case"
     BINDINGS = bindings(Scope.PROMPT)
 
     def __init__(self, workbench: Workbench) -> None:
@@ -56,16 +51,18 @@ class FindCaseScreen(ModalScreen[Selection | None], inherit_bindings=False):
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._soon is not None:
             self._soon.stop()
-        self._soon = self.set_timer(_PAUSE, self._look)
+        self._soon = once(self, _PAUSE, self._look)
 
     def _look(self) -> None:
+        if not self.is_here:
+            return
         query = self.query_one(QuestionInput).value
         if query != self._looked_for:
             self._looked_for = query
             found = rank_cases(query, self._workbench.sets, _MOST)
             self.query_one(FoundCases).show(query, found)
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         # What was typed just now counts.
         self._look()
         found = self.query_one(FoundCases)
@@ -75,15 +72,10 @@ class FindCaseScreen(ModalScreen[Selection | None], inherit_bindings=False):
             if (jump := found.current) is not None:
                 self.dismiss(Selection(*jump.key))
         else:
-            getattr(found, f"action_{_MOVES[action_id]}")()
+            getattr(found, f"action_{ANSWER_MOVES[action_id]}")()
 
     def on_found_cases_chosen(self, message: FoundCases.Chosen) -> None:
         self.dismiss(message.selection)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it leaves it."""
-        if not self.query_one("#find-case").region.contains(event.screen_x, event.screen_y):
-            self.dismiss(None)
 
 
 class FoundCases(CursorLines, can_focus=False, inherit_bindings=False):

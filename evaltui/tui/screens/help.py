@@ -9,10 +9,10 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, pad, wrap
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.widgets.line_view import LineView
@@ -25,9 +25,10 @@ from evaltui.workbench.workbench import Workbench
 _KEYS = 18
 
 
-class HelpScreen(ModalScreen[str | None], inherit_bindings=False):
+class HelpScreen(DialogScreen[str | None], inherit_bindings=False):
     """Returns the action that was chosen. No key of the main screen works until it is closed."""
 
+    box = "#help"
     BINDINGS = bindings(Scope.HELP)
 
     def __init__(self, workbench: Workbench, scope: Scope) -> None:
@@ -40,7 +41,7 @@ class HelpScreen(ModalScreen[str | None], inherit_bindings=False):
             yield HelpTitle(id="help-title")
             yield HelpLines(self._workbench, self._scope, id="help-lines")
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         if action_id == "close_help":
             self.dismiss()
         else:
@@ -48,11 +49,6 @@ class HelpScreen(ModalScreen[str | None], inherit_bindings=False):
 
     def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
         self.dismiss(message.action)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside the help closes it."""
-        if not self.query_one("#help").region.contains(event.screen_x, event.screen_y):
-            self.dismiss()
 
 
 class HelpTitle(OneLine):

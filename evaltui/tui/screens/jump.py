@@ -8,9 +8,9 @@ from typing import NamedTuple
 from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
-from textual.screen import ModalScreen
 
 from evaltui.reports.lines import Line, cells
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import Scope
@@ -27,7 +27,7 @@ class Jump(NamedTuple):
     rows: int
 
 
-class JumpScreen(ModalScreen[str | None], inherit_bindings=False):
+class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
     """Returns the pane that was chosen."""
 
     BINDINGS = bindings(Scope.JUMP)
@@ -48,13 +48,13 @@ class JumpScreen(ModalScreen[str | None], inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         # The labels belong to a screen of another size.
-        if self.is_current and event.size != self._first_size:
+        if event.size != self._first_size:
             self.dismiss(None)
 
     def on_mount(self) -> None:
         self._first_size = self.app.size
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         self.dismiss(None)
 
 

@@ -10,12 +10,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Size
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, Span
+from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MAKE, PANES, TITLES, Column, Layout
@@ -25,6 +25,7 @@ from evaltui.tui.panes.filter import FilterInput
 from evaltui.tui.panes.heading import Heading, Tab
 from evaltui.tui.panes.too_small import TooSmall, is_too_small
 from evaltui.tui.panes.tree import CaseTree
+from evaltui.tui.timing import once
 from evaltui.tui.widgets.filter_line import FilterLine
 from evaltui.tui.widgets.message_box import MessageField
 from evaltui.workbench.actions import BY_ID, Scope
@@ -46,7 +47,7 @@ _SEEN = 0.05
 _LEAPS = ("go_to_trace", "show_event", "show_expected")
 
 
-class MainScreen(Screen[None], inherit_bindings=False):
+class MainScreen(ActionScreen[None], inherit_bindings=False):
     BINDINGS = bindings(Scope.MAIN)
     AUTO_FOCUS = "#cases"
 
@@ -71,6 +72,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._will_draw = False
         self._will_complete = False
         self._asked: list[Clashing] = []
+        self._offers_unsaved = False
         self._came_from: str | None = None
 
     def compose(self) -> ComposeResult:
@@ -124,7 +126,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self._will_draw = True
             wait = self._drawn + _FRAME - time.monotonic()
             if wait > 0:
-                self.set_timer(wait, self._draw)
+                once(self, wait, self._draw)
             else:
                 self.call_next(self._draw)
 
@@ -135,8 +137,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self._drawn = time.monotonic()
             if not self._will_complete:
                 self._will_complete = True
-                self.set_timer(_SEEN, self.complete)
-        self._ask_about_clashes()
+                once(self, _SEEN, self.complete)
+        self._ask()
         for line in self._filters.values():
             line.follow()
         for column in self._columns():
@@ -211,6 +213,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def on_resize(self) -> None:
         self._arrange()
 
+    def follow(self) -> None:
+        """The terminal may have another size, and anything may have happened meanwhile."""
+        self._arrange()
+
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         # A click focuses a pane, too. By the time this is heard of, the focus may be elsewhere again.
         pane = self._pane_of(event.widget)
@@ -220,7 +226,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     # Actions
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         """Do an action of the registry, or say why it cannot be done."""
         action = BY_ID[action_id]
         pane = action_id.removeprefix("show_")
@@ -249,7 +255,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
             # There it is seen while it happens.
             return
         self._layout.bring_up("result")
-        if self._layout.focus == "case" and len(self._columns()) < 3:
+        if self._layout.focus != "cases" and len(self._columns()) < 3:
+            # It would stay below what has the focus.
             self._layout.go_to("result")
         self._arrange()
 
@@ -334,13 +341,14 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.set_focus(self._filters[pane])
 
     def action_keep_filter(self) -> None:
-        self._filters[self._layout.focus].apply()
-        self.set_focus(self._pane(self._layout.focus))
+        if line := self._filters.get(self._layout.focus):
+            line.apply()
+            self.set_focus(self._pane(self._layout.focus))
 
     def action_clear_filter(self) -> None:
-        self._filters[self._layout.focus].clear()
-        self._filters[self._layout.focus].apply()
-        self.set_focus(self._pane(self._layout.focus))
+        if line := self._filters.get(self._layout.focus):
+            line.clear()
+            self.action_keep_filter()
 
     def action_reload(self) -> None:
         self.run_worker(self._workbench.open(), group="reload", exclusive=True)
@@ -386,7 +394,10 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self._workbench.say(copy(self.app, self._workbench.agent_dir, copied))
 
     def action_palette(self) -> None:
-        self.app.action_command_palette()
+        # The first frame does not wait for it.
+        from evaltui.tui.screens.palette import PaletteScreen
+
+        self.app.push_screen(PaletteScreen(self), lambda choose: choose and choose())
 
     def action_quit(self) -> None:
         """Leave; what is unsaved is asked about first."""
@@ -467,7 +478,21 @@ class MainScreen(Screen[None], inherit_bindings=False):
             self.app.push_screen(CriteriaScreen(self._workbench, self._workbench.selection.path))
 
     def offer_unsaved(self) -> None:
-        """Ask what is to become of the edits of an earlier sitting that did not end in order."""
+        """Ask about the edits of an earlier sitting, as soon as no other screen lies over this one."""
+        self._offers_unsaved = True
+        self._changed()
+
+    def _ask(self) -> None:
+        """What waits for an answer is asked once nothing else is."""
+        if not self.takes_input:
+            return
+        if self._offers_unsaved:
+            self._offers_unsaved = False
+            self._ask_about_unsaved()
+        else:
+            self._ask_about_clashes()
+
+    def _ask_about_unsaved(self) -> None:
         from evaltui.files.journal import recoverable
         from evaltui.tui.screens.recovery import RecoveryScreen
 
@@ -477,7 +502,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _ask_about_clashes(self) -> None:
         """Two versions of a file are not left alone until they are looked at once."""
         new = [clash for clash in self._workbench.editing.clashing if clash not in self._asked]
-        if new and self.is_current:
+        if new:
             from evaltui.tui.screens.versions import VersionsScreen
 
             self._asked.append(new[0])
@@ -506,7 +531,7 @@ class MainScreen(Screen[None], inherit_bindings=False):
 
     def _chat_begun(self, begun: bool | None) -> None:
         if begun:
-            self.action_perform("show_chat")
+            self.perform("show_chat")
 
     def on_chat_view_saved(self) -> None:
         self._go_to("case")
@@ -518,4 +543,4 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self._go_to(message.pane)
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
-        self.action_perform(message.action)
+        self.perform(message.action)

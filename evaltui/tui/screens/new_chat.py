@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import TextArea
 
@@ -17,6 +15,7 @@ from evaltui.core.events import Json
 from evaltui.core.problems import Problem
 from evaltui.files.json_text import parse
 from evaltui.reports.lines import Line, pad
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.external_editor import EditorError, edit_outside
 from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
@@ -32,9 +31,10 @@ _EMPTY = "an empty session"
 _LEARNING = 0.2
 
 
-class NewChatScreen(ModalScreen[bool], inherit_bindings=False):
+class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
     """Begins a conversation, and returns whether it has."""
 
+    box = "#new-chat"
     BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "#chat-begin"
 
@@ -68,7 +68,7 @@ class NewChatScreen(ModalScreen[bool], inherit_bindings=False):
     def on_mount(self) -> None:
         self._fill()
         self._workbench.learn_agent()
-        self.set_interval(_LEARNING, self._follow_agent)
+        self.every(_LEARNING, self._follow_agent)
         if (key := self._workbench.selection.case) is not None:
             self.run_worker(self._offer_case(key), exit_on_error=False)
 
@@ -101,6 +101,8 @@ class NewChatScreen(ModalScreen[bool], inherit_bindings=False):
         except ValueError:
             # A case that has no turns may be chatted from all the same, but for its session.
             return
+        if not self.is_here:
+            return
         self._starts[f"as {key.eval_id} begins"] = found.session
         self.query_one("#chat-begin", ChoiceLine).offer(list(self._starts))
 
@@ -117,7 +119,7 @@ class NewChatScreen(ModalScreen[bool], inherit_bindings=False):
 
     # Keys
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         self._told(action_id)
 
     def _told(self, action_id: str) -> None:
@@ -191,11 +193,6 @@ class NewChatScreen(ModalScreen[bool], inherit_bindings=False):
         )
         self._workbench.chat.new(start, self._known_agents[agent] if agent else None)
         self.dismiss(True)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it leaves it."""
-        if not self.query_one("#new-chat").region.contains(event.screen_x, event.screen_y):
-            self.dismiss(False)
 
 
 class FormLabel(OneLine):

@@ -8,11 +8,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, cells
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.widgets.ascii import fit_for_terminal
 from evaltui.tui.widgets.one_line import OneLine, rule
@@ -20,14 +20,23 @@ from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keys import key_name
 
 Check = Callable[[str], str | None]
+# The keys of a question move in the lines that are shown with it.
+ANSWER_MOVES = {
+    "next_answer": "line_down",
+    "previous_answer": "line_up",
+    "answers_down": "page_down",
+    "answers_up": "page_up",
+}
 
 
-class PromptScreen(ModalScreen[str | None], inherit_bindings=False):
+class PromptScreen(DialogScreen[str | None], inherit_bindings=False):
     """Returns what was typed, None where the user leaves.
 
     `check` says, as a sentence, why a text is no good; such a text is not taken. `hint` is shown while there
     is nothing to say against the text.
     """
+
+    box = "#prompt"
 
     def __init__(self, title: str, value: str = "", check: Check | None = None, hint: str = "") -> None:
         super().__init__()
@@ -51,7 +60,7 @@ class PromptScreen(ModalScreen[str | None], inherit_bindings=False):
     def on_input_changed(self, event: Input.Changed) -> None:
         self.query_one(QuestionNote).show(self.problem if event.value != self._value else None)
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         if action_id == "leave_question":
             self.dismiss(None)
         elif action_id == "take":
@@ -59,11 +68,6 @@ class PromptScreen(ModalScreen[str | None], inherit_bindings=False):
                 self.query_one(QuestionNote).show(problem)
             else:
                 self.dismiss(self.query_one(QuestionInput).value)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside the question leaves it."""
-        if not self.query_one("#prompt").region.contains(event.screen_x, event.screen_y):
-            self.dismiss(None)
 
 
 class QuestionInput(Input):

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from evaltui.core.problems import Problem
 from evaltui.core.show import visible
 from evaltui.files.json_text import parse
 from evaltui.reports.lines import Line
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.external_editor import EditorError, edit_outside
 from evaltui.tui.widgets.ascii import fit_for_terminal
 from evaltui.tui.widgets.field import FieldText
@@ -25,7 +25,7 @@ Take = Callable[[str], str | None]
 _KEYS = "esc takes it over  ctrl+s saves it, too  ctrl+e $EDITOR"
 
 
-class RawScreen(ModalScreen[str | None], inherit_bindings=False):
+class RawScreen(DialogScreen[str | None], inherit_bindings=False):
     """Returns None once the text has been taken over, or the text that was left unfinished.
 
     What is not JSON is not left at the first `esc`: the line and the reason are shown.
@@ -52,7 +52,7 @@ class RawScreen(ModalScreen[str | None], inherit_bindings=False):
         if problem := self._problem():
             self._show(problem)
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         self._told(action_id)
 
     def _told(self, action_id: str) -> None:

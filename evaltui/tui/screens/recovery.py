@@ -9,11 +9,11 @@ from typing import NamedTuple
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.show import visible
 from evaltui.files.journal import Recovered
 from evaltui.reports.lines import Line, wrap
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.panes.bars import Status
 from evaltui.tui.widgets.cursor_lines import CursorLines
@@ -24,7 +24,7 @@ from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.workbench import Workbench
 
 
-class RecoveryScreen(ModalScreen[None], inherit_bindings=False):
+class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     """Restores at once; throws away when it is closed, so that a wrong key costs nothing."""
 
     BINDINGS = bindings(Scope.VERSIONS)
@@ -52,7 +52,7 @@ class RecoveryScreen(ModalScreen[None], inherit_bindings=False):
     def rows(self) -> RecoveryRows:
         return self.query_one(RecoveryRows)
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         match action_id:
             case "leave_open":
                 self._leave()
@@ -85,7 +85,7 @@ class RecoveryScreen(ModalScreen[None], inherit_bindings=False):
         self._draw()
 
     def on_recovery_rows_opened(self) -> None:
-        self.action_perform("decide")
+        self.perform("decide")
 
 
 class RecoveryTitle(OneLine):

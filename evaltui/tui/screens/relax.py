@@ -6,12 +6,10 @@ import json
 from collections import Counter
 from typing import Any
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from evaltui.core.document.edits import EditError
@@ -20,6 +18,7 @@ from evaltui.core.proposals import Proposal
 from evaltui.core.rules import match_in_words
 from evaltui.core.show import show_value, visible
 from evaltui.reports.lines import Line
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.screens.prompt import PromptScreen, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.ascii import fit_for_terminal
@@ -35,9 +34,10 @@ from evaltui.workbench.workbench import Workbench
 _SCOPES = ("this case", "every case")
 
 
-class RelaxScreen(ModalScreen[bool], inherit_bindings=False):
+class RelaxScreen(DialogScreen[bool], inherit_bindings=False):
     """Writes the rule that is chosen into the config, unsaved, and returns whether it has."""
 
+    box = "#relax"
     BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "Proposals"
 
@@ -94,6 +94,8 @@ class RelaxScreen(ModalScreen[bool], inherit_bindings=False):
         shown.say("…")
         try:
             async for effect in self._relaxing.effects(rule):
+                if not self.is_here:
+                    return
                 shown.show(effect)
         except (EditError, EvalSetError, OSError) as error:
             shown.say(str(error))
@@ -108,7 +110,7 @@ class RelaxScreen(ModalScreen[bool], inherit_bindings=False):
 
     # Keys
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         proposals = self.query_one(Proposals)
         match action_id:
             case "form_leave":
@@ -158,11 +160,6 @@ class RelaxScreen(ModalScreen[bool], inherit_bindings=False):
 
     def on_proposals_chosen(self) -> None:
         self._take()
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it leaves it."""
-        if not self.query_one("#relax").region.contains(event.screen_x, event.screen_y):
-            self.dismiss(False)
 
 
 def _place_name(place: str) -> str:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.compare import Key
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, cells, pad
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import counts, glyph
 from evaltui.tui.pages.writer import Page
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
     resumes: bool = False
 
 
-class RunsScreen(ModalScreen[Wanted | None], inherit_bindings=False):
+class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
     """Returns what the user wants to see; no key of the main screen works until then."""
 
     BINDINGS = bindings(Scope.RUNS)
@@ -69,16 +69,19 @@ class RunsScreen(ModalScreen[Wanted | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.query_one(Footer).scope = Scope.RUNS
-        self.set_interval(_TICK, lambda: self.query_one(Status).refresh())
+        self.every(_TICK, self.query_one(Status).refresh)
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     async def on_unmount(self) -> None:
         await self._runs.close()
 
     def _changed(self) -> None:
-        if self.is_mounted:
-            self.rows.follow()
-            self.draw_around()
+        if self.is_here:
+            self.follow()
+
+    def follow(self) -> None:
+        self.rows.follow()
+        self.draw_around()
 
     def draw_around(self) -> None:
         path = self.rows.current
@@ -98,7 +101,7 @@ class RunsScreen(ModalScreen[Wanted | None], inherit_bindings=False):
 
     # Actions
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         match action_id:
             case "close_runs":
                 self.dismiss(None)
@@ -193,10 +196,10 @@ class RunsScreen(ModalScreen[Wanted | None], inherit_bindings=False):
         self.draw_around()
 
     def on_run_rows_opened(self) -> None:
-        self.action_perform("open_run")
+        self.perform("open_run")
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
-        self.action_perform(message.action)
+        self.perform(message.action)
 
 
 def _no_name(text: str) -> str | None:

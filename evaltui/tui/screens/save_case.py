@@ -10,12 +10,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
 from evaltui.core.show import show_value, visible
 from evaltui.reports.lines import Line, cells, cut, pad
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.screens.new_chat import FormLabel
 from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
@@ -47,9 +47,10 @@ _MEANINGS = {
 }
 
 
-class SaveCaseScreen(ModalScreen[bool], inherit_bindings=False):
+class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
     """Adds the case to its set, unsaved, and returns whether it has."""
 
+    box = "#save-case"
     BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "#save-id"
 
@@ -137,7 +138,7 @@ class SaveCaseScreen(ModalScreen[bool], inherit_bindings=False):
 
     # Keys
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         self._told(action_id)
 
     def _told(self, action_id: str) -> None:
@@ -190,11 +191,6 @@ class SaveCaseScreen(ModalScreen[bool], inherit_bindings=False):
             self.dismiss(True)
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it leaves it."""
-        if not self.query_one("#save-case").region.contains(event.screen_x, event.screen_y):
-            self.dismiss(False)
 
 
 class TurnHeader(OneLine):

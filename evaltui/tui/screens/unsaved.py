@@ -9,10 +9,10 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, pad
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.cursor_lines import CursorLines
@@ -32,7 +32,7 @@ _CHOICES: tuple[tuple[str | None, str, str], ...] = (
 )
 
 
-class UnsavedScreen(ModalScreen[str | None], inherit_bindings=False):
+class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
     """Returns `save`, `discard`, or None: stay."""
 
     BINDINGS = bindings(Scope.VERSIONS)
@@ -49,7 +49,7 @@ class UnsavedScreen(ModalScreen[str | None], inherit_bindings=False):
             yield UnsavedChoices(self._workbench)
             yield Hints(self._workbench, lambda: [Hint("decide", "do it"), Hint("leave_open", "stay")])
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         choices = self.query_one(UnsavedChoices)
         at_once = {action: choice for choice, _, action in _CHOICES}
         if action_id == "decide":

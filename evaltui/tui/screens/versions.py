@@ -12,12 +12,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from evaltui.core.document.merge import Clash, Side
 from evaltui.core.problems import EvalSetError
 from evaltui.core.show import visible, visible_lines
 from evaltui.reports.lines import Line, cells, cut
+from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import SIDE_BY_SIDE
 from evaltui.tui.panes.bars import Status
@@ -35,7 +35,7 @@ _MOST_COMPARISONS = 4_000_000
 _CHOSEN = {"mine": "mine is kept", "theirs": "theirs is taken", None: "undecided"}
 
 
-class VersionsScreen(ModalScreen[bool], inherit_bindings=False):
+class VersionsScreen(DialogScreen[bool], inherit_bindings=False):
     """Decides a clash. Returns whether the file is saved; else it is as it was, here and on disk."""
 
     BINDINGS = bindings(Scope.VERSIONS)
@@ -55,7 +55,7 @@ class VersionsScreen(ModalScreen[bool], inherit_bindings=False):
             yield Hints(self._workbench, self._hints)
 
     def on_mount(self) -> None:
-        self.set_interval(_TICK, self.query_one(Status).refresh)
+        self.every(_TICK, self.query_one(Status).refresh)
 
     @property
     def rows(self) -> VersionsRows:
@@ -72,7 +72,7 @@ class VersionsScreen(ModalScreen[bool], inherit_bindings=False):
         rows = self.rows
         return f"{rows.undecided} of {len(rows.clashes)} undecided" if rows.undecided else "all decided"
 
-    def action_perform(self, action_id: str) -> None:
+    def perform(self, action_id: str) -> None:
         match action_id:
             case "leave_open":
                 self.dismiss(False)

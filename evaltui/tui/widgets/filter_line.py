@@ -12,6 +12,7 @@ from textual.widgets import Input
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, wrap
 from evaltui.tui.bindings import bindings
+from evaltui.tui.timing import once
 from evaltui.tui.widgets.painting import paint, tone_classes
 from evaltui.workbench.actions import Scope
 
@@ -61,7 +62,7 @@ class FilterLine(Input):
     def on_input_changed(self) -> None:
         if self._soon is not None:
             self._soon.stop()
-        self._soon = self.set_timer(_PAUSE, self.apply)
+        self._soon = once(self, _PAUSE, self.apply)
 
     def apply(self) -> None:
         """Filter by what has been typed by now."""

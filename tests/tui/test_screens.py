@@ -1,0 +1,277 @@
+"""Screens take nothing before they are complete, while they are covered, or once they were left."""
+
+import importlib
+import json
+import pkgutil
+from itertools import product
+from pathlib import Path
+
+import pytest
+from pilots import screen_lines, screen_text, turn, until, write_cases
+from textual import events
+from textual.app import App
+from textual.screen import Screen
+
+import evaltui.tui
+from evaltui.tui import timing
+from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.layout import KEYS, Layout
+from evaltui.tui.screens.criteria import CriteriaScreen
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.screens.find_case import FindCaseScreen
+from evaltui.tui.screens.help import HelpScreen
+from evaltui.tui.screens.main import MainScreen
+from evaltui.tui.screens.palette import PaletteScreen
+from evaltui.tui.screens.recovery import RecoveryScreen
+from evaltui.tui.screens.runs import RunsScreen
+from evaltui.workbench import set_editing
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+NARROW, MEDIUM, WIDE = (80, 24), (100, 30), (160, 45)
+ECHO = "def root_agent(message, session):\n    return message\n"
+
+
+@pytest.fixture
+def parrot(write_agent):
+    folder = write_agent(ECHO, name="parrot")
+    return write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "bye")]})
+
+
+CALLER = """
+    from evaltui.events import text, tool_call
+
+    def root_agent(message, session):
+        yield tool_call("book", {"date": "2026-11-22"})
+        yield text("booked")
+"""
+
+
+@pytest.fixture
+def caller(write_agent):
+    folder = write_agent(CALLER, name="caller")
+    book = {"name": "book", "args": {"date": "2026-01-01"}}
+    return write_cases(
+        folder, "talk", {"fine": [turn("hi", "booked")], "wrong": [turn("hi", "booked", book)]}
+    )
+
+
+async def started(app, pilot):
+    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    await until(pilot, lambda: app.screen.focused is not None)
+
+
+def press_at_once(app, *keys):
+    """All of them are sent before the first one has been looked at."""
+    for key in keys:
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+def modules():
+    for found in pkgutil.walk_packages(evaltui.tui.__path__, "evaltui.tui."):
+        yield importlib.import_module(found.name)
+
+
+def test_every_screen_is_an_action_screen():
+    screens = {
+        one
+        for module in modules()
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Screen) and one.__module__.startswith("evaltui.")
+    }
+    assert len(screens) > 20
+    assert [one.__name__ for one in screens if not issubclass(one, ActionScreen)] == []
+
+
+def test_no_timer_that_ticks_once_is_one_that_may_never_tick():
+    sources = Path(evaltui.tui.__file__).parent.rglob("*.py")
+    found = [path.name for path in sources if ".set_timer(" in path.read_text("utf-8")]
+    assert found == [Path(timing.__file__).name]
+
+
+async def test_a_timer_whose_time_has_passed_before_it_began_ticks_all_the_same():
+    app = App()
+    async with app.run_test() as pilot:
+        ticked = []
+        timing.once(app, 1e-9, lambda: ticked.append("once"))
+        await until(pilot, lambda: ticked)
+
+
+async def test_a_pane_that_another_one_comes_over_does_not_keep_the_focus(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=MEDIUM) as pilot:
+        await started(app, pilot)
+        await pilot.press("4", "escape", "r")
+        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        await pilot.press("tab")
+        await until(pilot, lambda: "━━ 1 Cases" in screen_lines(app)[1])
+        await pilot.press("tab")
+        await until(pilot, lambda: app.screen.focused.id == "result")
+
+
+def test_the_pane_with_the_focus_is_shown_at_every_size():
+    for pane, other in product(KEYS, KEYS):
+        layout = Layout()
+        layout.go_to(pane)
+        if other != "cases":
+            layout.bring_up(other)
+        for width, maximised in product((80, 100, 160), (False, True)):
+            layout.maximised = maximised
+            assert pane in {column.shown for column in layout.columns(width)}
+
+
+async def test_what_leaves_a_screen_twice_leaves_it_once(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        for opening, kind in (("question_mark", HelpScreen), ("ctrl+g", FindCaseScreen)):
+            press_at_once(app, opening)
+            await until(pilot, lambda kind=kind: isinstance(app.screen, kind))
+            screen = app.screen
+            screen.dismiss(None)
+            screen.dismiss(None)
+            screen.action_perform("close_help")
+            await pilot.click(offset=(0, 0))
+            await until(pilot, lambda: isinstance(app.screen, MainScreen))
+        press_at_once(app, "question_mark", "enter", "enter", "enter")
+        await pilot.click(offset=(0, 0))
+        await pilot.click(offset=(0, 0))
+        await until(pilot, lambda: isinstance(app.screen, MainScreen))
+
+
+OPENED = {
+    "question_mark": HelpScreen,
+    "ctrl+g": FindCaseScreen,
+    "ctrl+p": PaletteScreen,
+    "m": CriteriaScreen,
+    "H": RunsScreen,
+}
+
+
+async def test_keys_that_come_before_a_screen_is_there_are_for_it(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        for opening, kind in OPENED.items():
+            # On the main screen one of them would run every case, another one a case.
+            press_at_once(app, opening, "down", "up", "R", "r")
+            app.post_message(events.Paste("late"))
+            await until(pilot, lambda kind=kind: isinstance(app.screen, kind) and app.screen.is_mounted)
+            press_at_once(app, "escape")
+            await until(pilot, lambda: isinstance(app.screen, MainScreen))
+            assert app.workbench.run is None
+
+
+async def test_clicks_and_keys_in_the_palette_come_as_fast_as_they_like(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        for _ in range(3):
+            press_at_once(app, "ctrl+p", *"theme nord", "down", "up")
+            await until(pilot, lambda: isinstance(app.screen, PaletteScreen))
+            press_at_once(app, "enter", "enter", "escape")
+            await pilot.click(offset=(40, 12), times=2)
+            await until(pilot, lambda: isinstance(app.screen, MainScreen))
+        await until(pilot, lambda: app.theme == "nord")
+
+
+async def test_a_covered_screen_follows_the_size_and_the_run_once_it_is_seen_again(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("H")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        app.workbench.run_all()
+        await until(pilot, lambda: app.workbench.run.over)
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("escape")
+        await until(pilot, lambda: "run 1: every set" in screen_text(app))
+        assert [slot.id for slot in app.screen.query(".slot") if slot.display] == ["cases-slot"]
+
+
+async def test_a_run_that_is_cancelled_before_its_first_step_ends(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        app.workbench.run_all()
+        app.workbench.cancel()
+        await until(pilot, lambda: app.workbench.run.over)
+        assert app.workbench.refuses_to_run() is None
+        await until(pilot, lambda: "run 1 cancelled after 0 of 2" in screen_text(app))
+
+
+async def test_what_was_lost_is_offered_although_another_screen_is_shown_first(
+    parrot, no_settings_of_the_user
+):
+    before = Workbench(parrot.parent)
+    await before.open()
+    assert set_editing.new_case(before)
+    before.editing.draft(parrot).journal._file.close()
+    no_settings_of_the_user.mkdir()
+    (no_settings_of_the_user / "keys.toml").write_text("no_such_action = 'x'\n")
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and app.workbench.sets)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
+
+
+async def test_nothing_is_begun_any_more_once_it_is_being_left(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        app.leaving = True
+        press_at_once(app, "R", "question_mark")
+        await pilot.pause()
+        assert app.workbench.run is None
+        assert isinstance(app.screen, MainScreen)
+
+
+def without_cases(path):
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"eval_cases": []}))
+
+
+def without_file(path):
+    path.unlink()
+
+
+def broken(path):
+    path.write_text('{"eval_cases": [')
+
+
+DIALOGS = {
+    "accept cases": ("1", ["a"], ["enter"]),
+    "rename": ("1", ["f2"], [*"other", "enter"]),
+    "chat from": ("1", ["c"], ["enter"]),
+    "criteria": ("1", ["m"], ["right", "enter"]),
+    "accept": ("3", ["n", "a"], ["enter"]),
+    "relax": ("3", ["n", "x"], ["enter"]),
+}
+# The others take longer than they find.
+DAILY = (("rename", without_cases), ("relax", without_file))
+
+
+@pytest.mark.parametrize(
+    ("dialog", "gone"),
+    [
+        pytest.param(dialog, gone, marks=() if (dialog, gone) in DAILY else pytest.mark.thorough)
+        for dialog, gone in product(DIALOGS, (without_cases, without_file, broken))
+    ],
+)
+async def test_a_case_may_go_while_a_dialog_about_it_is_open(caller, dialog, gone):
+    pane, keys, then = DIALOGS[dialog]
+    app = WorkbenchApp(Workbench(caller.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        app.workbench.run_all()
+        await until(pilot, lambda: app.workbench.run.over)
+        app.workbench.select(Selection(caller, "wrong"))
+        await pilot.press(pane, *keys)
+        await until(pilot, lambda: not isinstance(app.screen, MainScreen) and app.screen.is_mounted)
+        gone(caller)
+        await app.workbench.open()
+        await pilot.press(*then, "escape", "escape", "escape", "1")
+        await until(pilot, lambda: isinstance(app.screen, MainScreen))
+        await until(pilot, lambda: "1 Cases" in screen_text(app))
