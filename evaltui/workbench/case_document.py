@@ -8,8 +8,8 @@ from typing import Any
 
 from evaltui.core.document.edits import EditError, Put, PutText, same
 from evaltui.core.editing import calls, cases
-from evaltui.core.editing.places import Changes, case_path, eval_id, get, value_at
-from evaltui.core.problems import EvalSetError
+from evaltui.core.editing.places import Changes, case_path, eval_id, get, turn_path, value_at
+from evaltui.core.problems import EvalSetError, JsonPath
 from evaltui.workbench.case_rows import case_rows
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of
@@ -149,6 +149,21 @@ class CaseDocument:
         except (EditError, EvalSetError) as error:
             return str(error)
         return None
+
+    def place_of(self, row: Row | None, part: str) -> tuple[JsonPath, str]:
+        """What stays with a text that could not be applied: where it belongs, and which of what is there.
+
+        Without a row it belongs to the case as a whole.
+        """
+        now = self._now
+        own = case_path(now.data, now.case)
+        if row is None:
+            return own, part
+        words = "/".join(word for word in row.id if isinstance(word, str))
+        part = "value" if row.of("name") is row.of("value") else part
+        if row.path is not None:
+            return row.path, f"{words} {part}"
+        return (own if row.turn is None else turn_path(now.data, now.case, row.turn)), f"{words} {part}"
 
     # As JSON
 

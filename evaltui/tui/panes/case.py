@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -24,13 +25,17 @@ from evaltui.tui.pages.eval_set import write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
 from evaltui.tui.widgets.field import FieldLine, FieldText
+from evaltui.tui.widgets.typed_text import as_one_line
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_document import CaseDocument
 from evaltui.workbench.differences import expected_call, judged_row
-from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Part, Row, RowId
+from evaltui.workbench.editing import Make
+from evaltui.workbench.fields import Completion, Field, FieldError, Kind, Operation, Part, Row, RowId
 from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+from evaltui.workbench.unapplied import UnappliedTexts
 from evaltui.workbench.workbench import Workbench
 
+_PARTS: tuple[Part, ...] = ("value", "name")
 _MOST_CHOICES = 6
 _TALLEST = 12
 
@@ -43,22 +48,33 @@ _TEXT_HINT = "ctrl+s saves · tab goes on · esc keeps it and leaves"
 class _Open:
     """The field that is being edited. `typing` makes one step of all that is typed into it.
 
-    `handled` is the text that was last looked at, `seen` what the data had then; `problem` is why the text is
-    not in the data. `fresh` is a field of something that was added right before.
+    `kind` is what it was when it was opened: it goes on so, in the same `widget`, whatever is typed.
+    `handled` is the text that was last looked at, `seen` what the data had then, `base` what esc brings back;
+    `problem` is why the text is not in the data. `fresh` is a field of something that was added right before.
+    `is_gone` once somebody else has taken out what it belongs to.
     """
 
     row: RowId
     part: Part
     field: Field
+    kind: Kind
+    widget: FieldText
     typing: Hashable
     handled: str
     seen: str
+    base: str
     fresh: bool
     done: bool
+    is_gone: bool = False
     problem: str = ""
     choice: int | None = None
     chosen_from: tuple[Completion, ...] = ()
     adds: dict[str, Callable[[], None]] | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it was opened as a text of many lines."""
+        return self.kind in ("text", "json")
 
 
 class CaseView(PagePane, can_focus=True, inherit_bindings=False):
@@ -74,11 +90,10 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         self._current = 0
         self._open: _Open | None = None
         self._opened_times = 0
-        # What was left although it is not valid, so that nothing that was typed is lost.
-        self._unfinished: dict[tuple[CaseKey, RowId, Part], tuple[str, str]] = {}
         self._placed: Sequence[Any] = ()
         self._went_to: Selection | None = None
         self._choices_at: int | None = None
+        self._field_width = 0
 
     @property
     def is_container(self) -> bool:
@@ -123,7 +138,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             id(opened) if not self._rows else None,
             seen,
             typed,
-            tuple(self._unfinished),
+            tuple(self._unapplied.now()),
             self.size.height if field else None,
         )
 
@@ -154,13 +169,12 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             page.blank()
         field, opened = self._open, None
         if field is not None:
-            wide = field.field.kind in ("text", "json")
-            adding = field.adds is not None
+            adding = field.adds is not None or field.is_gone
+            height, below = self._height(), self._below()
             opened = OpenField(
-                field.row, field.part, self._height(), wide, self._below(), _hint(field), adding=adding
+                field.row, field.part, height, field.is_text, below, _hint(field), adding=adding
             )
-        rows = [self._with_unfinished(row, key) for row in self._rows]
-        self._placed = write_rows(page, rows, opened)
+        self._placed = write_rows(page, [self._with_unapplied(row) for row in self._rows], opened)
         if field is not None and self._matches():
             place = self._placed[self._current]
             self._choices_at = place.y + self._height()
@@ -168,18 +182,20 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _refusal(self) -> str | None:
         return self._workbench.editing.refuses_to_edit(self._workbench.selection.path)
 
-    def _with_unfinished(self, row: Row, key: CaseKey) -> Row:
-        parts: tuple[Part, ...] = ("value", "name")
-        left = [
-            self._unfinished[key, row.id, part] for part in parts if (key, row.id, part) in self._unfinished
-        ]
-        if not left or (self._open and self._open.row == row.id):
+    @property
+    def _unapplied(self) -> UnappliedTexts:
+        """What could not become what a case says: nothing that was typed is lost."""
+        return self._workbench.editing.unapplied
+
+    def _with_unapplied(self, row: Row) -> Row:
+        path = self._workbench.selection.path
+        if path is None or (self._open and self._open.row == row.id):
             return row
-        said = [
-            Problem(Severity.ERROR, (), f"not in the case yet: {text.strip()[:60]} ({problem})")
-            for text, problem in left
-        ]
-        return replace(row, findings=(*said, *row.findings))
+        parts = dict.fromkeys(self._document.place_of(row, part) for part in _PARTS if row.of(part))
+        places = [*parts, self._document.place_of(None, "raw")] if row.id == ("id",) else [*parts]
+        left = [found for at, name in places if (found := self._unapplied.at(path, at, name))]
+        said = [Problem(Severity.ERROR, (), f"not in the case yet: {one}") for one in left]
+        return replace(row, findings=(*said, *row.findings)) if said else row
 
     # The cursor
 
@@ -327,6 +343,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def on_click(self, event: events.Click) -> None:
         if event.widget in (self._line, self._text):
             return
+        if self._open and self._open.is_gone:
+            return
         line = self.scroll_offset.y + event.y
         matches = self._matches()
         if self._open and self._choices_at is not None and 0 <= line - self._choices_at < len(matches):
@@ -370,7 +388,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def on_focus(self) -> None:
         if self._open is not None and self.screen.focused is self:
-            self.screen.set_focus(self._widget, scroll_visible=False)
+            self.screen.set_focus(self._open.widget, scroll_visible=False)
         self.refresh()
 
     def on_blur(self) -> None:
@@ -538,11 +556,6 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     # A field is opened, typed in, and closed
 
-    @property
-    def _widget(self) -> FieldLine | FieldText:
-        kind = self._open.field.kind if self._open else "line"
-        return self._text if kind in ("text", "json") else self._line
-
     def _edit(
         self, part: Part, *, typing: Hashable = None, fresh: bool = False, selected: bool = False
     ) -> None:
@@ -566,17 +579,23 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         adds: dict[str, Callable[[], None]] | None = None,
     ) -> None:
         self._close(keep=True)
-        key = self._workbench.selection.case
-        text, problem = field.text, ""
-        if key is not None and adds is None:
-            text, problem = self._unfinished.get((key, row.id, part), (text, problem))
+        path = self._workbench.selection.path
+        left = None
+        if path is not None and adds is None:
+            left = self._unapplied.at(path, *self._document.place_of(row, part))
+        text, problem = (left.text, left.problem) if left else (field.text, "")
+        widget = self._text if field.kind in ("text", "json") else self._line
+        self._line.one_line = field.kind == "line"
         self._open = _Open(
             row.id,
             part,
             field,
+            field.kind,
+            widget,
             typing or self._new_typing(row.id),
             handled=text,
             seen=field.text,
+            base=field.text,
             fresh=fresh,
             done=fresh,
             problem=problem,
@@ -584,18 +603,14 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             chosen_from=field.completions,
             adds=adds,
         )
-        for widget in (self._line, self._text):
-            widget.display = widget is self._widget
-        if field.kind in ("text", "json"):
-            self._text.begin(text, selected=selected, is_json=field.kind == "json")
-        else:
-            self._line.begin(text, selected=selected)
+        for one in (self._line, self._text):
+            one.display = one is widget
+        widget.begin(text, selected=selected, is_json=field.kind == "json")
+        # What the widget makes of a text, nobody has typed.
+        self._open.handled = widget.typed
         self.follow()
         # At once, not soon: what is typed right behind the key is meant for the field.
-        self.screen.set_focus(self._widget, scroll_visible=False)
-
-    def on_input_changed(self) -> None:
-        self._typed()
+        self.screen.set_focus(widget, scroll_visible=False)
 
     def on_text_area_changed(self) -> None:
         self._typed()
@@ -603,17 +618,32 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _typed(self) -> None:
         """Take over what is in the field, as far as it is valid."""
         field = self._open
-        if field is None or self._widget.typed == field.handled:
+        if field is None or field.widget.typed == field.handled:
             return
-        field.handled = self._widget.typed
+        field.handled = field.widget.typed
         field.choice = None
         if matches := self._matches():
             names = field.part == "name" or field.row[-2:-1] == ("call",) or field.adds is not None
             begins = matches[0].text.casefold().startswith(field.handled.casefold())
             field.choice = 0 if field.handled and (names or begins) else None
+        if field.is_gone:
+            return
         if field.field.live:
             self._commit()
+        else:
+            self._keep_unapplied(field)
         self._show_soon()
+
+    def _keep_unapplied(self, field: _Open) -> None:
+        """What is typed and not in the case is kept while it is not, wherever one goes meanwhile."""
+        row, path = self._open_row(), self._workbench.selection.path
+        if row is None or path is None or field.adds is not None:
+            return
+        at = self._document.place_of(row, field.part)
+        if field.problem or (field.handled != field.field.text and not field.field.live):
+            self._unapplied.keep(path, *at, field.handled, field.problem)
+        else:
+            self._unapplied.drop(path, *at)
 
     def _commit(self) -> None:
         """What is in the field becomes what the case says, or `problem` says why not."""
@@ -621,29 +651,36 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         if field is None or selection.path is None or field.adds is not None:
             return
         text = field.handled
+        field.problem = ""
         try:
             make = field.field.change(text)
             if problem := self._document.refuses(make):
                 raise FieldError(problem)
         except (FieldError, EditError) as error:
             field.problem = str(error)
-            return
-        field.problem = ""
-        if selection.case:
-            self._unfinished.pop((selection.case, field.row, field.part), None)
-        moved, after = self._renaming(field, text)
+        else:
+            self._do_typed(field, selection.path, make)
+        self._keep_unapplied(field)
+
+    def _do_typed(self, field: _Open, path: Path, make: Make) -> None:
+        moved, after = self._renaming(field, field.handled)
+        notice = self._workbench.notice
         done = self._workbench.editing.do(
-            field.field.label, selection.path, make, typing=field.typing, moved=moved, after=after
+            field.field.label, path, make, typing=field.typing, moved=moved, after=after
         )
-        field.done = field.done or done
         if done:
+            field.done = True
             self._document.follow()
             self._rows = self._document.rows
             self._find_current()
+        elif self._workbench.notice is not notice and self._workbench.notice is not None:
+            # It was refused, which has been said.
+            field.problem = self._workbench.notice.text
         row = self._open_row()
         now = row.of(field.part) if row else None
         if now is not None:
-            field.field, field.seen = now, now.text
+            field.field = now.of_kind(field.kind)
+            field.seen = field.field.text
 
     def _renaming(self, field: _Open, text: str) -> tuple[dict[CaseKey, CaseKey] | None, Selection | None]:
         """Whoever knows the case by its id is told of another one."""
@@ -659,35 +696,53 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _follow_field(self) -> None:
         """What an undo, or somebody else, has changed in the row that is open."""
         field = self._open
-        if field is None or field.adds is not None:
+        if field is None or field.adds is not None or field.is_gone:
             return
         row = self._open_row()
         now = row.of(field.part) if row else None
-        if now is None or self._document.key != field_key(field):
+        if self._document.key != field_key(field):
             self._close(keep=True)
+            return
+        if now is None:
+            self._lose_row(field)
             return
         # The agent may have told of its tools only now.
         field.chosen_from = now.completions
-        if now.text != field.seen:
-            field.field, field.seen, field.handled, field.problem = now, now.text, now.text, ""
-            if now.kind in ("text", "json"):
-                self._text.begin(now.text, selected=False, is_json=now.kind == "json")
-            else:
-                self._line.begin(now.text, selected=False)
+        if now.of_kind(field.kind).text == field.seen:
+            return
+        was_typed = bool(field.problem) or field.widget.typed != field.handled or not field.field.live
+        if was_typed and field.widget.typed != field.seen:
+            field.field = now.of_kind(field.kind)
+            field.seen = field.base = field.field.text
+            field.problem = f"changed outside meanwhile, to {field.seen[:60]}; esc takes that"
+            self._keep_unapplied(field)
+            return
+        # It begins anew, as what it is now.
+        field.kind = _kind_in(field, now)
+        field.field = now.of_kind(field.kind)
+        field.seen = field.base = field.field.text
+        field.widget.begin(field.field.text, selected=False, is_json=field.kind == "json")
+        field.handled, field.problem = field.widget.typed, ""
+
+    def _lose_row(self, field: _Open) -> None:
+        """What is typed at a line that somebody else has taken out stays there to be read and copied."""
+        if not self._rows or field.widget.typed == field.base:
+            self._close(keep=True)
+            return
+        field.is_gone = True
+        field.row = self._rows[self._current].id
+        field.problem = "this line was taken out outside: what is typed cannot be kept here; esc leaves"
 
     def _close(self, *, keep: bool) -> None:
         """Leave the field. What is not valid is kept for later with `keep`, else nothing of it is left."""
-        field, self._open = self._open, None
+        field = self._open
         if field is None:
             return
-        key = self._document.key
-        if key is not None and field.adds is None:
-            if keep and field.problem:
-                self._unfinished[key, field.row, field.part] = field.handled, field.problem
-            else:
-                self._unfinished.pop((key, field.row, field.part), None)
-        had_focus = self._line.has_focus or self._text.has_focus
-        if had_focus:
+        row, path = self._open_row(), self._workbench.selection.path
+        if not keep and row is not None and path is not None and field.adds is None and not field.is_gone:
+            self._unapplied.drop(path, *self._document.place_of(row, field.part))
+        self._open = None
+        if field.widget.has_focus:
             self.screen.set_focus(self, scroll_visible=False)
         self._line.display = self._text.display = False
         self._workbench.editing.end_typing()
@@ -722,11 +777,13 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         field = self._open
         if field is None:
             return True
+        if field.is_gone:
+            return False
         matches = self._matches()
         if field.choice is not None and field.choice < len(matches):
-            self._line.begin(matches[field.choice].text, selected=False)
+            field.widget.begin(matches[field.choice].text, selected=False)
             field.choice = None
-        typed = self._widget.typed
+        typed = field.widget.typed
         if typed != field.handled or not field.field.live:
             field.handled = typed
             if field.field.live or typed != field.field.text:
@@ -768,7 +825,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _add_chosen(self, field: _Open) -> None:
         matches = self._matches()
-        chosen = matches[field.choice].text if field.choice is not None and matches else self._line.value
+        chosen = matches[field.choice].text if field.choice is not None and matches else self._line.typed
         add = (field.adds or {}).get(chosen)
         if add is None:
             field.problem = "nothing of this kind can be added here; esc leaves"
@@ -783,19 +840,33 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         field = self._open
         if field is None:
             return
-        is_line = field.field.kind not in ("text", "json")
-        unchanged = self._widget.typed == field.field.text and not self._widget.typed
-        if is_line or (field.fresh and unchanged):
+        unchanged = field.widget.typed == field.field.text and not field.widget.typed
+        if not field.is_text or field.is_gone or (field.fresh and unchanged):
+            self._take_back(field)
             self._close(keep=False)
-            if field.done:
-                self._workbench.editing.undo()
         else:
             self._finished()
             self._close(keep=True)
         self._show_soon()
 
+    def _take_back(self, field: _Open) -> None:
+        """Undo what was typed into this field, and no other step."""
+        if field.done:
+            self._workbench.editing.undo_typing(field.typing)
+            self._document.follow()
+            self._rows = self._document.rows
+        row, path = self._open_row(), self._workbench.selection.path
+        now = row.of(field.part) if row else None
+        if field.fresh or field.is_gone or now is None or path is None:
+            return
+        field.field = now.of_kind(field.kind)
+        if field.done and field.field.text == field.seen != field.base and field.field.live:
+            # Something else was done since: that stays, and what was there before is typed again.
+            make = field.field.change(field.base)
+            self._workbench.editing.do(field.field.label, path, make, typing=field.typing)
+
     def _step_field(self, step: int) -> None:
-        """End this field, and edit the next one."""
+        """End this field, and edit the next one; the last one is not left: what is typed next goes there."""
         field = self._open
         if field is None or field.adds is not None:
             return
@@ -803,14 +874,19 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             self._show_soon()
             return
         then = self._then(field) if step > 0 else None
-        self._go_on(field, then)
         if then is not None:
+            self._go_on(field, then)
             return
         order = range(self._current + step, len(self._rows) if step > 0 else -1, step)
         following = next((number for number in order if self._rows[number].field is not None), None)
-        if following is not None:
-            self._move_by(following - self._current)
-            self._edit("value", selected=True)
+        if following is None:
+            key = "enter" if not field.is_text else "esc"
+            self._workbench.say(f"this is the {'last' if step > 0 else 'first'} field; {key} leaves it")
+            self._show_soon()
+            return
+        self._go_on(field, None)
+        self._move_by(following - self._current)
+        self._edit("value", selected=True)
 
     # What a text may become
 
@@ -830,6 +906,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _step_choice(self, step: int) -> None:
         field, matches = self._open, self._matches()
+        if field is not None and not matches:
+            (field.widget.action_cursor_down if step > 0 else field.widget.action_cursor_up)()
         if field is None or not matches:
             return
         place = -1 if field.choice is None else field.choice
@@ -870,21 +948,26 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _height(self) -> int:
         """The lines that the field takes."""
         field = self._open
-        if field is None or field.field.kind not in ("text", "json"):
+        if field is None:
             return 1
-        width = max(10, min(self.size.width - 3, 110) - 16)
-        lines = sum(max(1, -(-(cell_len(line) + 1) // width)) for line in self._text.text.split("\n"))
-        return max(2, min(lines, _TALLEST, max(2, self.size.height - 6)))
+        width = self._field_width or max(10, min(self.size.width - 3, 110) - 16)
+        least = 2 if field.is_text else 1
+        most = max(least, min(_TALLEST, self.size.height - 6))
+        return max(least, field.widget.height_at(width, most))
 
     def _place_field(self) -> None:
         field = self._open
         if field is None or self._current >= len(self._placed):
             return
         place = self._placed[self._current]
-        widget = self._widget
-        widget.styles.offset = (place.x + 1, place.y)
-        widget.styles.width = max(8, min(self.page.width, self.line_width - 2) - place.x)
-        widget.styles.height = self._height()
+        width = max(8, min(self.page.width, self.line_width - 2) - place.x)
+        field.widget.styles.offset = (place.x + 1, place.y)
+        field.widget.styles.width = width
+        if width != self._field_width:
+            # How high it is depends on where it begins.
+            self._field_width = width
+            super().follow()
+        field.widget.styles.height = self._height()
 
     # The whole case as JSON, and other programs
 
@@ -894,8 +977,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             return
         from evaltui.tui.screens.raw import RawScreen
 
-        left = self._unfinished.get((key, (), "value"))
-        shown = text if text is not None else left[0] if left else self._document.text()
+        left = self._unapplied.at(key.path, *self._document.place_of(None, "raw"))
+        shown = text if text is not None else left.text if left else self._document.text()
         screen = RawScreen(f"JSON of {key.eval_id}", shown, self._take_raw, self._save_raw)
         self.app.push_screen(screen, partial(self._raw_left, key))
 
@@ -908,6 +991,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             made = self._document.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
+        self._unapplied.drop(key.path, *self._document.place_of(None, "raw"))
         if made is None:
             return None
         make, new_id = made
@@ -923,10 +1007,15 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _raw_left(self, key: CaseKey, unfinished: str | None) -> None:
         if unfinished is None:
-            self._unfinished.pop((key, (), "value"), None)
-        else:
-            self._unfinished[key, (), "value"] = unfinished, ""
-            self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
+            return
+        self._document.follow()
+        if self._document.key != key:
+            self.app.copy_to_clipboard(unfinished)
+            self._workbench.say("the case is gone: the JSON that was left unfinished is in the clipboard")
+            return
+        at = self._document.place_of(None, "raw")
+        self._unapplied.keep(key.path, *at, unfinished, "f4 goes on with it")
+        self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
 
     def action_external_editor(self) -> None:
         """The text of this line in the user's editor; where it has none, the whole case."""
@@ -962,23 +1051,32 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         field = self._open
         if field is None or field.adds is not None:
             return
-        suffix = ".json" if field.field.kind == "json" else ".txt"
+        suffix = ".json" if field.kind == "json" else ".txt"
+        before = field.widget.typed
         try:
-            changed = edit_outside(self.app, self._widget.typed, suffix)
+            changed = edit_outside(self.app, before, suffix)
         except EditorError as error:
             self._workbench.say(str(error))
             return
-        if isinstance(self._widget, FieldText):
-            self._text.begin(changed, selected=False, is_json=field.field.kind == "json")
-        else:
-            self._line.begin(changed.replace("\n", " "), selected=False)
+        if changed != before:
+            changed = as_one_line(changed) if field.kind == "line" else changed
+            field.widget.begin(changed, selected=False, is_json=field.kind == "json")
         self._typed()
+
+
+def _kind_in(field: _Open, now: Field) -> Kind:
+    """What a field goes on as in the widget that it has, once its value has become another one."""
+    if not field.is_text:
+        return "value" if now.kind in ("text", "json") else now.kind
+    if now.kind in ("text", "json"):
+        return now.kind
+    return "json" if now.kind == "value" else "text"
 
 
 def _hint(field: _Open) -> str:
     if field.adds is not None:
         return _ADD_HINT
-    return _TEXT_HINT if field.field.kind in ("text", "json") else _LINE_HINT
+    return _TEXT_HINT if field.is_text else _LINE_HINT
 
 
 def _changes_nothing(text: str) -> Any:
