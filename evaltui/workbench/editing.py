@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.document.edits import Edit, EditError, same
+from evaltui.core.document.edits import Edit, EditError, alike
 from evaltui.core.document.merge import Side
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
 from evaltui.core.problems import EvalSetError
@@ -302,4 +302,4 @@ def _differing(draft: Draft) -> frozenset[str]:
 
 
 def _differs(saved: Any, now: Any) -> bool:
-    return saved is not now and not same(saved, now)
+    return saved is not now and not alike(saved, now)

@@ -351,7 +351,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             self._open.choice = line - self._choices_at + self._first_choice()
             self._told("end_field")
             return
-        self._close(keep=True)
+        self.left()
         number = self._row_at(line)
         if number is None or line >= len(self.page.lines):
             return
@@ -771,6 +771,14 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
                 self._step_choice(-1)
             case "field_in_editor":
                 self._field_in_editor()
+
+    def left(self) -> None:
+        """What is typed counts, but for what is only proposed below it."""
+        if self._open is not None:
+            self._open.choice = None
+            self._finished()
+            self._close(keep=True)
+            self._show_soon()
 
     def _finished(self) -> bool:
         """Whether all that was typed is in the case now; what was chosen below the field counts as typed."""

@@ -195,7 +195,9 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _arrange(self) -> None:
         """Show what the layout says, and have the focus where it says."""
         self._show_columns(self.size)
-        if self._pane_of(self.focused) != self._layout.focus:
+        if (before := self._pane_of(self.focused)) != self._layout.focus:
+            if before in self._panes:
+                self._panes[before].left()
             self.set_focus(self._pane(self._layout.focus).entry, scroll_visible=False)
         self._changed()
 
@@ -205,6 +207,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
         return next((pane for pane, slot in self._slots.items() if slot in around), None)
 
     def _go_to(self, pane: str) -> None:
+        if pane != self._layout.focus and self._layout.focus in self._panes:
+            self._panes[self._layout.focus].left()
         self._layout.go_to(pane)
         self._arrange()
 
