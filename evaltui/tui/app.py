@@ -145,6 +145,14 @@ class WorkbenchApp(KeysInOrder[int]):
         self.exit(return_code=code)
 
     async def action_quit(self) -> None:
+        """Leave; what is unsaved, or typed and in no case yet, is asked about first."""
+        main = self.screen_stack[0]
+        if isinstance(main, MainScreen):
+            main.action_quit()
+        else:
+            await self.leave()
+
+    async def leave(self) -> None:
         """Leave once the agent's processes have ended."""
         await self._leave(0)
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from evaltui.core.document.edits import EditError, Put, PutText, same
+from evaltui.core.document.edits import EditError, PutText, alike
+from evaltui.core.document.layout import in_one_line, laid_out
 from evaltui.core.editing import calls, cases
 from evaltui.core.editing.places import Changes, case_path, eval_id, get, turn_path, value_at
 from evaltui.core.problems import EvalSetError, JsonPath
@@ -175,9 +176,9 @@ class CaseDocument:
         path = case_path(now.data, now.case)
         written = draft.document.text_at(path) if draft else json.dumps(value_at(now.data, path))
         if "\n" not in written:
-            return json.dumps(value_at(now.data, path), ensure_ascii=False, indent=2)
+            return laid_out(written)
         indent = _indent(written)
-        return "\n".join(line.removeprefix(indent) for line in written.splitlines())
+        return "\n".join(line.removeprefix(indent) for line in _lines(written))
 
     def replaced(self, text: str) -> tuple[Make, str] | None:
         """What makes a JSON text the case, and its id then; None where it says the same.
@@ -189,7 +190,7 @@ class CaseDocument:
         draft = self._workbench.editing.draft(self.key.path)
         value = object_of(text)
         path = case_path(now.data, now.case)
-        if text == self.text() or same(value, value_at(now.data, path)):
+        if _lines(text) == _lines(self.text()) or alike(value, value_at(now.data, path)):
             return None
         new_id = get(value, (), "eval_id")
         if not isinstance(new_id, str):
@@ -201,9 +202,8 @@ class CaseDocument:
 
         def make(data: Any, config: Any) -> Changes:
             renaming = cases.rename_case(data, config, case, new_id)
-            if "\n" in written:
-                return Changes([PutText(path, _indented(text, _indent(written)))], renaming.of_config)
-            return Changes([Put(path, value)], renaming.of_config)
+            own = _indented(text, written) if "\n" in written else in_one_line(text, written)
+            return Changes([PutText(path, own)], renaming.of_config)
 
         return make, new_id
 
@@ -215,32 +215,46 @@ class CaseDocument:
         turn, number = int(row.id[1]), int(row.id[3])
         call = calls.expected_calls(now.data, now.case, turn)[number]
         case = now.case
+        shown = json.dumps(call.args or {}, ensure_ascii=False, indent=2)
 
         def take(text: str) -> str | None:
             try:
                 args = object_of(text)
             except FieldError as error:
                 return str(error)
-            if args != call.args:
-                self._workbench.editing.do(
-                    f"change the arguments of {call.name}",
-                    key.path,
-                    lambda data, _: calls.replace_args(data, case, turn, number, args),
-                )
+            if alike(args, call.args or {}):
+                return None
+            self.follow()
+            found = calls.expected_calls(self._now.data, case, turn) if self.key == key else []
+            there = [[one.name, one.args] for one in found[number : number + 1]]
+            if not alike(there, [[call.name, call.args]]):
+                return "the call was changed outside meanwhile, or is another one now: go to it again"
+            self._workbench.editing.do(
+                f"change the arguments of {call.name}",
+                key.path,
+                lambda data, _: calls.replace_args(data, case, turn, number, args),
+            )
             return None
 
-        return json.dumps(call.args or {}, ensure_ascii=False, indent=2), take
+        return shown, take
 
 
 def _indent(written: str) -> str:
     """The white space before the closing bracket of a value that is written over several lines."""
-    last = written.splitlines()[-1]
+    last = _lines(written)[-1]
     return last[: len(last) - len(last.lstrip())]
 
 
-def _indented(text: str, indent: str) -> str:
-    first, *others = text.strip().splitlines()
-    return "\n".join([first, *(indent + line if line.strip() else line for line in others)])
+def _indented(text: str, written: str) -> str:
+    """A text in place of one that is written over several lines: as far in, its lines ended like those."""
+    indent, newline = _indent(written), "\r\n" if "\r\n" in written else "\n"
+    first, *others = _lines(text.strip())
+    return newline.join([first, *(indent + line if line.strip() else line for line in others)])
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a JSON text. Others than these two ends of a line may stand in its strings."""
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def _rows_of(source: CaseSource) -> list[Row]:

@@ -194,7 +194,11 @@ def test_what_is_the_same_already_is_no_change(text, edit):
     ("text", "value", "after"),
     [
         ('{"a": 1, "b": 2}', {"b": 2, "a": 1}, '{"b": 2, "a": 1}'),
-        ('{"x": [{"a": 1, "b": 2}, 1e3]}', {"x": [{"b": 2, "a": 1}, 1000.0]}, '{"x": [{"b": 2, "a": 1}, 1e3]}'),
+        (
+            '{"x": [{"a": 1, "b": 2}, 1e3]}',
+            {"x": [{"b": 2, "a": 1}, 1000.0]},
+            '{"x": [{"b": 2, "a": 1}, 1e3]}',
+        ),
         ("[1, true, 1.0]", [True, 1.0, 1], "[true, 1.0, 1]"),
     ],
 )
@@ -202,7 +206,6 @@ def test_what_differs_as_text_is_a_change(text, value, after):
     document = JsonDocument(text)
     document.apply([Put((), value)])
     assert document.text == after
-
 
 
 @pytest.mark.parametrize("value", [1, True, "1.0", None, -1.0])

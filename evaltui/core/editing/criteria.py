@@ -113,9 +113,7 @@ def set_repeats(config: Any, *, runs: int | None = None, pass_if: PassIf | None 
     repeats = value_at(config, path)
     if not isinstance(repeats, dict):
         return [Put(path, given)] if given else []
-    return [
-        Put((*path, name), value) for name, value in given.items() if not alike(repeats.get(name), value)
-    ]
+    return [Put((*path, name), value) for name, value in given.items() if not alike(repeats.get(name), value)]
 
 
 def set_thoughts(config: Any, thoughts: Literal["ignore", "score"]) -> list[Edit]:

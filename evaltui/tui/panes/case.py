@@ -986,16 +986,21 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         from evaltui.tui.screens.raw import RawScreen
 
         left = self._unapplied.at(key.path, *self._document.place_of(None, "raw"))
-        shown = text if text is not None else left.text if left else self._document.text()
-        screen = RawScreen(f"JSON of {key.eval_id}", shown, self._take_raw, self._save_raw)
+        now = self._document.text()
+        shown = text if text is not None else left.text if left else now
+        take = partial(self._take_raw, now)
+        screen = RawScreen(f"JSON of {key.eval_id}", shown, take, self._save_raw)
         self.app.push_screen(screen, partial(self._raw_left, key))
 
-    def _take_raw(self, text: str) -> str | None:
-        """Make a JSON text the case; why not, where it cannot be."""
+    def _take_raw(self, before: str, text: str) -> str | None:
+        """Make a JSON text the case, which was `before`; why not, where it cannot be."""
         key = self._workbench.selection.case
-        if key is None:
+        self._document.follow()
+        if key is None or not self._document.rows:
             return "the case is gone"
         try:
+            if self._document.text() != before != text:
+                return "the case was changed outside meanwhile; f4 takes this over theirs, once this is left"
             made = self._document.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
@@ -1035,7 +1040,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             self._field_in_editor()
             return
         before = self._document.call_json(row)
-        text, take = before or (self._document.text(), self._take_raw)
+        whole = self._document.text()
+        text, take = before or (whole, partial(self._take_raw, whole))
         try:
             changed = edit_outside(self.app, text, ".json")
         except EditorError as error:

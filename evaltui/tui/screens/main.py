@@ -393,21 +393,43 @@ class MainScreen(Screen[None], inherit_bindings=False):
         self.app.action_command_palette()
 
     def action_quit(self) -> None:
-        """Leave; what is unsaved is asked about first."""
-        if self._workbench.editing.unsaved():
-            # The first frame does not wait for screens that are seldom seen.
-            from evaltui.tui.screens.unsaved import UnsavedScreen
+        """Leave; what is unsaved, or typed and in no case yet, is asked about first."""
+        # The first frame does not wait for screens that are seldom seen.
+        from evaltui.tui.screens.unsaved import UnsavedScreen
 
-            self.app.push_screen(UnsavedScreen(self._workbench), self._leave_as_chosen)
+        if isinstance(self.app.screen, UnsavedScreen):
+            return
+        typed = self._typed_elsewhere()
+        if self._workbench.editing.unsaved() or self._workbench.editing.unapplied.now() or typed:
+            self.app.push_screen(UnsavedScreen(self._workbench, typed), self._leave_as_chosen)
         else:
-            self.run_worker(self.app.action_quit())
+            self._leave()
+
+    def _typed_elsewhere(self) -> str:
+        """What is typed in a field that lies over this screen."""
+        field = self.app.screen.focused
+        if self.is_current or not isinstance(field, Input | TextArea):
+            return ""
+        return field.value if isinstance(field, Input) else field.text
+
+    def _leave(self) -> None:
+        app = self.app
+        assert hasattr(app, "leave")
+        self.run_worker(app.leave())
 
     def _leave_as_chosen(self, choice: str | None) -> None:
+        editing = self._workbench.editing
         if choice == "discard":
-            self._workbench.editing.discard()
-        elif choice is None or not self._workbench.editing.save_all():
+            editing.discard()
+        elif choice is None or not editing.save_all():
             return
-        self.run_worker(self.app.action_quit())
+        elif left := editing.unapplied.now():
+            # The files are saved; that is in none of them.
+            if left[0].case is not None:
+                self._workbench.select(Selection(*left[0].case))
+                self._go_to("case")
+            return
+        self._leave()
 
     def action_find_case(self) -> None:
         self.query_one(CaseTree).action_find_case()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from rich.text import Text
+from textual import events
+from textual.widgets import Input
 
 from evaltui.core.show import visible
 
@@ -16,6 +18,18 @@ _ENDS_OF_LINES = re.compile(r"\s*[\r\n]\s*")
 def as_one_line(text: str) -> str:
     """Lines, one behind the other: for what has to be one line, as names have."""
     return _ENDS_OF_LINES.sub(" ", text.strip("\r\n"))
+
+
+class OneLineInput(Input):
+    """Takes lines that are pasted as one, where Textual's own takes the first and drops the others."""
+
+    def _on_paste(self, event: events.Paste) -> None:
+        super()._on_paste(events.Paste(as_one_line(event.text)))
+        event.prevent_default()
+        event.stop()
+
+    def action_paste(self) -> None:
+        self.replace(as_one_line(self.app.clipboard), *self.selection)
 
 
 def shown_safely(line: Text) -> Text:
