@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.theme import Theme
 
@@ -59,6 +60,10 @@ class WorkbenchApp(KeysInOrder[int]):
     """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved."""
 
     TITLE = "evaltui"
+    # Textual's own key leaves at once.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "ask_to_quit", show=False, priority=True, system=True)
+    ]
     CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _cases, _themes}
 
@@ -144,15 +149,13 @@ class WorkbenchApp(KeysInOrder[int]):
         await self.workbench.close()
         self.exit(return_code=code)
 
-    async def action_quit(self) -> None:
-        """Leave; what is unsaved, or typed and in no case yet, is asked about first."""
+    async def action_ask_to_quit(self) -> None:
+        """Leave, from wherever one is; what would be lost is asked about first."""
         main = self.screen_stack[0]
         if isinstance(main, MainScreen):
             main.action_quit()
-        else:
-            await self.leave()
 
-    async def leave(self) -> None:
+    async def action_quit(self) -> None:
         """Leave once the agent's processes have ended."""
         await self._leave(0)
 

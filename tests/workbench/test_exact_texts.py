@@ -1,4 +1,4 @@
-"""What nobody typed stays as it is, to the character, when a case is edited as JSON; what is typed comes in."""
+"""What nobody typed stays as it is, to the character, when a case is edited as JSON."""
 
 import json
 
@@ -9,7 +9,10 @@ from evaltui.workbench.case_document import CaseDocument
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
-CASE = '{"eval_id": "one", "conversation": [], "x": 1e3, "y": "\\u00e9\\/ {", "z": {"a": [], "b": {}, "c": [1, {"d": null}]}}'
+CASE = (
+    '{"eval_id": "one", "conversation": [], "x": 1e3, "y": "\\u00e9\\/ {",'
+    ' "z": {"a": [], "b": {}, "c": [1, {"d": null}]}}'
+)
 LAID_OUT = """{
   "eval_id": "one",
   "conversation": [],

@@ -20,6 +20,7 @@ from evaltui.reports.lines import Line, cells
 from evaltui.tui import attaching
 from evaltui.tui.bindings import bindings
 from evaltui.tui.external_editor import EditorError, edit_outside
+from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.pages.empty import write_no_sets
 from evaltui.tui.pages.eval_set import write_set_facts
 from evaltui.tui.pages.writer import Page
@@ -398,19 +399,28 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _ready(self) -> Row | None:
         """The current row, such that what it offers fits the file; None where nothing can be edited."""
-        path = self._workbench.selection.path
-        if path is None or not self._rows:
+        path, case = self._workbench.selection.path, self._workbench.selection.case
+        if path is None or case is None:
             return None
-        if reason := self._refusal():
-            self._workbench.say(reason)
-            return None
+        reason = self._refusal()
         try:
-            self._workbench.editing.data(path)
+            if reason is None:
+                # It may still be being read: who asks for a field need not wait for that.
+                self._workbench.editing.data(path)
         except (OSError, EvalSetError) as error:
-            self._workbench.say(f"{path.name} cannot be edited: {error}")
-            return None
+            reason = f"{path.name} cannot be edited: {error}"
         self.follow()
-        return self._row
+        row = self._row if reason is None else None
+        if row is None:
+            self._no_row(reason)
+        return row
+
+    def _no_row(self, reason: str | None) -> None:
+        """Nothing can be edited: what has been typed already was meant for a field that does not come."""
+        if reason is not None:
+            self._workbench.say(reason)
+        if isinstance(self.app, KeysInOrder):
+            self.app.ignore_typed_ahead()
 
     def _do(self, operation: Operation, *, typing: Hashable = None) -> bool:
         """Do it, and go to the row that it is about then; whether it could be done."""
@@ -434,11 +444,13 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _perform(self, operation: Operation | None, otherwise: str) -> None:
         if operation is None:
-            self._workbench.say(otherwise)
+            self._no_row(otherwise)
             return
         typing = self._new_typing(operation.then or ()) if operation.opens else None
         if self._do(operation, typing=typing) and operation.opens:
             self._edit(operation.opens, typing=typing, fresh=operation.make is not None)
+        if operation.opens and self._open is None:
+            self._no_row(None)
 
     def _new_typing(self, row: RowId) -> Hashable:
         self._opened_times += 1
@@ -455,9 +467,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         elif row.adds and row.role in ("fact", "argument", "hint"):
             self._perform(row.adds[0], "")
         else:
-            self._workbench.say(
-                "this is kept as it is; f4 shows the JSON of the case, where it can be changed"
-            )
+            self._no_row("this is kept as it is; f4 shows the JSON of the case, where it can be changed")
 
     def action_rename_field(self) -> None:
         row = self._ready()
@@ -467,7 +477,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             elif row.role == "call":
                 self._edit("value")
             else:
-                self._workbench.say("there is no name on this line")
+                self._no_row("there is no name on this line")
 
     def action_add_below(self) -> None:
         row = self._ready()
@@ -701,7 +711,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         row = self._open_row()
         now = row.of(field.part) if row else None
         if self._document.key != field_key(field):
-            self._close(keep=True)
+            self._close_from_outside()
             return
         if now is None:
             self._lose_row(field)
@@ -727,11 +737,19 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _lose_row(self, field: _Open) -> None:
         """What is typed at a line that somebody else has taken out stays there to be read and copied."""
         if not self._rows or field.widget.typed == field.base:
-            self._close(keep=True)
+            self._close_from_outside()
             return
         field.is_gone = True
         field.row = self._rows[self._current].id
         field.problem = "this line was taken out outside: what is typed cannot be kept here; esc leaves"
+
+    def _close_from_outside(self) -> None:
+        """What the user goes on typing is no command."""
+        was_typing = self._open is not None and self._open.widget.has_focus
+        self._close(keep=True)
+        if was_typing and isinstance(self.app, KeysInOrder):
+            self.app.swallow_typing()
+            self._workbench.say("the field is closed, as its line was changed elsewhere; esc goes on")
 
     def _close(self, *, keep: bool) -> None:
         """Leave the field. What is not valid is kept for later with `keep`, else nothing of it is left."""
@@ -830,6 +848,10 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         self._show_soon()
         if then is not None and then.opens:
             self._edit(then.opens, selected=True)
+            if self._open is None:
+                # It could not be made: one stays where one was, and what is typed next is typed there.
+                self._move_to_id(field.row)
+                self._edit(field.part)
 
     def _add_chosen(self, field: _Open) -> None:
         matches = self._matches()

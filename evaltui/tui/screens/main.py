@@ -408,14 +408,12 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _typed_elsewhere(self) -> str:
         """What is typed in a field that lies over this screen."""
         field = self.app.screen.focused
-        if self.is_current or not isinstance(field, Input | TextArea):
+        if self.app.screen is self or not isinstance(field, Input | TextArea):
             return ""
         return field.value if isinstance(field, Input) else field.text
 
     def _leave(self) -> None:
-        app = self.app
-        assert hasattr(app, "leave")
-        self.run_worker(app.leave())
+        self.run_worker(self.app.action_quit())
 
     def _leave_as_chosen(self, choice: str | None) -> None:
         editing = self._workbench.editing
@@ -503,7 +501,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
     def _ask_about_clashes(self) -> None:
         """Two versions of a file are not left alone until they are looked at once."""
         new = [clash for clash in self._workbench.editing.clashing if clash not in self._asked]
-        if new and self.is_current:
+        # Nobody is asked while typing: what is typed next would be taken for the answer.
+        if new and self.app.screen is self and not isinstance(self.focused, Input | TextArea):
             from evaltui.tui.screens.versions import VersionsScreen
 
             self._asked.append(new[0])
