@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.theme import Theme
 
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
@@ -35,6 +36,10 @@ class WorkbenchApp(KeysInOrder[int]):
     """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved."""
 
     TITLE = "evaltui"
+    # Textual's own key leaves at once.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "ask_to_quit", show=False, priority=True, system=True)
+    ]
     CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
     # There is one of our own.
     ENABLE_COMMAND_PALETTE = False
@@ -117,6 +122,12 @@ class WorkbenchApp(KeysInOrder[int]):
         self.leaving = True
         await self.workbench.close()
         self.exit(return_code=code)
+
+    async def action_ask_to_quit(self) -> None:
+        """Leave, from wherever one is; what would be lost is asked about first."""
+        main = self.screen_stack[0]
+        if isinstance(main, MainScreen):
+            main.action_quit()
 
     async def action_quit(self) -> None:
         """Leave once the agent's processes have ended."""

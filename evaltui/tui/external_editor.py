@@ -24,7 +24,12 @@ def edit_outside(app: App[Any], text: str, suffix: str) -> str:
     command = _command()
     with tempfile.TemporaryDirectory(prefix="evaltui-") as folder:
         path = Path(folder) / f"text{suffix}"
-        path.write_text(text, encoding="utf-8", newline="")
+        try:
+            path.write_text(text, encoding="utf-8", newline="")
+        except UnicodeEncodeError:
+            raise EditorError(
+                "half a character, as \\ud83d, cannot be written to a file: edit it here"
+            ) from None
         try:
             with app.suspend():
                 # An exception that left this block would leave the terminal as the editor had it.
@@ -37,8 +42,10 @@ def edit_outside(app: App[Any], text: str, suffix: str) -> str:
             changed = path.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise EditorError(f"what the editor wrote cannot be read: {error}") from None
+    if text.endswith("\n") or not changed.endswith("\n"):
+        return changed
     # Editors end a file with a newline, whether the text had one or not.
-    return changed if text.endswith("\n") else changed.removesuffix("\n")
+    return changed.removesuffix("\r\n" if "\r\n" in text else "\n")
 
 
 def _command() -> list[str]:

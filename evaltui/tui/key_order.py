@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakSet
 
 from textual import events
+from textual._time import get_time
 from textual.app import ReturnType
 from textual.screen import Screen
 from textual.widget import Widget
@@ -18,8 +19,8 @@ from textual.widgets import Input, TextArea
 
 from evaltui.tui.ending import EndingApp
 
-# Seconds.
-_LONGEST_WAIT = 0.5
+# Seconds. Waiting ends long before, but where something hangs.
+_LONGEST_WAIT = 5.0
 _LONGEST_OPENING = 10.0
 _STEP = 0.005
 
@@ -31,20 +32,34 @@ class KeysInOrder(EndingApp[ReturnType]):
         super().__init__()
         self.leaving = False
         self._waited_for: WeakSet[Screen[Any]] = WeakSet()
+        self._acted = False
+        self._heard_from = 0.0
+        self._swallows = False
+
+    def ignore_typed_ahead(self) -> None:
+        """Forget the keys that have been typed by now: they were meant for a field that does not come."""
+        self._heard_from = get_time()
+
+    def swallow_typing(self) -> None:
+        """Forget text until another key is pressed: the field that it is meant for is not there any more."""
+        self._swallows = True
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent | events.Paste) and (self.leaving or not self.screen_stack):
             return
-        is_new = isinstance(event, events.Key | events.Paste) and not event.is_forwarded
-        if is_new and not await self._is_open():
-            return
-        if is_new and isinstance(event, events.Key) and not _is_typed(event, self.focused):
-            if isinstance(self.focused, Input | TextArea):
-                await _caught_up(self.focused)
-            # Textual would do the same, but several messages later.
-            for priority in (True, False):
-                if await self._check_bindings(event.key, priority=priority):
-                    return
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            if self._acted:
+                await self._settled()
+            if not await self._is_open() or self._is_for_nobody(event):
+                return
+            if isinstance(event, events.Key) and not _is_typed(event, self.focused):
+                self._acted = True
+                if isinstance(self.focused, Input | TextArea):
+                    await _caught_up(self.focused)
+                # Textual would do the same, but several messages later.
+                for priority in (True, False):
+                    if await self._check_bindings(event.key, priority=priority):
+                        return
         await super().on_event(event)
 
     async def _is_open(self) -> bool:
@@ -62,14 +77,37 @@ class KeysInOrder(EndingApp[ReturnType]):
         return False
 
     async def _wait_for_focus(self, screen: Screen[Any]) -> None:
-        """A screen that has just been opened takes a moment until something in it has the focus."""
-        if screen in self._waited_for:
+        """A screen that has just been opened takes a moment until something in it has the focus, and a
+        widget that has just been made until it is there."""
+        if screen in self._waited_for and (screen.focused is None or screen.focused.is_mounted):
             return
         self._waited_for.add(screen)
         for _ in range(int(_LONGEST_WAIT / _STEP)):
-            if screen.focused is not None or screen is not self.screen:
+            if screen is not self.screen or (screen.focused is not None and screen.focused.is_mounted):
                 return
+            if screen.focused is None and screen.is_mounted and not screen.focus_chain:
+                await _caught_up(screen)
+                if not screen.focus_chain:
+                    return
             await asyncio.sleep(_STEP)
+
+    async def _settled(self) -> None:
+        """Wait until what the last key has set going has come to its end, where it may move the focus."""
+        self._acted = False
+        widget = self.focused or self.screen
+        for one in widget.ancestors_with_self:
+            if isinstance(one, Widget) and one.is_running:
+                await _caught_up(one)
+
+    def _is_for_nobody(self, event: events.Key | events.Paste) -> bool:
+        if isinstance(self.focused, Input | TextArea):
+            self._swallows = False
+            return False
+        if event.time < self._heard_from:
+            return True
+        if self._swallows and isinstance(event, events.Key) and not event.is_printable:
+            self._swallows = False
+        return self._swallows
 
 
 def _is_typed(event: events.Key, focused: Widget | None) -> bool:

@@ -58,6 +58,9 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         """What stands below it and belongs to it: something to type in."""
         return None
 
+    def left(self) -> None:
+        """Another pane gets the focus."""
+
     @property
     def entry(self) -> Widget:
         """What has the focus first when one comes here."""

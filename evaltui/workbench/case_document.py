@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from evaltui.core.document.edits import EditError, Put, PutText, same
+from evaltui.core.document.edits import EditError, PutText, alike
+from evaltui.core.document.layout import in_one_line, laid_out
 from evaltui.core.editing import calls, cases
-from evaltui.core.editing.places import Changes, case_path, eval_id, get, value_at
-from evaltui.core.problems import EvalSetError
+from evaltui.core.editing.places import Changes, case_path, eval_id, get, turn_path, value_at
+from evaltui.core.problems import EvalSetError, JsonPath
 from evaltui.workbench.case_rows import case_rows
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of
@@ -150,6 +151,21 @@ class CaseDocument:
             return str(error)
         return None
 
+    def place_of(self, row: Row | None, part: str) -> tuple[JsonPath, str]:
+        """What stays with a text that could not be applied: where it belongs, and which of what is there.
+
+        Without a row it belongs to the case as a whole.
+        """
+        now = self._now
+        own = case_path(now.data, now.case)
+        if row is None:
+            return own, part
+        words = "/".join(word for word in row.id if isinstance(word, str))
+        part = "value" if row.of("name") is row.of("value") else part
+        if row.path is not None:
+            return row.path, f"{words} {part}"
+        return (own if row.turn is None else turn_path(now.data, now.case, row.turn)), f"{words} {part}"
+
     # As JSON
 
     def text(self) -> str:
@@ -160,9 +176,9 @@ class CaseDocument:
         path = case_path(now.data, now.case)
         written = draft.document.text_at(path) if draft else json.dumps(value_at(now.data, path))
         if "\n" not in written:
-            return json.dumps(value_at(now.data, path), ensure_ascii=False, indent=2)
+            return laid_out(written)
         indent = _indent(written)
-        return "\n".join(line.removeprefix(indent) for line in written.splitlines())
+        return "\n".join(line.removeprefix(indent) for line in _lines(written))
 
     def replaced(self, text: str) -> tuple[Make, str] | None:
         """What makes a JSON text the case, and its id then; None where it says the same.
@@ -174,7 +190,7 @@ class CaseDocument:
         draft = self._workbench.editing.draft(self.key.path)
         value = object_of(text)
         path = case_path(now.data, now.case)
-        if text == self.text() or same(value, value_at(now.data, path)):
+        if _lines(text) == _lines(self.text()) or alike(value, value_at(now.data, path)):
             return None
         new_id = get(value, (), "eval_id")
         if not isinstance(new_id, str):
@@ -186,9 +202,8 @@ class CaseDocument:
 
         def make(data: Any, config: Any) -> Changes:
             renaming = cases.rename_case(data, config, case, new_id)
-            if "\n" in written:
-                return Changes([PutText(path, _indented(text, _indent(written)))], renaming.of_config)
-            return Changes([Put(path, value)], renaming.of_config)
+            own = _indented(text, written) if "\n" in written else in_one_line(text, written)
+            return Changes([PutText(path, own)], renaming.of_config)
 
         return make, new_id
 
@@ -200,32 +215,46 @@ class CaseDocument:
         turn, number = int(row.id[1]), int(row.id[3])
         call = calls.expected_calls(now.data, now.case, turn)[number]
         case = now.case
+        shown = json.dumps(call.args or {}, ensure_ascii=False, indent=2)
 
         def take(text: str) -> str | None:
             try:
                 args = object_of(text)
             except FieldError as error:
                 return str(error)
-            if args != call.args:
-                self._workbench.editing.do(
-                    f"change the arguments of {call.name}",
-                    key.path,
-                    lambda data, _: calls.replace_args(data, case, turn, number, args),
-                )
+            if alike(args, call.args or {}):
+                return None
+            self.follow()
+            found = calls.expected_calls(self._now.data, case, turn) if self.key == key else []
+            there = [[one.name, one.args] for one in found[number : number + 1]]
+            if not alike(there, [[call.name, call.args]]):
+                return "the call was changed outside meanwhile, or is another one now: go to it again"
+            self._workbench.editing.do(
+                f"change the arguments of {call.name}",
+                key.path,
+                lambda data, _: calls.replace_args(data, case, turn, number, args),
+            )
             return None
 
-        return json.dumps(call.args or {}, ensure_ascii=False, indent=2), take
+        return shown, take
 
 
 def _indent(written: str) -> str:
     """The white space before the closing bracket of a value that is written over several lines."""
-    last = written.splitlines()[-1]
+    last = _lines(written)[-1]
     return last[: len(last) - len(last.lstrip())]
 
 
-def _indented(text: str, indent: str) -> str:
-    first, *others = text.strip().splitlines()
-    return "\n".join([first, *(indent + line if line.strip() else line for line in others)])
+def _indented(text: str, written: str) -> str:
+    """A text in place of one that is written over several lines: as far in, its lines ended like those."""
+    indent, newline = _indent(written), "\r\n" if "\r\n" in written else "\n"
+    first, *others = _lines(text.strip())
+    return newline.join([first, *(indent + line if line.strip() else line for line in others)])
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a JSON text. Others than these two ends of a line may stand in its strings."""
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def _rows_of(source: CaseSource) -> list[Row]:

@@ -451,7 +451,7 @@ def _persona(source: CaseSource, own: JsonPath) -> Iterator[Row]:
         value=text,
         shown=None if text else "none",
         quiet=not text,
-        field=Field("choose the persona", text, "line", change, known),
+        field=Field("choose the persona", text, "value", change, known),
         delete=remove if text else None,
         path=path,
     )

@@ -176,6 +176,11 @@ class Drafts:
         """Take the last step back; the step that did it, None where there is none."""
         return self._back(self._done, self._undone)
 
+    def undo_typing(self, typing: Hashable) -> Step | None:
+        """As `undo`, where the last step is what was typed into this field; None where it is another one."""
+        last = self._done[-1] if self._done else None
+        return self.undo() if last is not None and last[0].typing == typing else None
+
     def redo(self) -> Step | None:
         return self._back(self._undone, self._done)
 

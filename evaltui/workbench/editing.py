@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.document.edits import Edit, EditError, same
+from evaltui.core.document.edits import Edit, EditError, alike
 from evaltui.core.document.merge import Side
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
 from evaltui.core.problems import EvalSetError
@@ -17,6 +17,7 @@ from evaltui.files.saving import Source
 from evaltui.workbench.drafts import Clashing, Draft, Drafts, Step
 from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.unapplied import UnappliedTexts
 
 if TYPE_CHECKING:
     from evaltui.files.journal import Recovered
@@ -33,6 +34,7 @@ class Editing:
         self._workbench = workbench
         self._drafts = Drafts(workbench.agent_dir, workbench.say)
         self.clashing: list[Clashing] = []
+        self.unapplied = UnappliedTexts(self._known_data)
 
     # What there is
 
@@ -52,6 +54,10 @@ class Editing:
     def explicit_config(self) -> Path | None:
         """The one config for all sets, None where each has its own."""
         return self._workbench.config
+
+    def _known_data(self, path: Path) -> Any:
+        draft = self._drafts.known(path)
+        return draft.document.value if draft else None
 
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now, None where there is none."""
@@ -165,6 +171,12 @@ class Editing:
             self._show(step)
             self._workbench.say(f"undone: {step.label}")
 
+    def undo_typing(self, typing: Hashable) -> None:
+        """Take back what was typed into one field, and nothing else."""
+        while step := self._drafts.undo_typing(typing):
+            self._show(step)
+            self._workbench.say(f"undone: {step.label}")
+
     def redo(self) -> None:
         if step := self._drafts.redo():
             self._show(step)
@@ -203,8 +215,17 @@ class Editing:
         unsaved = self.unsaved()
         saved = [path for path in unsaved if self.save(path)]
         if len(saved) == len(unsaved):
-            self._workbench.say(f"saved {', '.join(path.name for path in saved)}")
+            self._workbench.say(self._said_of_save(saved))
         return len(saved) == len(unsaved)
+
+    def _said_of_save(self, saved: list[Path]) -> str:
+        said = f"saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
+        left = self.unapplied.now()
+        if not left:
+            return said
+        where = left[0].case.eval_id if left[0].case else left[0].path.name
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        return f"{said}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
 
     def settle(
         self,
@@ -241,6 +262,7 @@ class Editing:
     def discard(self) -> None:
         """Throw away every unsaved edit."""
         self._drafts.discard()
+        self.unapplied.clear()
 
     @cached_property
     def marking(self) -> Marking:
@@ -286,4 +308,4 @@ def _differing(draft: Draft) -> frozenset[str]:
 
 
 def _differs(saved: Any, now: Any) -> bool:
-    return saved is not now and not same(saved, now)
+    return saved is not now and not alike(saved, now)

@@ -18,7 +18,7 @@ from evaltui.files.json_text import parse
 from evaltui.workbench.editing import Make
 
 RowId = tuple[str | int, ...]
-Kind = Literal["line", "text", "value", "json"]
+Kind = Literal["line", "string", "text", "value", "json"]
 Part = Literal["value", "name"]
 Role = Literal["fact", "part", "turn", "call", "argument", "response", "hint", "section"]
 
@@ -53,8 +53,11 @@ class Operation:
 class Field:
     """A text that can be edited: `change` gives what it does to the data, or raises FieldError.
 
-    `line` and `text` are taken as they are written. A `value` is JSON where it reads as JSON and else a text,
-    so that texts need no quotes; `json` must be JSON. What is not `live` is changed at the end of typing.
+    `line`, `string` and `text` are taken as they are written; a `line` has no second one, a `string` is short
+    as yet. A `value` is JSON where it reads as JSON and else a text, so that texts need no quotes; `json`
+    must be JSON. What is not `live` is changed at the end of typing. `as_kind` gives the field of the same
+    value as another kind: what is typed is taken for what the field was when it was opened, whatever has
+    become of its value by then.
     """
 
     label: str
@@ -64,6 +67,10 @@ class Field:
     completions: tuple[Completion, ...] = ()
     live: bool = True
     then: Operation | None = None
+    as_kind: Callable[[Kind], Field] | None = field(default=None, compare=False)
+
+    def of_kind(self, kind: Kind) -> Field:
+        return self if kind == self.kind or self.as_kind is None else self.as_kind(kind)
 
 
 @dataclass(frozen=True)
@@ -207,14 +214,28 @@ def required_text(what: str) -> Callable[[str], str]:
 def value_field(label: str, value: Any, put: Callable[[Any], Make], schema: Any = None) -> Field:
     """How a JSON value is edited: by what it is, and by what the tool that takes it declares."""
     choices = completions_of(schema)
+
+    def of_kind(kind: Kind) -> Field:
+        match kind:
+            case "json":
+                text = json.dumps(value, ensure_ascii=False, indent=2)
+                return Field(label, text, kind, lambda typed: put(json_of(typed)), as_kind=of_kind)
+            case "value":
+                text = text_of(value)
+                return Field(label, text, kind, lambda typed: put(value_of(typed)), choices, as_kind=of_kind)
+            case _:
+                text = value if isinstance(value, str) else text_of(value)
+                return Field(label, text, kind, put, choices if kind == "string" else (), as_kind=of_kind)
+
+    return of_kind(_kind_of(value, schema))
+
+
+def _kind_of(value: Any, schema: Any) -> Kind:
     if isinstance(value, dict | list):
-        text = json.dumps(value, ensure_ascii=False, indent=2)
-        return Field(label, text, "json", lambda typed: put(json_of(typed)))
+        return "json"
     if isinstance(value, str) and ("\n" in value or len(value) > _LONGEST_LINE):
-        return Field(label, value, "text", put)
-    if isinstance(value, str) and kinds_of(schema) == {"string"}:
-        return Field(label, value, "line", put, choices)
-    return Field(label, text_of(value), "value", lambda typed: put(value_of(typed)), choices)
+        return "text"
+    return "string" if isinstance(value, str) and kinds_of(schema) == {"string"} else "value"
 
 
 # What a tool's schema says

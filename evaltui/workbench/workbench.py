@@ -165,6 +165,7 @@ class Workbench:
         for results, traces in self._every_outcome():
             results.move(step.moved)
             traces.move(step.moved)
+        self.editing.unapplied.follow(step.moved)
         self._follow_files(step.splices)
         self.selection = self._nearest(step.after)
         self._changed()
@@ -181,6 +182,7 @@ class Workbench:
         self._changed()
 
     def _follow_files(self, paths: Iterable[Path]) -> None:
+        self.editing.unapplied.follow()
         if self.workspace is None:
             return
         self.workspace = self._live_sets.follow(self.workspace, paths)

@@ -84,7 +84,7 @@ async def test_a_line_is_edited_in_its_place_and_the_case_follows_every_key(hous
         assert app.workbench.editing.undo_label is None
 
 
-@pytest.mark.parametrize("key", ["f2", "f4", "shift+up", "shift+down"])
+@pytest.mark.parametrize("key", ["f2", "f4"])
 async def test_a_key_of_the_pane_is_refused_with_a_reason_in_a_line(house, key):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=WIDE) as pilot:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evaltui.core.document.edits import Insert, Put, Remove, same
+from evaltui.core.document.edits import Insert, Put, Remove, alike
 from evaltui.core.problems import JsonPath
 
 
 def narrowed(path: JsonPath, old: Any, new: Any) -> Iterator[Put | Insert | Remove]:
     """The edits, to be done one after the other, that make the new value of the old one at a path."""
-    if same(old, new):
+    if alike(old, new):
         return
     if isinstance(old, dict) and isinstance(new, dict) and _in_order(old, new):
         yield from _members(path, old, new)
@@ -38,9 +38,9 @@ def _members(path: JsonPath, old: dict[str, Any], new: dict[str, Any]) -> Iterat
 
 def _elements(path: JsonPath, old: list[Any], new: list[Any]) -> Iterator[Put | Insert | Remove]:
     shorter = min(len(old), len(new))
-    head = next((index for index in range(shorter) if not same(old[index], new[index])), shorter)
+    head = next((index for index in range(shorter) if not alike(old[index], new[index])), shorter)
     rest = range(1, shorter - head + 1)
-    tail = next((index - 1 for index in rest if not same(old[-index], new[-index])), shorter - head)
+    tail = next((index - 1 for index in rest if not alike(old[-index], new[-index])), shorter - head)
     if len(old) != len(new) and not head and not tail:
         yield Put(path, new)
         return

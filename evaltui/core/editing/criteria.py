@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from evaltui.core.config import DEFAULT_CRITERIA, PassIf
-from evaltui.core.document.edits import Edit, EditError, Put, Remove
+from evaltui.core.document.edits import Edit, EditError, Put, Remove, alike
 from evaltui.core.editing.places import put_member, value_at
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.problems import JsonPath
@@ -72,7 +72,7 @@ def set_threshold(config: Any, metric: str, threshold: float) -> list[Edit]:
     path = _asked_for(config, metric)
     if isinstance(value_at(config, path), dict):
         path = (*path, "threshold")
-    return [] if _is_same(value_at(config, path), threshold) else [Put(path, threshold)]
+    return [] if alike(value_at(config, path), threshold) else [Put(path, threshold)]
 
 
 def set_option(config: Any, metric: str, option: JsonPath, value: Any) -> list[Edit]:
@@ -99,7 +99,7 @@ def set_option(config: Any, metric: str, option: JsonPath, value: Any) -> list[E
     if value is None:
         is_last = len(criterion) == 1 and len(steps) > 1
         return [Remove(path if is_last else (*path, key))] if key in criterion else []
-    if key in criterion and _is_same(criterion[key], value):
+    if key in criterion and alike(criterion[key], value):
         return []
     return [Put((*path, key), value)]
 
@@ -113,9 +113,7 @@ def set_repeats(config: Any, *, runs: int | None = None, pass_if: PassIf | None 
     repeats = value_at(config, path)
     if not isinstance(repeats, dict):
         return [Put(path, given)] if given else []
-    return [
-        Put((*path, name), value) for name, value in given.items() if not _is_same(repeats.get(name), value)
-    ]
+    return [Put((*path, name), value) for name, value in given.items() if not alike(repeats.get(name), value)]
 
 
 def set_thoughts(config: Any, thoughts: Literal["ignore", "score"]) -> list[Edit]:
@@ -149,7 +147,3 @@ def _is_camel(criterion: Mapping[str, Any]) -> bool:
     """Whether an object's keys, and those inside it, are camelCase as far as they tell."""
     keys = [*criterion, *(key for inner in criterion.values() if isinstance(inner, dict) for key in inner)]
     return any(key != key.lower() for key in keys) and not any("_" in key for key in keys)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and one == other

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaltui.core.arg_path import parse_arg_path
 from evaltui.core.arg_rule import ArgRule
-from evaltui.core.document.edits import Edit, EditError, Put, Remove
+from evaltui.core.document.edits import Edit, EditError, Put, Remove, alike
 from evaltui.core.editing.places import Changes, dicts, list_at, value_at
 from evaltui.core.editing.references import RULES, CaseRef, append_to_block, remove_from_block
 from evaltui.core.model_errors import validate_model
@@ -53,7 +53,7 @@ def _changed(config: Any, index: int, rule: Rule) -> list[Edit]:
     put = [
         Put((*RULES, index, key), value)
         for key, value in rule.items()
-        if key not in before or before[key] != value or type(before[key]) is not type(value)
+        if key not in before or not alike(before[key], value)
     ]
     return [*put, *(Remove((*RULES, index, key)) for key in before if key not in rule)]
 

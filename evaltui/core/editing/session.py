@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from evaltui.core.document.edits import Edit, EditError, Put, Remove, Rename
+from evaltui.core.document.edits import Edit, EditError, Put, Remove, Rename, alike
 from evaltui.core.editing import references
 from evaltui.core.editing.content import text_parts
 from evaltui.core.editing.places import (
@@ -236,7 +236,7 @@ def _scenario(data: Any, case: int) -> JsonPath:
 
 
 def _put(data: Any, path: JsonPath, value: Any) -> list[Edit]:
-    return [Put(path, value)] if value_at(data, path) != value else []
+    return [Put(path, value)] if not alike(value_at(data, path), value) else []
 
 
 def _remove(data: Any, path: JsonPath) -> list[Edit]:

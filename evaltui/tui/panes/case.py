@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -19,18 +20,23 @@ from evaltui.reports.lines import Line, cells
 from evaltui.tui import attaching
 from evaltui.tui.bindings import bindings
 from evaltui.tui.external_editor import EditorError, edit_outside
+from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.pages.empty import write_no_sets
 from evaltui.tui.pages.eval_set import write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
 from evaltui.tui.widgets.field import FieldLine, FieldText
+from evaltui.tui.widgets.typed_text import as_one_line
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_document import CaseDocument
 from evaltui.workbench.differences import expected_call, judged_row
-from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Part, Row, RowId
+from evaltui.workbench.editing import Make
+from evaltui.workbench.fields import Completion, Field, FieldError, Kind, Operation, Part, Row, RowId
 from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+from evaltui.workbench.unapplied import UnappliedTexts
 from evaltui.workbench.workbench import Workbench
 
+_PARTS: tuple[Part, ...] = ("value", "name")
 _MOST_CHOICES = 6
 _TALLEST = 12
 
@@ -43,22 +49,33 @@ _TEXT_HINT = "ctrl+s saves · tab goes on · esc keeps it and leaves"
 class _Open:
     """The field that is being edited. `typing` makes one step of all that is typed into it.
 
-    `handled` is the text that was last looked at, `seen` what the data had then; `problem` is why the text is
-    not in the data. `fresh` is a field of something that was added right before.
+    `kind` is what it was when it was opened: it goes on so, in the same `widget`, whatever is typed.
+    `handled` is the text that was last looked at, `seen` what the data had then, `base` what esc brings back;
+    `problem` is why the text is not in the data. `fresh` is a field of something that was added right before.
+    `is_gone` once somebody else has taken out what it belongs to.
     """
 
     row: RowId
     part: Part
     field: Field
+    kind: Kind
+    widget: FieldText
     typing: Hashable
     handled: str
     seen: str
+    base: str
     fresh: bool
     done: bool
+    is_gone: bool = False
     problem: str = ""
     choice: int | None = None
     chosen_from: tuple[Completion, ...] = ()
     adds: dict[str, Callable[[], None]] | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it was opened as a text of many lines."""
+        return self.kind in ("text", "json")
 
 
 class CaseView(PagePane, can_focus=True, inherit_bindings=False):
@@ -74,11 +91,10 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         self._current = 0
         self._open: _Open | None = None
         self._opened_times = 0
-        # What was left although it is not valid, so that nothing that was typed is lost.
-        self._unfinished: dict[tuple[CaseKey, RowId, Part], tuple[str, str]] = {}
         self._placed: Sequence[Any] = ()
         self._went_to: Selection | None = None
         self._choices_at: int | None = None
+        self._field_width = 0
 
     @property
     def is_container(self) -> bool:
@@ -123,7 +139,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             id(opened) if not self._rows else None,
             seen,
             typed,
-            tuple(self._unfinished),
+            tuple(self._unapplied.now()),
             self.size.height if field else None,
         )
 
@@ -154,13 +170,12 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             page.blank()
         field, opened = self._open, None
         if field is not None:
-            wide = field.field.kind in ("text", "json")
-            adding = field.adds is not None
+            adding = field.adds is not None or field.is_gone
+            height, below = self._height(), self._below()
             opened = OpenField(
-                field.row, field.part, self._height(), wide, self._below(), _hint(field), adding=adding
+                field.row, field.part, height, field.is_text, below, _hint(field), adding=adding
             )
-        rows = [self._with_unfinished(row, key) for row in self._rows]
-        self._placed = write_rows(page, rows, opened)
+        self._placed = write_rows(page, [self._with_unapplied(row) for row in self._rows], opened)
         if field is not None and self._matches():
             place = self._placed[self._current]
             self._choices_at = place.y + self._height()
@@ -168,18 +183,20 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _refusal(self) -> str | None:
         return self._workbench.editing.refuses_to_edit(self._workbench.selection.path)
 
-    def _with_unfinished(self, row: Row, key: CaseKey) -> Row:
-        parts: tuple[Part, ...] = ("value", "name")
-        left = [
-            self._unfinished[key, row.id, part] for part in parts if (key, row.id, part) in self._unfinished
-        ]
-        if not left or (self._open and self._open.row == row.id):
+    @property
+    def _unapplied(self) -> UnappliedTexts:
+        """What could not become what a case says: nothing that was typed is lost."""
+        return self._workbench.editing.unapplied
+
+    def _with_unapplied(self, row: Row) -> Row:
+        path = self._workbench.selection.path
+        if path is None or (self._open and self._open.row == row.id):
             return row
-        said = [
-            Problem(Severity.ERROR, (), f"not in the case yet: {text.strip()[:60]} ({problem})")
-            for text, problem in left
-        ]
-        return replace(row, findings=(*said, *row.findings))
+        parts = dict.fromkeys(self._document.place_of(row, part) for part in _PARTS if row.of(part))
+        places = [*parts, self._document.place_of(None, "raw")] if row.id == ("id",) else [*parts]
+        left = [found for at, name in places if (found := self._unapplied.at(path, at, name))]
+        said = [Problem(Severity.ERROR, (), f"not in the case yet: {one}") for one in left]
+        return replace(row, findings=(*said, *row.findings)) if said else row
 
     # The cursor
 
@@ -327,13 +344,15 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def on_click(self, event: events.Click) -> None:
         if event.widget in (self._line, self._text):
             return
+        if self._open and self._open.is_gone:
+            return
         line = self.scroll_offset.y + event.y
         matches = self._matches()
         if self._open and self._choices_at is not None and 0 <= line - self._choices_at < len(matches):
             self._open.choice = line - self._choices_at + self._first_choice()
             self._told("end_field")
             return
-        self._close(keep=True)
+        self.left()
         number = self._row_at(line)
         if number is None or line >= len(self.page.lines):
             return
@@ -370,7 +389,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def on_focus(self) -> None:
         if self._open is not None and self.screen.focused is self:
-            self.screen.set_focus(self._widget, scroll_visible=False)
+            self.screen.set_focus(self._open.widget, scroll_visible=False)
         self.refresh()
 
     def on_blur(self) -> None:
@@ -380,19 +399,28 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _ready(self) -> Row | None:
         """The current row, such that what it offers fits the file; None where nothing can be edited."""
-        path = self._workbench.selection.path
-        if path is None or not self._rows:
+        path, case = self._workbench.selection.path, self._workbench.selection.case
+        if path is None or case is None:
             return None
-        if reason := self._refusal():
-            self._workbench.say(reason)
-            return None
+        reason = self._refusal()
         try:
-            self._workbench.editing.data(path)
+            if reason is None:
+                # It may still be being read: who asks for a field need not wait for that.
+                self._workbench.editing.data(path)
         except (OSError, EvalSetError) as error:
-            self._workbench.say(f"{path.name} cannot be edited: {error}")
-            return None
+            reason = f"{path.name} cannot be edited: {error}"
         self.follow()
-        return self._row
+        row = self._row if reason is None else None
+        if row is None:
+            self._no_row(reason)
+        return row
+
+    def _no_row(self, reason: str | None) -> None:
+        """Nothing can be edited: what has been typed already was meant for a field that does not come."""
+        if reason is not None:
+            self._workbench.say(reason)
+        if isinstance(self.app, KeysInOrder):
+            self.app.ignore_typed_ahead()
 
     def _do(self, operation: Operation, *, typing: Hashable = None) -> bool:
         """Do it, and go to the row that it is about then; whether it could be done."""
@@ -416,11 +444,13 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _perform(self, operation: Operation | None, otherwise: str) -> None:
         if operation is None:
-            self._workbench.say(otherwise)
+            self._no_row(otherwise)
             return
         typing = self._new_typing(operation.then or ()) if operation.opens else None
         if self._do(operation, typing=typing) and operation.opens:
             self._edit(operation.opens, typing=typing, fresh=operation.make is not None)
+        if operation.opens and self._open is None:
+            self._no_row(None)
 
     def _new_typing(self, row: RowId) -> Hashable:
         self._opened_times += 1
@@ -437,9 +467,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         elif row.adds and row.role in ("fact", "argument", "hint"):
             self._perform(row.adds[0], "")
         else:
-            self._workbench.say(
-                "this is kept as it is; f4 shows the JSON of the case, where it can be changed"
-            )
+            self._no_row("this is kept as it is; f4 shows the JSON of the case, where it can be changed")
 
     def action_rename_field(self) -> None:
         row = self._ready()
@@ -449,7 +477,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             elif row.role == "call":
                 self._edit("value")
             else:
-                self._workbench.say("there is no name on this line")
+                self._no_row("there is no name on this line")
 
     def action_add_below(self) -> None:
         row = self._ready()
@@ -538,11 +566,6 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     # A field is opened, typed in, and closed
 
-    @property
-    def _widget(self) -> FieldLine | FieldText:
-        kind = self._open.field.kind if self._open else "line"
-        return self._text if kind in ("text", "json") else self._line
-
     def _edit(
         self, part: Part, *, typing: Hashable = None, fresh: bool = False, selected: bool = False
     ) -> None:
@@ -566,17 +589,23 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         adds: dict[str, Callable[[], None]] | None = None,
     ) -> None:
         self._close(keep=True)
-        key = self._workbench.selection.case
-        text, problem = field.text, ""
-        if key is not None and adds is None:
-            text, problem = self._unfinished.get((key, row.id, part), (text, problem))
+        path = self._workbench.selection.path
+        left = None
+        if path is not None and adds is None:
+            left = self._unapplied.at(path, *self._document.place_of(row, part))
+        text, problem = (left.text, left.problem) if left else (field.text, "")
+        widget = self._text if field.kind in ("text", "json") else self._line
+        self._line.one_line = field.kind == "line"
         self._open = _Open(
             row.id,
             part,
             field,
+            field.kind,
+            widget,
             typing or self._new_typing(row.id),
             handled=text,
             seen=field.text,
+            base=field.text,
             fresh=fresh,
             done=fresh,
             problem=problem,
@@ -584,18 +613,14 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             chosen_from=field.completions,
             adds=adds,
         )
-        for widget in (self._line, self._text):
-            widget.display = widget is self._widget
-        if field.kind in ("text", "json"):
-            self._text.begin(text, selected=selected, is_json=field.kind == "json")
-        else:
-            self._line.begin(text, selected=selected)
+        for one in (self._line, self._text):
+            one.display = one is widget
+        widget.begin(text, selected=selected, is_json=field.kind == "json")
+        # What the widget makes of a text, nobody has typed.
+        self._open.handled = widget.typed
         self.follow()
         # At once, not soon: what is typed right behind the key is meant for the field.
-        self.screen.set_focus(self._widget, scroll_visible=False)
-
-    def on_input_changed(self) -> None:
-        self._typed()
+        self.screen.set_focus(widget, scroll_visible=False)
 
     def on_text_area_changed(self) -> None:
         self._typed()
@@ -603,17 +628,32 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _typed(self) -> None:
         """Take over what is in the field, as far as it is valid."""
         field = self._open
-        if field is None or self._widget.typed == field.handled:
+        if field is None or field.widget.typed == field.handled:
             return
-        field.handled = self._widget.typed
+        field.handled = field.widget.typed
         field.choice = None
         if matches := self._matches():
             names = field.part == "name" or field.row[-2:-1] == ("call",) or field.adds is not None
             begins = matches[0].text.casefold().startswith(field.handled.casefold())
             field.choice = 0 if field.handled and (names or begins) else None
+        if field.is_gone:
+            return
         if field.field.live:
             self._commit()
+        else:
+            self._keep_unapplied(field)
         self._show_soon()
+
+    def _keep_unapplied(self, field: _Open) -> None:
+        """What is typed and not in the case is kept while it is not, wherever one goes meanwhile."""
+        row, path = self._open_row(), self._workbench.selection.path
+        if row is None or path is None or field.adds is not None:
+            return
+        at = self._document.place_of(row, field.part)
+        if field.problem or (field.handled != field.field.text and not field.field.live):
+            self._unapplied.keep(path, *at, field.handled, field.problem)
+        else:
+            self._unapplied.drop(path, *at)
 
     def _commit(self) -> None:
         """What is in the field becomes what the case says, or `problem` says why not."""
@@ -621,29 +661,36 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         if field is None or selection.path is None or field.adds is not None:
             return
         text = field.handled
+        field.problem = ""
         try:
             make = field.field.change(text)
             if problem := self._document.refuses(make):
                 raise FieldError(problem)
         except (FieldError, EditError) as error:
             field.problem = str(error)
-            return
-        field.problem = ""
-        if selection.case:
-            self._unfinished.pop((selection.case, field.row, field.part), None)
-        moved, after = self._renaming(field, text)
+        else:
+            self._do_typed(field, selection.path, make)
+        self._keep_unapplied(field)
+
+    def _do_typed(self, field: _Open, path: Path, make: Make) -> None:
+        moved, after = self._renaming(field, field.handled)
+        notice = self._workbench.notice
         done = self._workbench.editing.do(
-            field.field.label, selection.path, make, typing=field.typing, moved=moved, after=after
+            field.field.label, path, make, typing=field.typing, moved=moved, after=after
         )
-        field.done = field.done or done
         if done:
+            field.done = True
             self._document.follow()
             self._rows = self._document.rows
             self._find_current()
+        elif self._workbench.notice is not notice and self._workbench.notice is not None:
+            # It was refused, which has been said.
+            field.problem = self._workbench.notice.text
         row = self._open_row()
         now = row.of(field.part) if row else None
         if now is not None:
-            field.field, field.seen = now, now.text
+            field.field = now.of_kind(field.kind)
+            field.seen = field.field.text
 
     def _renaming(self, field: _Open, text: str) -> tuple[dict[CaseKey, CaseKey] | None, Selection | None]:
         """Whoever knows the case by its id is told of another one."""
@@ -659,35 +706,61 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _follow_field(self) -> None:
         """What an undo, or somebody else, has changed in the row that is open."""
         field = self._open
-        if field is None or field.adds is not None:
+        if field is None or field.adds is not None or field.is_gone:
             return
         row = self._open_row()
         now = row.of(field.part) if row else None
-        if now is None or self._document.key != field_key(field):
-            self._close(keep=True)
+        if self._document.key != field_key(field):
+            self._close_from_outside()
+            return
+        if now is None:
+            self._lose_row(field)
             return
         # The agent may have told of its tools only now.
         field.chosen_from = now.completions
-        if now.text != field.seen:
-            field.field, field.seen, field.handled, field.problem = now, now.text, now.text, ""
-            if now.kind in ("text", "json"):
-                self._text.begin(now.text, selected=False, is_json=now.kind == "json")
-            else:
-                self._line.begin(now.text, selected=False)
+        if now.of_kind(field.kind).text == field.seen:
+            return
+        was_typed = bool(field.problem) or field.widget.typed != field.handled or not field.field.live
+        if was_typed and field.widget.typed != field.seen:
+            field.field = now.of_kind(field.kind)
+            field.seen = field.base = field.field.text
+            field.problem = f"changed outside meanwhile, to {field.seen[:60]}; esc takes that"
+            self._keep_unapplied(field)
+            return
+        # It begins anew, as what it is now.
+        field.kind = _kind_in(field, now)
+        field.field = now.of_kind(field.kind)
+        field.seen = field.base = field.field.text
+        field.widget.begin(field.field.text, selected=False, is_json=field.kind == "json")
+        field.handled, field.problem = field.widget.typed, ""
+
+    def _lose_row(self, field: _Open) -> None:
+        """What is typed at a line that somebody else has taken out stays there to be read and copied."""
+        if not self._rows or field.widget.typed == field.base:
+            self._close_from_outside()
+            return
+        field.is_gone = True
+        field.row = self._rows[self._current].id
+        field.problem = "this line was taken out outside: what is typed cannot be kept here; esc leaves"
+
+    def _close_from_outside(self) -> None:
+        """What the user goes on typing is no command."""
+        was_typing = self._open is not None and self._open.widget.has_focus
+        self._close(keep=True)
+        if was_typing and isinstance(self.app, KeysInOrder):
+            self.app.swallow_typing()
+            self._workbench.say("the field is closed, as its line was changed elsewhere; esc goes on")
 
     def _close(self, *, keep: bool) -> None:
         """Leave the field. What is not valid is kept for later with `keep`, else nothing of it is left."""
-        field, self._open = self._open, None
+        field = self._open
         if field is None:
             return
-        key = self._document.key
-        if key is not None and field.adds is None:
-            if keep and field.problem:
-                self._unfinished[key, field.row, field.part] = field.handled, field.problem
-            else:
-                self._unfinished.pop((key, field.row, field.part), None)
-        had_focus = self._line.has_focus or self._text.has_focus
-        if had_focus:
+        row, path = self._open_row(), self._workbench.selection.path
+        if not keep and row is not None and path is not None and field.adds is None and not field.is_gone:
+            self._unapplied.drop(path, *self._document.place_of(row, field.part))
+        self._open = None
+        if field.widget.has_focus:
             self.screen.set_focus(self, scroll_visible=False)
         self._line.display = self._text.display = False
         self._workbench.editing.end_typing()
@@ -717,16 +790,26 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             case "field_in_editor":
                 self._field_in_editor()
 
+    def left(self) -> None:
+        """What is typed counts, but for what is only proposed below it."""
+        if self._open is not None:
+            self._open.choice = None
+            self._finished()
+            self._close(keep=True)
+            self._show_soon()
+
     def _finished(self) -> bool:
         """Whether all that was typed is in the case now; what was chosen below the field counts as typed."""
         field = self._open
         if field is None:
             return True
+        if field.is_gone:
+            return False
         matches = self._matches()
         if field.choice is not None and field.choice < len(matches):
-            self._line.begin(matches[field.choice].text, selected=False)
+            field.widget.begin(matches[field.choice].text, selected=False)
             field.choice = None
-        typed = self._widget.typed
+        typed = field.widget.typed
         if typed != field.handled or not field.field.live:
             field.handled = typed
             if field.field.live or typed != field.field.text:
@@ -765,10 +848,14 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         self._show_soon()
         if then is not None and then.opens:
             self._edit(then.opens, selected=True)
+            if self._open is None:
+                # It could not be made: one stays where one was, and what is typed next is typed there.
+                self._move_to_id(field.row)
+                self._edit(field.part)
 
     def _add_chosen(self, field: _Open) -> None:
         matches = self._matches()
-        chosen = matches[field.choice].text if field.choice is not None and matches else self._line.value
+        chosen = matches[field.choice].text if field.choice is not None and matches else self._line.typed
         add = (field.adds or {}).get(chosen)
         if add is None:
             field.problem = "nothing of this kind can be added here; esc leaves"
@@ -783,19 +870,33 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         field = self._open
         if field is None:
             return
-        is_line = field.field.kind not in ("text", "json")
-        unchanged = self._widget.typed == field.field.text and not self._widget.typed
-        if is_line or (field.fresh and unchanged):
+        unchanged = field.widget.typed == field.field.text and not field.widget.typed
+        if not field.is_text or field.is_gone or (field.fresh and unchanged):
+            self._take_back(field)
             self._close(keep=False)
-            if field.done:
-                self._workbench.editing.undo()
         else:
             self._finished()
             self._close(keep=True)
         self._show_soon()
 
+    def _take_back(self, field: _Open) -> None:
+        """Undo what was typed into this field, and no other step."""
+        if field.done:
+            self._workbench.editing.undo_typing(field.typing)
+            self._document.follow()
+            self._rows = self._document.rows
+        row, path = self._open_row(), self._workbench.selection.path
+        now = row.of(field.part) if row else None
+        if field.fresh or field.is_gone or now is None or path is None:
+            return
+        field.field = now.of_kind(field.kind)
+        if field.done and field.field.text == field.seen != field.base and field.field.live:
+            # Something else was done since: that stays, and what was there before is typed again.
+            make = field.field.change(field.base)
+            self._workbench.editing.do(field.field.label, path, make, typing=field.typing)
+
     def _step_field(self, step: int) -> None:
-        """End this field, and edit the next one."""
+        """End this field, and edit the next one; the last one is not left: what is typed next goes there."""
         field = self._open
         if field is None or field.adds is not None:
             return
@@ -803,14 +904,19 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             self._show_soon()
             return
         then = self._then(field) if step > 0 else None
-        self._go_on(field, then)
         if then is not None:
+            self._go_on(field, then)
             return
         order = range(self._current + step, len(self._rows) if step > 0 else -1, step)
         following = next((number for number in order if self._rows[number].field is not None), None)
-        if following is not None:
-            self._move_by(following - self._current)
-            self._edit("value", selected=True)
+        if following is None:
+            key = "enter" if not field.is_text else "esc"
+            self._workbench.say(f"this is the {'last' if step > 0 else 'first'} field; {key} leaves it")
+            self._show_soon()
+            return
+        self._go_on(field, None)
+        self._move_by(following - self._current)
+        self._edit("value", selected=True)
 
     # What a text may become
 
@@ -830,6 +936,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _step_choice(self, step: int) -> None:
         field, matches = self._open, self._matches()
+        if field is not None and not matches:
+            (field.widget.action_cursor_down if step > 0 else field.widget.action_cursor_up)()
         if field is None or not matches:
             return
         place = -1 if field.choice is None else field.choice
@@ -870,21 +978,26 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
     def _height(self) -> int:
         """The lines that the field takes."""
         field = self._open
-        if field is None or field.field.kind not in ("text", "json"):
+        if field is None:
             return 1
-        width = max(10, min(self.size.width - 3, 110) - 16)
-        lines = sum(max(1, -(-(cell_len(line) + 1) // width)) for line in self._text.text.split("\n"))
-        return max(2, min(lines, _TALLEST, max(2, self.size.height - 6)))
+        width = self._field_width or max(10, min(self.size.width - 3, 110) - 16)
+        least = 2 if field.is_text else 1
+        most = max(least, min(_TALLEST, self.size.height - 6))
+        return max(least, field.widget.height_at(width, most))
 
     def _place_field(self) -> None:
         field = self._open
         if field is None or self._current >= len(self._placed):
             return
         place = self._placed[self._current]
-        widget = self._widget
-        widget.styles.offset = (place.x + 1, place.y)
-        widget.styles.width = max(8, min(self.page.width, self.line_width - 2) - place.x)
-        widget.styles.height = self._height()
+        width = max(8, min(self.page.width, self.line_width - 2) - place.x)
+        field.widget.styles.offset = (place.x + 1, place.y)
+        field.widget.styles.width = width
+        if width != self._field_width:
+            # How high it is depends on where it begins.
+            self._field_width = width
+            super().follow()
+        field.widget.styles.height = self._height()
 
     # The whole case as JSON, and other programs
 
@@ -894,20 +1007,26 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             return
         from evaltui.tui.screens.raw import RawScreen
 
-        left = self._unfinished.get((key, (), "value"))
-        shown = text if text is not None else left[0] if left else self._document.text()
-        screen = RawScreen(f"JSON of {key.eval_id}", shown, self._take_raw, self._save_raw)
+        left = self._unapplied.at(key.path, *self._document.place_of(None, "raw"))
+        now = self._document.text()
+        shown = text if text is not None else left.text if left else now
+        take = partial(self._take_raw, now)
+        screen = RawScreen(f"JSON of {key.eval_id}", shown, take, self._save_raw)
         self.app.push_screen(screen, partial(self._raw_left, key))
 
-    def _take_raw(self, text: str) -> str | None:
-        """Make a JSON text the case; why not, where it cannot be."""
+    def _take_raw(self, before: str, text: str) -> str | None:
+        """Make a JSON text the case, which was `before`; why not, where it cannot be."""
         key = self._workbench.selection.case
-        if key is None:
+        self._document.follow()
+        if key is None or not self._document.rows:
             return "the case is gone"
         try:
+            if self._document.text() != before != text:
+                return "the case was changed outside meanwhile; f4 takes this over theirs, once this is left"
             made = self._document.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
+        self._unapplied.drop(key.path, *self._document.place_of(None, "raw"))
         if made is None:
             return None
         make, new_id = made
@@ -923,10 +1042,15 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _raw_left(self, key: CaseKey, unfinished: str | None) -> None:
         if unfinished is None:
-            self._unfinished.pop((key, (), "value"), None)
-        else:
-            self._unfinished[key, (), "value"] = unfinished, ""
-            self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
+            return
+        self._document.follow()
+        if self._document.key != key:
+            self.app.copy_to_clipboard(unfinished)
+            self._workbench.say("the case is gone: the JSON that was left unfinished is in the clipboard")
+            return
+        at = self._document.place_of(None, "raw")
+        self._unapplied.keep(key.path, *at, unfinished, "f4 goes on with it")
+        self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
 
     def action_external_editor(self) -> None:
         """The text of this line in the user's editor; where it has none, the whole case."""
@@ -938,7 +1062,8 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
             self._field_in_editor()
             return
         before = self._document.call_json(row)
-        text, take = before or (self._document.text(), self._take_raw)
+        whole = self._document.text()
+        text, take = before or (whole, partial(self._take_raw, whole))
         try:
             changed = edit_outside(self.app, text, ".json")
         except EditorError as error:
@@ -962,23 +1087,32 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         field = self._open
         if field is None or field.adds is not None:
             return
-        suffix = ".json" if field.field.kind == "json" else ".txt"
+        suffix = ".json" if field.kind == "json" else ".txt"
+        before = field.widget.typed
         try:
-            changed = edit_outside(self.app, self._widget.typed, suffix)
+            changed = edit_outside(self.app, before, suffix)
         except EditorError as error:
             self._workbench.say(str(error))
             return
-        if isinstance(self._widget, FieldText):
-            self._text.begin(changed, selected=False, is_json=field.field.kind == "json")
-        else:
-            self._line.begin(changed.replace("\n", " "), selected=False)
+        if changed != before:
+            changed = as_one_line(changed) if field.kind == "line" else changed
+            field.widget.begin(changed, selected=False, is_json=field.kind == "json")
         self._typed()
+
+
+def _kind_in(field: _Open, now: Field) -> Kind:
+    """What a field goes on as in the widget that it has, once its value has become another one."""
+    if not field.is_text:
+        return "value" if now.kind in ("text", "json") else now.kind
+    if now.kind in ("text", "json"):
+        return now.kind
+    return "json" if now.kind == "value" else "text"
 
 
 def _hint(field: _Open) -> str:
     if field.adds is not None:
         return _ADD_HINT
-    return _TEXT_HINT if field.field.kind in ("text", "json") else _LINE_HINT
+    return _TEXT_HINT if field.is_text else _LINE_HINT
 
 
 def _changes_nothing(text: str) -> Any:

@@ -197,7 +197,9 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def _arrange(self) -> None:
         """Show what the layout says, and have the focus where it says."""
         self._show_columns(self.size)
-        if self._pane_of(self.focused) != self._layout.focus:
+        if (before := self._pane_of(self.focused)) != self._layout.focus:
+            if before in self._panes:
+                self._panes[before].left()
             self.set_focus(self._pane(self._layout.focus).entry, scroll_visible=False)
         self._changed()
 
@@ -207,6 +209,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         return next((pane for pane, slot in self._slots.items() if slot in around), None)
 
     def _go_to(self, pane: str) -> None:
+        if pane != self._layout.focus and self._layout.focus in self._panes:
+            self._panes[self._layout.focus].left()
         self._layout.go_to(pane)
         self._arrange()
 
@@ -400,21 +404,41 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.app.push_screen(PaletteScreen(self), lambda choose: choose and choose())
 
     def action_quit(self) -> None:
-        """Leave; what is unsaved is asked about first."""
-        if self._workbench.editing.unsaved():
-            # The first frame does not wait for screens that are seldom seen.
-            from evaltui.tui.screens.unsaved import UnsavedScreen
+        """Leave; what is unsaved, or typed and in no case yet, is asked about first."""
+        # The first frame does not wait for screens that are seldom seen.
+        from evaltui.tui.screens.unsaved import UnsavedScreen
 
-            self.app.push_screen(UnsavedScreen(self._workbench), self._leave_as_chosen)
+        if isinstance(self.app.screen, UnsavedScreen):
+            return
+        typed = self._typed_elsewhere()
+        if self._workbench.editing.unsaved() or self._workbench.editing.unapplied.now() or typed:
+            self.app.push_screen(UnsavedScreen(self._workbench, typed), self._leave_as_chosen)
         else:
-            self.run_worker(self.app.action_quit())
+            self._leave()
+
+    def _typed_elsewhere(self) -> str:
+        """What is typed in a field that lies over this screen."""
+        field = self.app.screen.focused
+        if self.app.screen is self or not isinstance(field, Input | TextArea):
+            return ""
+        return field.value if isinstance(field, Input) else field.text
+
+    def _leave(self) -> None:
+        self.run_worker(self.app.action_quit())
 
     def _leave_as_chosen(self, choice: str | None) -> None:
+        editing = self._workbench.editing
         if choice == "discard":
-            self._workbench.editing.discard()
-        elif choice is None or not self._workbench.editing.save_all():
+            editing.discard()
+        elif choice is None or not editing.save_all():
             return
-        self.run_worker(self.app.action_quit())
+        elif left := editing.unapplied.now():
+            # The files are saved; that is in none of them.
+            if left[0].case is not None:
+                self._workbench.select(Selection(*left[0].case))
+                self._go_to("case")
+            return
+        self._leave()
 
     def action_find_case(self) -> None:
         self.query_one(CaseTree).action_find_case()
@@ -502,7 +526,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def _ask_about_clashes(self) -> None:
         """Two versions of a file are not left alone until they are looked at once."""
         new = [clash for clash in self._workbench.editing.clashing if clash not in self._asked]
-        if new:
+        # Nobody is asked while typing: what is typed next would be taken for the answer.
+        if new and self.app.screen is self and not isinstance(self.focused, Input | TextArea):
             from evaltui.tui.screens.versions import VersionsScreen
 
             self._asked.append(new[0])

@@ -187,8 +187,8 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
             return
         agent = self.query_one("#chat-agent", ChoiceLine).chosen
         start = SessionStart(
-            self.query_one("#chat-app", FieldLine).value.strip(),
-            self.query_one("#chat-user", FieldLine).value.strip(),
+            self.query_one("#chat-app", FieldLine).typed.strip(),
+            self.query_one("#chat-user", FieldLine).typed.strip(),
             state=state,
         )
         self._workbench.chat.new(start, self._known_agents[agent] if agent else None)

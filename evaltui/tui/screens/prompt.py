@@ -16,6 +16,7 @@ from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.widgets.ascii import fit_for_terminal
 from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.widgets.typed_text import OneLineInput
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keys import key_name
 
@@ -70,7 +71,7 @@ class PromptScreen(DialogScreen[str | None], inherit_bindings=False):
                 self.dismiss(self.query_one(QuestionInput).value)
 
 
-class QuestionInput(Input):
+class QuestionInput(OneLineInput):
     """The field of a question: what it holds is selected at first, so that typing replaces it."""
 
     BINDINGS = bindings(Scope.PROMPT)

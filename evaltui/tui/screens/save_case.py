@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import TextArea
 
 from evaltui.core.show import show_value, visible
 from evaltui.reports.lines import Line, cells, cut, pad
@@ -113,11 +113,12 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
     def on_choice_line_changed(self) -> None:
         self._follow_target()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        if event.input.id == "save-id":
-            self._set(replace(self.choices, eval_id=event.value.strip()))
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        typed = event.text_area.text.strip()
+        if event.text_area.id == "save-id":
+            self._set(replace(self.choices, eval_id=typed))
         else:
-            self._set(replace(self.choices, new_set=event.value.strip()))
+            self._set(replace(self.choices, new_set=typed))
 
     def _show_note(self) -> None:
         """Why it cannot be done so; else what the column under the cursor means."""

@@ -33,19 +33,20 @@ _CHOICES: tuple[tuple[str | None, str, str], ...] = (
 
 
 class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Returns `save`, `discard`, or None: stay."""
+    """Returns `save`, `discard`, or None: stay. `typed` is what stands in a field below this screen."""
 
     BINDINGS = bindings(Scope.VERSIONS)
     AUTO_FOCUS = "UnsavedChoices"
 
-    def __init__(self, workbench: Workbench) -> None:
+    def __init__(self, workbench: Workbench, typed: str = "") -> None:
         super().__init__()
         self._workbench = workbench
+        self._typed = typed
 
     def compose(self) -> ComposeResult:
         with Vertical(id="unsaved"):
             yield UnsavedTitle(len(self._workbench.editing.unsaved()))
-            yield UnsavedFiles(self._workbench, id="unsaved-files")
+            yield UnsavedFiles(self._workbench, self._typed, id="unsaved-files")
             yield UnsavedChoices(self._workbench)
             yield Hints(self._workbench, lambda: [Hint("decide", "do it"), Hint("leave_open", "stay")])
 
@@ -69,16 +70,18 @@ class UnsavedTitle(OneLine):
         self._count = count
 
     def line(self, width: int) -> Line:
-        files = "1 file is" if self._count == 1 else f"{self._count} files are"
-        return rule([(f"{files} not saved", "bold")], [], width, heavy=True)
+        files = "1 file is not saved" if self._count == 1 else f"{self._count} files are not saved"
+        title = files if self._count else "What is typed is in no file yet"
+        return rule([(title, "bold")], [], width, heavy=True)
 
 
 class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
     """The files, and which of their cases were changed."""
 
-    def __init__(self, workbench: Workbench, *, id: str) -> None:
+    def __init__(self, workbench: Workbench, typed: str, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
+        self._typed = typed
         self._lines: list[Line] = []
 
     def on_resize(self) -> None:
@@ -88,6 +91,13 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
                 ("● ", "accent"), (visible(path.name), "bold"), (f"  {visible(path.parent.name)}", "dim")
             )
             page.block([(", ".join(self._changed(path)), "dim")], 2)
+        for left in self._workbench.editing.unapplied.now():
+            where = visible(left.case.eval_id if left.case else left.path.name)
+            page.row(("! ", "red"), (where, "bold"), ("  typed, not in the case, so not saved:", ""))
+            page.block([(visible(str(left)), "dim")], 2)
+        if self._typed:
+            page.row(("! ", "red"), ("Typed in the open dialog, saved nowhere:", ""))
+            page.block([(visible(self._typed.strip()[:60]), "dim")], 2)
         if self._workbench.run is not None and self._workbench.busy:
             page.blank()
             page.text([(f"Run {self._workbench.run.number} is not over: leaving cancels it.", "")])

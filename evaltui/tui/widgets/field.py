@@ -1,4 +1,4 @@
-"""The two widgets in which a text is typed in its place on a page: a line, and a text of many lines."""
+"""The two widgets in which a text is typed in its place: one that `enter` ends, and one of many lines."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
-from textual.widgets import Input, TextArea
 
 from evaltui.tui.bindings import bindings
-from evaltui.tui.widgets.typed_text import shown_safely
+from evaltui.tui.widgets.exact_text import ExactTextArea
+from evaltui.tui.widgets.typed_text import as_one_line
 from evaltui.workbench.actions import Scope
 
 Tell = Callable[[str], None]
@@ -23,6 +23,14 @@ _JSON_TOKEN = re.compile(
 )
 # In a text of many lines these move the cursor and begin a line.
 _OF_LINES = ("end_field", "next_choice", "previous_choice")
+
+
+def _bindings(*, of_lines: bool) -> list[BindingType]:
+    return [
+        binding
+        for binding in bindings(Scope.FIELD)
+        if isinstance(binding, Binding) and (binding.id in _OF_LINES) is of_lines
+    ]
 
 
 class _Told:
@@ -58,31 +66,10 @@ class _Told:
         self.tell("field_in_editor")
 
 
-class FieldLine(_Told, Input):
-    BINDINGS = bindings(Scope.FIELD)
+class FieldText(_Told, ExactTextArea):
+    """A text of many lines; `is_json` has its tokens coloured."""
 
-    def __init__(self, tell: Tell, *, id: str) -> None:
-        super().__init__(compact=True, select_on_focus=False, id=id)
-        self.tell = tell
-
-    @property
-    def typed(self) -> str:
-        return self.value
-
-    def begin(self, text: str, *, selected: bool) -> None:
-        """Show a text, all of it selected or the cursor at its end."""
-        self.value = text
-        self.action_end()
-        if selected:
-            self.select_all()
-
-
-class FieldText(_Told, TextArea):
-    BINDINGS: ClassVar[list[BindingType]] = [
-        binding
-        for binding in bindings(Scope.FIELD)
-        if not (isinstance(binding, Binding) and binding.id in _OF_LINES)
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=False)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tone-key", "tone-string", "tone-number"}
 
     def __init__(self, tell: Tell, *, id: str, line_numbers: bool = False) -> None:
@@ -95,6 +82,7 @@ class FieldText(_Told, TextArea):
         return self.text
 
     def begin(self, text: str, *, selected: bool, is_json: bool = False) -> None:
+        """Show a text, all of it selected or the cursor at its end."""
         self.is_json = is_json
         self.load_text(text)
         if selected:
@@ -104,9 +92,26 @@ class FieldText(_Told, TextArea):
 
     def get_line(self, line_index: int) -> Text:
         """JSON in colours, line by line: none of its texts goes over the end of a line."""
-        line = shown_safely(super().get_line(line_index))
+        line = super().get_line(line_index)
         if self.is_json:
             for token in _JSON_TOKEN.finditer(line.plain):
                 style = self.get_component_rich_style(f"tone-{token.lastgroup}", partial=True)
                 line.stylize(style, token.start(), token.end())
         return line
+
+
+class FieldLine(FieldText):
+    """A text that `enter` ends. It grows with what is pasted into it, unless it is a name: `one_line`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=True)
+
+    def __init__(self, tell: Tell, *, id: str) -> None:
+        super().__init__(tell, id=id)
+        self.one_line = True
+
+    def taken(self, insert: str) -> str:
+        insert = super().taken(insert)
+        if insert.find("\n") == len(insert) - 1:
+            # A line that was copied as a whole.
+            return insert[:-1]
+        return as_one_line(insert) if self.one_line else insert

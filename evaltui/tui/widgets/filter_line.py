@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from textual.strip import Strip
 from textual.timer import Timer
-from textual.widgets import Input
 
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, wrap
 from evaltui.tui.bindings import bindings
 from evaltui.tui.timing import once
 from evaltui.tui.widgets.painting import paint, tone_classes
+from evaltui.tui.widgets.typed_text import OneLineInput
 from evaltui.workbench.actions import Scope
 
 _MOST_LINES = 3
@@ -21,7 +21,7 @@ _MOST_LINES = 3
 _PAUSE = 0.005
 
 
-class FilterLine(Input):
+class FilterLine(OneLineInput):
     """Filters while one types. It is seen while it is typed in, and as long as it has a text.
 
     `example` is a filter that says what can be typed, `examples` what an empty one may be made of: as many

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import TextArea
 
 from evaltui.reports.lines import Line, cells
 from evaltui.tui.bindings import bindings
+from evaltui.tui.widgets.exact_text import ExactTextArea
 from evaltui.tui.widgets.field import Tell
 from evaltui.tui.widgets.one_line import OneLine, rule
-from evaltui.tui.widgets.typed_text import shown_safely
 from evaltui.workbench.actions import Scope
 
 # What is said on the rule above the message: on its left and on its right.
@@ -24,7 +22,7 @@ Note = Callable[[], tuple[Line, Line]]
 Chips = Callable[[], Line]
 
 
-class MessageField(TextArea):
+class MessageField(ExactTextArea):
     """Takes text. Every other key is handed to who owns the box, but for those that go about in the text.
 
     `up` in the first line and `down` in the last one ask for an earlier and a later message.
@@ -40,9 +38,6 @@ class MessageField(TextArea):
         """Show a text with the cursor at its end."""
         self.load_text(text)
         self.move_cursor(self.document.end)
-
-    def get_line(self, line_index: int) -> Text:
-        return shown_safely(super().get_line(line_index))
 
     def action_new_line(self) -> None:
         self.insert("\n")

@@ -1,12 +1,35 @@
-"""Text as a field shows it while it is edited: nothing in it is obeyed by the terminal."""
+"""Text as fields take it, and as they show it: nothing in it is obeyed by the terminal."""
 
 from __future__ import annotations
 
+import re
+
 from rich.text import Text
+from textual import events
+from textual.widgets import Input
 
 from evaltui.core.show import visible
 
 _DELETE = 0x7F
+# Terminals paste the end of a line as a carriage return.
+_ENDS_OF_LINES = re.compile(r"\s*[\r\n]\s*")
+
+
+def as_one_line(text: str) -> str:
+    """Lines, one behind the other: for what has to be one line, as names have."""
+    return _ENDS_OF_LINES.sub(" ", text.strip("\r\n"))
+
+
+class OneLineInput(Input):
+    """Takes lines that are pasted as one, where Textual's own takes the first and drops the others."""
+
+    def _on_paste(self, event: events.Paste) -> None:
+        super()._on_paste(events.Paste(as_one_line(event.text)))
+        event.prevent_default()
+        event.stop()
+
+    def action_paste(self) -> None:
+        self.replace(as_one_line(self.app.clipboard), *self.selection)
 
 
 def shown_safely(line: Text) -> Text:

@@ -19,7 +19,8 @@ def _nothing_to_redo(workbench: Workbench) -> str | None:
 
 
 def _nothing_unsaved(workbench: Workbench) -> str | None:
-    return None if workbench.editing.unsaved() else "nothing is unsaved"
+    editing = workbench.editing
+    return None if editing.unsaved() or editing.unapplied.now() else "nothing is unsaved"
 
 
 def _no_set(workbench: Workbench) -> str | None:

@@ -1,0 +1,99 @@
+"""Texts that were typed into fields and could not become what a case says: kept until they can, or are left.
+
+They go with what they were typed for, wherever it is moved to and whatever its case is called by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.document.edits import EditError
+from evaltui.core.document.following import followed
+from evaltui.core.editing.places import cases_path, eval_id, eval_ids
+from evaltui.core.problems import JsonPath
+from evaltui.workbench.state import CaseKey
+
+
+@dataclass(frozen=True)
+class Unapplied:
+    """`at` is the place in the data of the set `path`; `part` tells apart what is typed at one place.
+
+    `data` is the set as it was when the place was last looked for; `at` is a place in it. `is_gone` while the
+    set has no such place: it comes back when that is undone.
+    """
+
+    path: Path
+    at: JsonPath
+    part: str
+    text: str
+    problem: str
+    data: Any
+    is_gone: bool = False
+
+    def followed_to(self, data: Any) -> Unapplied:
+        if data is self.data:
+            return self
+        at = followed(self.data, data, self.at)
+        if at is None:
+            return replace(self, is_gone=True)
+        return replace(self, at=at, data=data, is_gone=False)
+
+    @property
+    def case(self) -> CaseKey | None:
+        """The case that it belongs to."""
+        number = next((step for step in self.at if isinstance(step, int)), None)
+        try:
+            return None if number is None else CaseKey(self.path, eval_id(self.data, number))
+        except EditError:
+            return None
+
+    def __str__(self) -> str:
+        return f"{self.text.strip()[:60]} ({self.problem or 'enter applies it'})"
+
+
+class UnappliedTexts:
+    """`data` gives the parsed JSON of a set as it is now, None where it is not open."""
+
+    def __init__(self, data: Callable[[Path], Any]) -> None:
+        self._data = data
+        self._texts: list[Unapplied] = []
+
+    def follow(self, moved: Mapping[CaseKey, CaseKey] | None = None) -> None:
+        """After every change of a set; `moved` are cases that have another key now."""
+        for number, one in enumerate(self._texts):
+            key = one.case if moved else None
+            to = moved.get(key) if moved and key else None
+            if to is not None and to.path != one.path:
+                self._texts[number] = self._in_other_set(one, to)
+            elif (data := self._data(one.path)) is not None:
+                self._texts[number] = one.followed_to(data)
+
+    def _in_other_set(self, one: Unapplied, to: CaseKey) -> Unapplied:
+        data = self._data(to.path)
+        ids = eval_ids(data)
+        if to.eval_id not in ids:
+            return replace(one, is_gone=True)
+        at = (*cases_path(data), ids.index(to.eval_id), *one.at[2:])
+        return replace(one, path=to.path, at=at, data=data, is_gone=False)
+
+    def now(self) -> list[Unapplied]:
+        """Those whose place is there, the oldest first."""
+        self.follow()
+        return [one for one in self._texts if not one.is_gone]
+
+    def at(self, path: Path, at: JsonPath, part: str) -> Unapplied | None:
+        return next((one for one in self.now() if (one.path, one.at, one.part) == (path, at, part)), None)
+
+    def keep(self, path: Path, at: JsonPath, part: str, text: str, problem: str) -> None:
+        self.drop(path, at, part)
+        self._texts.append(Unapplied(path, at, part, text, problem, self._data(path)))
+
+    def drop(self, path: Path, at: JsonPath, part: str) -> None:
+        known = self.at(path, at, part)
+        self._texts = [one for one in self._texts if one is not known]
+
+    def clear(self) -> None:
+        self._texts.clear()

@@ -1,0 +1,205 @@
+"""Values typed and pasted into the real program: the file has what was typed, no text is a command."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from terminal import Terminal
+
+pytestmark = pytest.mark.e2e
+
+ECHO = "def root_agent(message, session):\n    return message\n"
+LONG = "a long text that does not fit in one line of the screen, " * 3
+ARGS = {"short": "old", "deep": {"was": 1}, "long": LONG, "number": 7}
+CASE = {
+    "eval_id": "first",
+    "conversation": [
+        {
+            "user_content": {"parts": [{"text": "hello"}], "role": "user"},
+            "intermediate_data": {"tool_uses": [{"name": "find", "args": ARGS}]},
+            "final_response": {"parts": [{"text": "hi"}], "role": "model"},
+        }
+    ],
+}
+# How many lines below the first line of the case they are.
+ROWS = {"user": 6, "call": 7, "short": 8, "deep": 9, "long": 10, "number": 11, "answer": 12}
+TEXTS = ("user", "deep", "long", "answer")
+VALUES = {
+    "text": ("book", "book"),
+    "long": ("word " * 24 + "end", None),
+    "number": ("19", 19),
+    "null": ("null", None),
+    "object": ('{"by": "price"}', {"by": "price"}),
+    "list": ("[1, true, {}]", [1, True, {}]),
+    "lines": ("one\ntwo\nthree", None),
+    "laid out": ('{\n"a": [1]\n}', {"a": [1]}),
+    "refused": ('{"a": ', None),
+}
+ENDS = ("enter", "tab", "shift+tab", "escape", "ctrl+s", "ctrl+j", "click")
+DAILY = (
+    ("short", "object", "ctrl+s"),
+    ("short", "lines", "tab"),
+    ("long", "text", "escape"),
+    ("deep", "refused", "click"),
+    ("call", "lines", "enter"),
+    ("number", "null", "shift+tab"),
+    ("short", "refused", "ctrl+s"),
+    ("short", "list", "escape"),
+)
+
+
+def expected(field, value):
+    """What the field becomes; None where it stays as it is."""
+    text, parsed = VALUES[value]
+    if field in ("user", "answer", "long"):
+        return text
+    if field == "call":
+        return " ".join(text.split("\n"))
+    if value == "refused" or (field == "deep" and value in ("text", "long", "lines")):
+        return None
+    is_json = value in ("number", "null", "object", "list", "laid out")
+    return [parsed] if is_json else text
+
+
+def case_with(field, value):
+    case = copy.deepcopy(CASE)
+    turn = case["conversation"][0]
+    new = expected(field, value)
+    if new is None:
+        return case
+    new = new[0] if isinstance(new, list) else new
+    if field in ("user", "answer"):
+        turn["user_content" if field == "user" else "final_response"]["parts"][0]["text"] = new
+    elif field == "call":
+        turn["intermediate_data"]["tool_uses"][0]["name"] = new
+    else:
+        turn["intermediate_data"]["tool_uses"][0]["args"][field] = new
+    return case
+
+
+class Program:
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "finds.evalset.json"
+        self.write()
+        self.terminal = Terminal([sys.executable, "-m", "evaltui", folder.name], folder.parent, 100, 40)
+        self.terminal.wait_for("○ first")
+        self.terminal.press("2")
+        self.terminal.wait_for("Turn 1")
+
+    def write(self) -> None:
+        data = {"eval_set_id": "finds", "eval_cases": [CASE]}
+        self.file.write_text(json.dumps(data, indent=2), encoding="utf-8")
+
+    @property
+    def case(self):
+        return json.loads(self.file.read_text(encoding="utf-8"))["eval_cases"][0]
+
+    def open(self, field: str) -> None:
+        self.terminal.press("2", "g", *["j"] * ROWS[field], "e")
+        self.terminal.wait_for("esc keeps it and leaves" if field in TEXTS else "esc takes it back")
+
+    def empty(self) -> None:
+        """Everything in the field is selected, to be typed over: f7."""
+        self.terminal.type("\x1b[18~")
+
+    def type(self, text: str) -> None:
+        if "\n" in text:
+            self.terminal.type(f"\x1b[200~{text}\x1b[201~".replace("\n", "\r"))
+        else:
+            self.terminal.type(text)
+
+    def end(self, key: str) -> None:
+        """With the key, and whatever field is open then is left."""
+        if key == "click":
+            self.terminal.type("\x1b[<0;4;20M\x1b[<0;4;20m")
+        elif key == "shift+tab":
+            self.terminal.type("\x1b[Z")
+        else:
+            self.terminal.press(key)
+
+    def leave_fields(self) -> None:
+        self.terminal.press("escape", "escape")
+        self.terminal.wait_until(
+            lambda screen: "o add" in screen or "o new case" in screen, "a field is open"
+        )
+
+    def save(self) -> None:
+        self.terminal.press("ctrl+s")
+
+
+@pytest.fixture
+def program(write_agent):
+    started = Program(write_agent(ECHO, name="house"))
+    yield started
+    started.terminal.close()
+
+
+def try_one(program: Program, field: str, value: str, key: str) -> None:
+    text, is_text = VALUES[value][0], field in TEXTS
+    program.open(field)
+    program.empty()
+    program.type(text)
+    last = text.split("\n")[-1].split(" ")[-1]
+    program.terminal.wait_for(last)
+    program.end(key)
+    wanted = case_with(field, value)
+    if key == "escape" and not is_text:
+        wanted = CASE
+    if key == "enter" and is_text:
+        program.terminal.press("backspace")
+    program.leave_fields()
+    program.save()
+    what = f"{value} into {field}, ended with {key}"
+    program.terminal.wait_until(lambda _: program.case == wanted, f"{what}: the file is not what was typed")
+    # Where it could not be taken, it was taken back by escape, or is said to be missing.
+    if wanted == CASE and is_text and value in ("refused", "text", "long", "lines"):
+        program.terminal.wait_for("not in the case yet")
+    program.terminal.press("2")
+    if wanted != CASE:
+        program.terminal.press("u")
+        program.save()
+        program.terminal.wait_until(lambda _: program.case == CASE, f"{what}: undo does not bring it back")
+    elif is_text and key != "nothing":
+        program.open(field)
+        program.empty()
+        program.type(json.dumps(ARGS["deep"]))
+        program.leave_fields()
+    program.terminal.wait_until(lambda screen: "Turn 1" in screen, "the case is gone")
+
+
+def test_what_is_typed_is_in_the_file(program):
+    for field, value, key in DAILY:
+        try_one(program, field, value, key)
+    assert program.terminal.process.poll() is None
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("field", ROWS)
+def test_every_value_in_every_field_with_every_key(program, field):
+    for value, key in itertools.product(VALUES, ENDS):
+        try_one(program, field, value, key)
+
+
+def test_text_behind_a_key_that_opens_a_field_is_typed_there(program):
+    """`o`, `A` and `e` promise a field; after the last one there is none, and tab stays there."""
+    terminal = program.terminal
+    terminal.type("gjjjjjoReboot qRmu")
+    terminal.wait_for("Reboot qRmu")
+    terminal.press("escape", "escape")
+    terminal.wait_for("o add")
+    terminal.type("Gebook\t\t\t rRmqo")
+    terminal.wait_for("book rRmqo")
+    terminal.press("escape")
+    terminal.wait_for("o add")
+    # There is nothing to type at the name of the set: none of it is a command.
+    terminal.type("gjebookmq")
+    terminal.wait_for("this is kept as it is")
+    assert "book" not in json.dumps(program.case)
+    assert "Criteria" not in terminal.text
+    assert terminal.process.poll() is None

@@ -1,0 +1,168 @@
+"""What cannot become a case yet is told of, kept where it belongs, and asked about when leaving."""
+
+import json
+
+import pytest
+from pilots import screen_text, turn, until, write_cases
+from textual import events
+from textual.widgets import Input
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.screens.unsaved import UnsavedScreen
+from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.workbench import Workbench
+
+ECHO = "def root_agent(message, session):\n    return message\n"
+ARG = ("turn", 0, "call", 0, "arg", 0)
+
+
+@pytest.fixture
+def house(write_agent):
+    folder = write_agent(ECHO, name="house")
+    call = {"name": "set_light", "args": {"room": {"a": 1}, "level": 3}}
+    write_cases(folder, "lights", {"dim": [turn("hello", "hi", call), turn("bye", "bye")], "other": []})
+    return folder
+
+
+async def in_the_case(app, pilot):
+    await until(pilot, lambda: app.workbench.sets)
+    app.workbench.learn_agent = lambda: None
+    await pilot.press("2")
+    await until(pilot, lambda: "  id          dim" in screen_text(app))
+
+
+def pane(app):
+    return app.screen_stack[0].query_one("#case")
+
+
+async def edit(app, pilot, *row):
+    pane(app).follow()
+    pane(app)._move_to_id(row)
+    await pilot.press("enter")
+    assert pane(app)._open is not None
+
+
+def args(app):
+    path = app.workbench.sets[0].path
+    case = app.workbench.editing.data(path)["eval_cases"][0]
+    return case["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
+
+
+def unapplied(app):
+    return [one.text for one in app.workbench.editing.unapplied.now()]
+
+
+async def test_a_text_that_is_in_no_case_is_told_of_when_saving_and_asked_about_when_leaving(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        await edit(app, pilot, *ARG)
+        await pilot.press(",", "ctrl+s")
+        await until(pilot, lambda: "not saved, as it is not in the case dim yet" in screen_text(app))
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
+        await pilot.press("escape", "escape")
+        assert len(unapplied(app)) == 1
+        await pilot.press("q")
+        await until(pilot, lambda: "typed, not in the case, so not saved" in screen_text(app))
+        # All is saved that can be; that one is shown, and nobody leaves.
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is app.screen_stack[0])
+        assert len(unapplied(app)) == 1
+        await edit(app, pilot, *ARG)
+        await pilot.press("backspace", "escape", "q")
+        await until(pilot, lambda: not app.is_running)
+
+
+async def test_ctrl_q_asks_about_unsaved_files_and_about_what_is_typed_in_a_dialog(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        await pilot.press("1", "O")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*"new", "ctrl+q")
+        await until(pilot, lambda: "Typed in the open dialog, saved nowhere" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press("escape", "2")
+        await edit(app, pilot, "turn", 0, "user", 0)
+        await pilot.press("x", "ctrl+q")
+        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
+
+
+@pytest.mark.parametrize("where", ["turn moved", "case renamed", "case moved away", "deleted and back"])
+async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        path = app.workbench.sets[0].path
+        await edit(app, pilot, *ARG)
+        await pilot.press(",", "escape")
+        (left,) = unapplied(app)
+        row = ARG
+        if where == "turn moved":
+            pane(app)._move_to_id(("turn", 0))
+            await pilot.press("J")
+            row = ("turn", 1, *ARG[2:])
+        elif where == "case renamed":
+            await pilot.press("1", "f2")
+            await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+            await pilot.press("2", "enter")
+            await until(pilot, lambda: app.workbench.selection == Selection(path, "2"))
+        elif where == "case moved away":
+            other = write_cases(house, "more", {"one": []})
+            await app.workbench.open()
+            app.workbench.select(Selection(path, "dim"))
+            await pilot.press("1", "ctrl+x")
+            app.workbench.select(Selection(other))
+            await pilot.press("ctrl+v")
+            await until(pilot, lambda: app.workbench.editing.unapplied.now()[0].case == CaseKey(other, "dim"))
+            app.workbench.select(Selection(other, "dim"))
+        else:
+            pane(app)._move_to_id(("turn", 0))
+            await pilot.press("delete")
+            assert unapplied(app) == []
+            await pilot.press("u")
+        assert unapplied(app) == [left]
+        await pilot.press("2")
+        await edit(app, pilot, *row)
+        assert app.focused.text == left
+        await pilot.press("backspace", "escape")
+        assert unapplied(app) == []
+
+
+async def test_escape_takes_back_what_was_typed_in_its_field_and_no_other_step(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        editing, path = app.workbench.editing, app.workbench.sets[0].path
+        await edit(app, pilot, *ARG[:5], 1)
+        await pilot.press("5")
+        assert args(app)["level"] == 35
+        # Something else is done meanwhile.
+        data = json.loads(path.read_text())
+        data["eval_cases"][1]["note"] = "theirs"
+        path.write_text(json.dumps(data))
+        editing.look_outside()
+        await pilot.press("escape")
+        assert args(app)["level"] == 3
+        assert editing.data(path)["eval_cases"][1]["note"] == "theirs"
+        await edit(app, pilot, *ARG[:5], 1)
+        await pilot.press("5", "enter")
+        await edit(app, pilot, *ARG[:5], 1)
+        await pilot.press("escape")
+        assert args(app)["level"] == 35
+
+
+async def test_lines_pasted_into_questions_and_filters_become_one(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        for keys in (("1", "f2"), ("/",), ("ctrl+g",)):
+            await pilot.press(*keys)
+            await until(pilot, lambda: isinstance(app.focused, Input))
+            await pilot.press("ctrl+u")
+            app.post_message(events.Paste("one\r\n  two\rthree\n"))
+            await until(pilot, lambda: app.focused.value == "one two three")
+            await pilot.press("escape")
