@@ -31,6 +31,7 @@ from evaltui.core.arg_rule import Approx, ArgRule, Match, MatchBy
 from evaltui.core.problems import JsonPath, format_path
 from evaltui.core.show import show_value, visible
 from evaltui.core.values import ABSENT, at, equal, side_by_side, without
+from evaltui.core.waiting import CONFIRMATION, CREDENTIAL, INPUT
 
 Args = dict[str, Any] | None
 
@@ -103,6 +104,17 @@ def rules_of_case(rules: Iterable[ArgRule], eval_set_id: str, eval_id: str) -> C
             rank = scope, len(path), -path.count(ANY_INDEX), number
             by_tool.setdefault(rule.tool, []).append(_Ranked(rule, path, rank))
     return {tool: ToolRules(tuple(ranked)) for tool, ranked in by_tool.items()} or NO_RULES
+
+
+# Ids that google-adk makes anew for each request to a person. `adk eval` compares them.
+REQUEST_ID_RULES = tuple(
+    ArgRule(tool=tool, arg=arg, match="ignore")
+    for tool, arg in (
+        (CONFIRMATION, "originalFunctionCall.id"),
+        (INPUT, "interruptId"),
+        (CREDENTIAL, "functionCallId"),
+    )
+)
 
 
 def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evaltui.core.evalset import EvalCase, Invocation
@@ -10,6 +10,7 @@ from evaltui.core.events import SIMULATED_USER, Event, Json
 from evaltui.core.replay import steps_of_invocation
 from evaltui.core.simulation.user import SimulatedUserError
 from evaltui.core.steps import split
+from evaltui.core.waiting import responses_in
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.state import CaseKey, Scored
 
@@ -94,11 +95,13 @@ def origin(
 ) -> Origin:
     """`events` are of the repeat that is shown."""
     turns = case.conversation or []
+    messages = tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns)
+    responded = {str(response.get("id")) for message in messages for response in responses_in(message)}
     made = Origin(
         key,
         _session(case),
-        tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns),
-        tuple(tuple(_expected(turn, number)) for number, turn in enumerate(turns)),
+        messages,
+        tuple(tuple(_expected(turn, number, responded)) for number, turn in enumerate(turns)),
     )
     scenario = case.conversation_scenario
     if scenario is not None:
@@ -126,8 +129,8 @@ def _session(case: EvalCase) -> SessionStart:
     return SessionStart(given.app_name, given.user_id, given.session_id or "", given.state)
 
 
-def _expected(invocation: Invocation, turn: int) -> Iterator[Event]:
-    user, *others = steps_of_invocation(invocation, turn)
+def _expected(invocation: Invocation, turn: int, responded: Collection[str]) -> Iterator[Event]:
+    user, *others = steps_of_invocation(invocation, turn, responded)
     yield Event("user", user.content, turn=turn)
     for step in others:
         yield from split(step)
