@@ -69,6 +69,17 @@ def describe_response(response: Any) -> str:
     return f"response to {visible(str(given.get('name') or '?'))}: {shown}"
 
 
+def typed_of(response: Any) -> str:
+    """What one types for a response."""
+    value = (
+        response.get("result") if isinstance(response, Mapping) and list(response) == ["result"] else response
+    )
+    if isinstance(value, str):
+        inner = _json(value)
+        return inner if isinstance(inner, str) else value
+    return json.dumps(value, ensure_ascii=False)
+
+
 def respond(call: WaitingCall, typed: str) -> Json:
     """The response that a text typed for a call is. Raises ResponseError."""
     request, text = request_of(call), typed.strip()

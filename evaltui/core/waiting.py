@@ -159,6 +159,19 @@ def call_places(turns: Iterable[Iterable[tuple[str, str]]]) -> dict[str, CallPla
     return places
 
 
+def places_of_events(turns: Iterable[Sequence[Event]]) -> dict[str, CallPlace]:
+    """As `call_places`, of turns as they happened."""
+    return call_places(
+        [
+            (str(call.get("id") or ""), str(call.get("name") or ""))
+            for event in events
+            if event.kind == "tool_call" and not event.data.get("nested") and not event.data.get("partial")
+            for call in _parts(event.content, "function_call")
+        ]
+        for events in turns
+    )
+
+
 def responses_in(content: Json) -> list[Json]:
     """The function responses of a message."""
     return list(_parts(content, "function_response"))

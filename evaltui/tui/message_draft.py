@@ -6,7 +6,9 @@ import base64
 from collections.abc import Sequence
 
 from evaltui.core.events import Json
+from evaltui.core.responding import ResponseError, describe_response, respond, typed_of
 from evaltui.core.show import show_size, visible
+from evaltui.core.waiting import WaitingCall, response_content, responses_in
 from evaltui.reports.lines import Line
 from evaltui.tui.attaching import Attached
 from evaltui.workbench.chat.conversation import ChatTurn, text_of
@@ -19,6 +21,9 @@ class MessageDraft:
         self.instead_of: ChatTurn | None = None
         self._attached: list[tuple[str, Json]] = []
         self._aside: tuple[str, list[tuple[str, Json]]] = "", []
+        # The response that is changed, and the call that one turned to, by its id; "" is a message.
+        self._response: Json | None = None
+        self._chosen: str | None = None
         # Which of the messages sent before is shown, and what was written before one was.
         self._place: int | None = None
         self._written = ""
@@ -31,6 +36,10 @@ class MessageDraft:
         """Take over a message; returns its text for the field."""
         self.end()
         parts = content.get("parts") or []
+        responses = responses_in(content)
+        if len(responses) == len(parts) == 1:
+            self._response = responses[0]
+            return typed_of(responses[0].get("response"))
         self._attached = [("", part) for part in parts if not part.get("text")]
         return text_of(content)
 
@@ -46,10 +55,36 @@ class MessageDraft:
         text, self._attached = self._aside
         self._aside = "", []
         self.instead_of, self._place = None, None
+        self._response = self._chosen = None
         return text
 
-    def content(self, text: str) -> Json:
-        """The message as a genai Content."""
+    # Calls that wait
+
+    def target(self, waiting: Sequence[WaitingCall]) -> WaitingCall | None:
+        """The call that what is typed is the response to; None for a message."""
+        if self._chosen is not None:
+            return next((call for call in waiting if call.id == self._chosen), None)
+        if (changed := self._response) is None:
+            return next((call for call in waiting if not call.set_aside), None)
+        name = str(changed.get("name") or "")
+        same = (call for call in waiting if call.id == changed.get("id"))
+        like = (call for call in waiting if call.name == name)
+        gone = WaitingCall(str(changed.get("id") or ""), name, {}, 0, 0)
+        return next(same, None) or next(like, gone)
+
+    def turn_to_next(self, waiting: Sequence[WaitingCall]) -> None:
+        """Respond to the next call, or send a message, in turns."""
+        targets = ["", *(call.id for call in waiting)]
+        now = self.target(waiting)
+        at = targets.index(now.id) if now is not None and now.id in targets else 0
+        self._chosen = targets[(at + 1) % len(targets)]
+
+    def content(self, text: str, target: WaitingCall | None = None) -> Json:
+        """The message, or the response to the call `target`, as a genai Content. Raises ResponseError."""
+        if target is not None:
+            if self._attached:
+                raise ResponseError("a response takes no files: send them with a message")
+            return response_content(target, respond(target, text))
         said = [{"text": text}] if text.strip() else []
         return {"role": "user", "parts": [*said, *(part for _, part in self._attached)]}
 
@@ -106,6 +141,8 @@ def _chip(name: str, part: Json) -> str:
         )
     elif link is not None:
         kind, what = str(link.get("mime_type") or "file"), "linked"
+    elif response := part.get("function_response"):
+        return f"[{describe_response(response)}]"
     else:
         kind, what = "part", ", ".join(part)
     return f"[{' '.join(visible(known) for known in (kind, what, name) if known)}]"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from evaltui.core.evalset import EvalCase, Invocation
 from evaltui.core.events import SIMULATED_USER, Event, Json
-from evaltui.core.replay import steps_of_invocation
+from evaltui.core.replay import expected_places, steps_of_invocation
 from evaltui.core.simulation.user import SimulatedUserError
 from evaltui.core.steps import split
-from evaltui.core.waiting import responses_in
+from evaltui.core.waiting import CallPlace, responses_in
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.state import CaseKey, Scored
 
@@ -22,7 +22,8 @@ class Origin:
     `messages` is what the user says in each turn, as genai Contents; of a simulated user, what it said in the
     last run, or what it begins with, and nothing is `expected`. `happened` are the events of the turns that
     the last run went through to their end; with none there is no result to continue from.
-    `result_session` is where that run began: the case may have been edited since.
+    `result_session` is where that run began: the case may have been edited since. `places` says where the
+    calls that messages respond to are expected.
     """
 
     key: CaseKey
@@ -31,6 +32,7 @@ class Origin:
     expected: tuple[tuple[Event, ...], ...]
     happened: tuple[tuple[Event, ...], ...] = ()
     result_session: SessionStart | None = None
+    places: Mapping[str, CallPlace] = field(default_factory=dict)
 
     def refuses(self, turn: int, source: str | None) -> str | None:
         """Why a conversation cannot begin where the turn would, as a sentence; `source` is where the turns
@@ -80,7 +82,9 @@ class Origin:
     def to_be_sent(self, turn: int) -> Transcript:
         """A conversation in which what the user says before the turn is to be sent."""
         turns = [ChatTurn(content) for content in self.messages[:turn]]
-        return Transcript(self._title(turn), self.session, turns=turns, proposal=self._message(turn))
+        return Transcript(
+            self._title(turn), self.session, turns=turns, proposal=self._message(turn), places=self.places
+        )
 
     def _title(self, turn: int) -> str:
         at_end = turn >= len(self.messages)
@@ -102,6 +106,7 @@ def origin(
         _session(case),
         messages,
         tuple(tuple(_expected(turn, number, responded)) for number, turn in enumerate(turns)),
+        places=expected_places(turns),
     )
     scenario = case.conversation_scenario
     if scenario is not None:
