@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +11,12 @@ from evaltui.core.events import Json
 from evaltui.core.problems import format_path
 from evaltui.core.show import show_value, visible
 from evaltui.core.tool_schema import check_value
-from evaltui.core.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall
+from evaltui.core.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall, response_content
 
 RequestKind = Literal["confirmation", "input", "credential", "long-running"]
 
-# What begins a line that is a message in spite of a call that waits.
-MESSAGE_PREFIX = "/message "
+# What begins a line that is a message although a call waits, and one that responds to a call set aside.
+MESSAGE, RESPOND = "/message ", "/respond "
 
 _YES = frozenset(("yes", "y", "true", "confirm", "approve", "ok"))
 _NO = frozenset(("no", "n", "false", "reject", "deny"))
@@ -67,6 +67,27 @@ def describe_response(response: Any) -> str:
     given = response if isinstance(response, Mapping) else {}
     shown = show_value(given.get("response"), _MOST_SHOWN)
     return f"response to {visible(str(given.get('name') or '?'))}: {shown}"
+
+
+def expected_call(waiting: Sequence[WaitingCall]) -> WaitingCall | None:
+    """The call that what is typed next is the response to."""
+    return next((call for call in waiting if not call.set_aside), None)
+
+
+def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
+    """What a typed text is, as a genai Content: the response to the call that is expected, else a message.
+
+    While calls wait, `/message TEXT` is a message, and `/respond TEXT` the response to the first of them,
+    also where it has been set aside. Raises ResponseError.
+    """
+    call = expected_call(waiting)
+    if waiting and typed.startswith(MESSAGE):
+        call, typed = None, typed.removeprefix(MESSAGE)
+    elif waiting and typed.startswith(RESPOND):
+        call, typed = waiting[0], typed.removeprefix(RESPOND)
+    if call is not None:
+        return response_content(call, respond(call, typed))
+    return {"role": "user", "parts": [{"text": typed}]}
 
 
 def typed_of(response: Any) -> str:

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 
 from evaltui.core.events import Json
-from evaltui.core.responding import ResponseError, describe_response, respond, typed_of
+from evaltui.core.responding import ResponseError, describe_response, expected_call, respond, typed_of
 from evaltui.core.show import show_size, visible
 from evaltui.core.waiting import WaitingCall, response_content, responses_in
 from evaltui.reports.lines import Line
@@ -65,7 +65,7 @@ class MessageDraft:
         if self._chosen is not None:
             return next((call for call in waiting if call.id == self._chosen), None)
         if (changed := self._response) is None:
-            return next((call for call in waiting if not call.set_aside), None)
+            return expected_call(waiting)
         name = str(changed.get("name") or "")
         same = (call for call in waiting if call.id == changed.get("id"))
         like = (call for call in waiting if call.name == name)
