@@ -24,7 +24,8 @@ class Scripted(BaseLlm):
         if last.function_response:
             parts = [types.Part(text=f"{last.function_response.name}: {last.function_response.response}")]
         else:
-            calls = [types.FunctionCall(name=word, args=ARGS[word]) for word in last.text.split() if word in ARGS]
+            named = [word for word in last.text.split() if word in ARGS]
+            calls = [types.FunctionCall(name=word, args=ARGS[word]) for word in named]
             parts = [types.Part(function_call=call) for call in calls] or [types.Part(text="Nothing to do.")]
         yield LlmResponse(content=types.Content(role="model", parts=parts))
 
@@ -78,7 +79,8 @@ def ask_city(node_input):
 
 
 def ask_traveller(node_input: str):
-    yield RequestInput(message=f"Who goes to {node_input}?", payload={"to": node_input}, response_schema=Traveller)
+    message = f"Who goes to {node_input}?"
+    yield RequestInput(message=message, payload={"to": node_input}, response_schema=Traveller)
 
 
 def book(node_input: dict):

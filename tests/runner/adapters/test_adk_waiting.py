@@ -20,7 +20,7 @@ CONFIRM, INPUT = "adk_request_confirmation", "adk_request_input"
 
 
 async def talk(source, messages, cuts=()):
-    """Say the messages, responses to the calls that wait; in a new session, and with a new agent, at the cuts."""
+    """Say the messages, responses to what waits; in a new session, with a new agent, at the cuts."""
     turns = []
     recorder = Recorder(lambda event: (turns[-1].append(event), waiting.take(event)))
     waiting, session = WaitingCalls(), None
