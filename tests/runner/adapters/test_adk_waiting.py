@@ -9,7 +9,9 @@ pytest.importorskip("google.adk")
 from requesting_agents import BOOKING, DESK, response, root_agent
 from talking import over_the_wire, user
 
-from evaltui.core.replay import past_of_turns
+from evaltui.core.drafting import TurnDraft, draft_case
+from evaltui.core.evalset import Invocation
+from evaltui.core.replay import past_of_turns, steps_of_invocation
 from evaltui.core.waiting import WaitingCalls, waiting_calls
 from evaltui.runner.adapters.adk import AdkAdapter
 from evaltui.runner.adapters.base import Recorder, SessionSpec
@@ -96,3 +98,30 @@ async def test_what_is_asked_is_known():
         {"to": "Oslo"},
     )
     assert call.args["response_schema"]["required"] == ["name", "age"]
+
+
+async def goes_on_from_a_case(source, message, answer):
+    """What came of a response after a turn as a case of it expects that turn."""
+    turns, _ = await talk(source, [message])
+    case = draft_case("one", [TurnDraft(turns[0])], app_name="", user_id="", state={}).case
+    turn = Invocation.model_validate(case["conversation"][0])
+    past = steps_of_invocation(turn, 0)
+    heard = [[]]
+    recorder = Recorder(heard[0].append)
+    recorder.turn = 1
+    session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), recorder, over_the_wire(past))
+    waiting = WaitingCalls()
+    waiting.take_past(past)
+    await session.send(waiting.resolved(answer, 1))
+    return came_of(heard)
+
+
+async def test_a_confirmation_goes_on_from_a_turn_as_a_case_expects_it():
+    confirmed = response(CONFIRM, {"confirmed": True, "payload": {"at_most": 2}})
+    assert {"wired": 2} in await goes_on_from_a_case(DESK, user("wire"), confirmed)
+    assert {"paid": 3} in await goes_on_from_a_case(DESK, user("pay"), response(CONFIRM, {"confirmed": True}))
+
+
+async def test_a_workflow_says_that_it_cannot():
+    with pytest.raises(ValueError, match="a workflow cannot go on from the turns that a case expects"):
+        await goes_on_from_a_case(BOOKING, user("hi"), response(INPUT, {"result": "Oslo"}))
