@@ -6,7 +6,14 @@ import base64
 from collections.abc import Sequence
 
 from evaltui.core.events import Json
-from evaltui.core.responding import ResponseError, describe_response, expected_call, respond, typed_of
+from evaltui.core.responding import (
+    ResponseError,
+    describe_response,
+    expected_call,
+    request_of,
+    respond,
+    typed_of,
+)
 from evaltui.core.show import show_size, visible
 from evaltui.core.waiting import WaitingCall, response_content, responses_in
 from evaltui.reports.lines import Line
@@ -100,14 +107,14 @@ class MessageDraft:
         if self._attached:
             self._attached.pop()
 
-    def chips(self, number: int | None) -> Line:
-        """What goes along, and that it replaces turn `number`, from 0."""
+    def chips(self, number: int | None, waiting: Sequence[WaitingCall] = ()) -> Line:
+        """What goes along, that it replaces turn `number`, from 0, and which call it responds to."""
         line: Line = []
         if number is not None:
             line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "dim")]
         for name, part in self._attached:
             line += [(_chip(name, part), "accent"), (" ", "")]
-        return line
+        return [*line, *_addressee(self.target(waiting), waiting)] if waiting else line
 
     # Messages sent before
 
@@ -130,6 +137,17 @@ class MessageDraft:
             return inputs[self._place]
         self._place = None
         return self._written
+
+
+def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Line:
+    """The call that is responded to, and what it takes; or that others wait while a message is written."""
+    if target is None:
+        waits = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
+        return [("message  ", "accent"), (f"{waits} for a response", "dim")]
+    several = len(waiting) > 1 and target in waiting
+    number = f" {waiting.index(target) + 1}/{len(waiting)}" if several else ""
+    head: Line = [("respond to ", "dim"), (f"{visible(target.name)}{number}", "accent")]
+    return [*head, (f": {request_of(target).takes}", "")]
 
 
 def _chip(name: str, part: Json) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,6 @@ from evaltui.core.responding import describe_response
 from evaltui.core.show import show_size, show_value
 from evaltui.core.spelling import camel, spelt
 from evaltui.core.tool_schema import check_call
-from evaltui.core.waiting import CONFIRMATION, REQUESTS
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import (
     CaseSource,
@@ -35,6 +34,7 @@ from evaltui.workbench.fields import (
     required_text,
     value_field,
 )
+from evaltui.workbench.response_rows import response_row, response_turns
 from evaltui.workbench.rubric_rows import add_rubric, rubric_rows
 
 KIND_TEXTS: dict[Kind, str] = {
@@ -122,7 +122,7 @@ class _Turn:
             self.add_call(len(found_calls)),
             add_turn(self.source, self.turn + 1),
             *([self._add_response(call)] if call is not None else []),
-            *self._add_response_turns(found_calls),
+            *response_turns(*self._at, found_calls),
             *([self._add_answer()] if not turns.answer_texts(self._data, *self._at) else []),
             self._add_said(),
             add_rubric(self.source, self.turn),
@@ -131,17 +131,6 @@ class _Turn:
         for one in every:
             found.setdefault((one.label, one.then), one)
         return tuple(found.values())
-
-    def _add_response_turns(self, expected: Iterable[ExpectedCall]) -> Iterator[Operation]:
-        """A turn that responds to a request of this turn, and what it responds is typed next."""
-        for call in expected:
-            if call.name in REQUESTS:
-                yield Operation(
-                    f"add a response to {call.name}",
-                    partial(_insert_response_turn, self.source.case, self.turn + 1, call.name),
-                    ("turn", self.turn + 1, "user", 0),
-                    "value",
-                )
 
     def add_call(self, index: int) -> Operation:
         at = self._at
@@ -275,7 +264,7 @@ class _Turn:
                     **common,
                 )
             elif id == "user" and (response := content.response_in(part)) is not None:
-                yield self._user_response((*own, "parts", number), response, common)
+                yield response_row(self.source, (*own, "parts", number), response, common)
             else:
                 shown, thought = _part_text(part)
                 yield Row(self._id(id, number), "fact", value=None, shown=shown, quiet=thought, **common)
@@ -294,42 +283,6 @@ class _Turn:
                 adds=adds,
                 path=None if parts else own,
             )
-
-    def _user_response(self, path: JsonPath, response: Mapping[str, Any], common: Mapping[str, Any]) -> Row:
-        """What the user responds to a call that waits."""
-        name = str(response.get("name") or "")
-        given = response.get("response")
-        text = json.dumps({} if given is None else given, ensure_ascii=False)
-        return Row(
-            self._id("user", int(path[-1])),
-            "part",
-            name=f"response to {name or '?'}:",
-            value=given,
-            is_json=True,
-            field=Field(
-                f"change the response to {name}",
-                text,
-                "json",
-                lambda typed: _user_response_change(path, object_of(typed)),
-            ),
-            rename=Field(
-                "change the call that is responded to",
-                name,
-                "line",
-                lambda text: _user_response_name(path, required_text("the name of a call")(text)),
-                tuple(Completion(one) for one in self._requests()),
-            ),
-            **common,
-        )
-
-    def _requests(self) -> list[str]:
-        """The names of the calls before this turn that may wait for a response."""
-        names = [
-            call.name
-            for turn in range(self.turn)
-            for call in calls.expected_calls(self._data, self.source.case, turn)
-        ]
-        return sorted(dict.fromkeys(names), key=lambda name: name not in REQUESTS)
 
     def _without_part(self, number: int, count: int, id: str, remove: Callable[..., list[Edit]]) -> Operation:
         at = self._at
@@ -653,19 +606,6 @@ def _text_change(
     put: Callable[..., list[Edit]], at: tuple[int, int], part: int | None
 ) -> Callable[[str], Make]:
     return lambda text: lambda data, _: put(data, *at, text, part)
-
-
-def _insert_response_turn(case: int, index: int, name: str, data: Any, config: Any) -> Changes:
-    given = {"confirmed": True} if name == CONFIRMATION else {}
-    return turns.insert_response_turn(data, config, case, index, {"name": name, "response": given})
-
-
-def _user_response_change(path: JsonPath, response: dict[str, Any]) -> Make:
-    return lambda data, _: content.put_in_response(data, path, "response", response)
-
-
-def _user_response_name(path: JsonPath, name: str) -> Make:
-    return lambda data, _: content.put_in_response(data, path, "name", name)
 
 
 def _said_change(at: tuple[int, int], number: int, put: Callable[..., list[Edit]], text: str) -> Make:

@@ -10,7 +10,7 @@ from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
-from evaltui.core.responding import ResponseError, request_of
+from evaltui.core.responding import ResponseError
 from evaltui.core.show import show_duration, show_value, visible
 from evaltui.core.waiting import WaitingCall
 from evaltui.reports.lines import Line, Span
@@ -148,18 +148,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         return transcript.turns.index(turn) + 1 if transcript and turn in transcript.turns else 1
 
     def _chips(self) -> Line:
-        line = self._draft.chips(self._replaced)
-        waiting = self._waiting
-        if not waiting:
-            return line
-        target = self._target
-        if target is None:
-            others = f"{len(waiting)} call{' waits' if len(waiting) == 1 else 's wait'} for a response"
-            return [*line, ("message  ", "accent"), (others, "dim")]
-        several = len(waiting) > 1 and target in waiting
-        number = f" {waiting.index(target) + 1}/{len(waiting)}" if several else ""
-        head: Line = [("respond to ", "dim"), (f"{visible(target.name)}{number}", "accent")]
-        return [*line, *head, (f": {request_of(target).takes}", "")]
+        return self._draft.chips(self._replaced, self._waiting)
 
     @property
     def _waiting(self) -> list[WaitingCall]:
