@@ -20,6 +20,7 @@ def responds(*messages):
 
 
 @pytest.mark.adk
+@pytest.mark.thorough
 def test_what_is_recorded_from_a_file_passes_whatever_ids_its_calls_have(tmp_path, capsys):
     pytest.importorskip("google.adk")
     from requesting_agents import DESK, write_agent

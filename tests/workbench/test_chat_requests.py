@@ -6,13 +6,12 @@ pytest.importorskip("google.adk")
 
 from requesting_agents import BOOKING, write_agent
 
-from evaltui.core.responding import respond
-from evaltui.core.waiting import response_content
 from evaltui.tui.message_draft import MessageDraft
 from evaltui.workbench.chat.rows import ChatRows
 from evaltui.workbench.workbench import Workbench
 
-pytestmark = pytest.mark.adk
+# Two imports of google-adk; what goes on in a session is tried every day in test_adk_waiting.
+pytestmark = [pytest.mark.adk, pytest.mark.thorough]
 
 ADA = '{"name": "Ada", "age": 5}'
 
@@ -81,13 +80,8 @@ async def test_a_response_goes_on_after_rewind_resend_replay_and_new_code(bookin
     # It never began again.
     assert chat.transcript.state == {"begun": 1}
 
-
-async def test_a_response_that_nothing_waits_for_is_an_error_of_its_turn(booking, until):
-    await booking.talk("hi")
-    (call,) = booking.chat.waiting()
-    content = response_content(call, respond(call, "Oslo"))
-    await booking.talk("Oslo")
-    booking.chat.resend(0, content)
-    await until(lambda: not booking.chat.busy)
-    (turn,) = booking.chat.transcript.turns
+    # The response alone, where nothing waits for it.
+    chat.resend(0, turns[1].content)
+    await until(lambda: not chat.busy)
+    (turn,) = chat.transcript.turns
     assert "turn 1 responds to adk_request_input, but no call waits" in turn.error.message
