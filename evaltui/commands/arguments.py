@@ -156,7 +156,8 @@ def record_parser() -> Parser:
         "--turns",
         required=True,
         metavar="FILE",
-        help="what the user says, a blank line between messages; - is standard input",
+        help="what the user says, a blank line between messages; while a call waits, a message is the "
+        "response to it; - is standard input",
     )
     return parser
 

@@ -18,6 +18,8 @@ from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
 from evaltui.core.problems import EvalSetError
 from evaltui.core.replay import past_of_turns
+from evaltui.core.responding import ResponseError, content_of, expected_call
+from evaltui.core.waiting import WaitingCall, waiting_calls
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.interrupts import Interrupts
@@ -64,11 +66,12 @@ class _Chat:
             if not self._open():
                 return HAD_ERRORS
             self._greet()
-            while (message := self._read()) is not None:
-                if message.strip():
-                    self._turn(message)
+            while (typed := self._read()) is not None:
+                if typed.strip() and not self._take(typed):
+                    break
                 if self._lines.unread:
                     raise BrokenPipeError
+            self._end()
         finally:
             self._runner.run(self._conversation.close())
         return HAD_ERRORS if self._had_errors else 0
@@ -98,14 +101,37 @@ class _Chat:
             self._is_open = True
         return self._is_open
 
-    def _turn(self, message: str) -> None:
+    @property
+    def _waiting(self) -> list[WaitingCall]:
+        return waiting_calls(self._kept)
+
+    def _take(self, typed: str) -> bool:
+        """A message, or the response to a call that waits; whether to go on."""
+        try:
+            content = content_of(typed, self._waiting)
+        except ResponseError as error:
+            self._lines.note(str(error))
+            self._had_errors = self._had_errors or not self._interactive
+            # Through a pipe the next line was written for what comes after this response.
+            return self._interactive
+        self._turn(content)
+        waiting = self._waiting
+        if (call := expected_call(waiting)) is not None:
+            self._lines.asks(call, waiting)
+        return True
+
+    def _end(self) -> None:
+        if (call := expected_call(self._waiting)) is not None:
+            self._lines.note(f"{call.name} still waits for a response")
+
+    def _turn(self, content: Json) -> None:
         self._begun += 1
         if not (self._is_open or self._open()):
             return
         # What a turn that did not end leaves in a session is not known: the next one gets a new session.
         self._is_open = False
         try:
-            events = self._until_interrupted(say(self._conversation, len(self._kept), message, self._lines))
+            events = self._until_interrupted(say(self._conversation, len(self._kept), content, self._lines))
         except (RequestFailedError, HostLostError) as failed:
             self._failed(f"turn {self._begun} failed", failed.error)
         except KeyboardInterrupt:
@@ -132,7 +158,7 @@ class _Chat:
         self._lines.failed(what, error)
 
     def _read(self) -> str | None:
-        """The next message; None at the end."""
+        """The next message or response; None at the end."""
         if not self._interactive:
             return _read_message("", "")
         # Line editing and history, where Python has been built with it; a pasted text is one message.
@@ -141,8 +167,9 @@ class _Chat:
 
             readline.parse_and_bind("set enable-bracketed-paste on")
         shown = sys.stdout.isatty()
+        prompt = "> " if expected_call(self._waiting) is None else "? "
         try:
-            message = _read_message("> " if shown else "", ". " if shown else "")
+            message = _read_message(prompt if shown else "", ". " if shown else "")
         except KeyboardInterrupt:
             if self._interrupts.received is not signal.SIGINT:
                 raise

@@ -8,16 +8,19 @@ from __future__ import annotations
 import base64
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from evaltui.commands.output import width, write_lines, write_stdout
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
+from evaltui.core.responding import request_of
 from evaltui.core.secrets import Secrets
 from evaltui.core.show import show_change, show_size, show_value, visible, visible_lines
+from evaltui.core.waiting import REQUESTS, WaitingCall
 from evaltui.reports.lines import Line, cut
 
 _MAX_RESULT = 100
+_MAX_PAYLOAD = 400
 
 
 class ChatLines:
@@ -61,6 +64,10 @@ class ChatLines:
         self._guarded(
             write_lines, [[("> ", "dim"), (first, "bold")], *([("  ", ""), (line, "bold")] for line in more)]
         )
+
+    def asks(self, call: WaitingCall, waiting: Sequence[WaitingCall]) -> None:
+        """What the first of the calls that wait asks of the user."""
+        self._guarded(write_lines, list(_request_lines(call, len(waiting))))
 
     def printed(self, source: str, line: str) -> None:
         """A line on the agent's stdout or stderr; a text that streams in is not broken for it."""
@@ -214,12 +221,26 @@ def _write_stderr(lines: Iterable[str]) -> None:
 def _tool_rows(event: Event) -> Iterator[Line]:
     for part in (event.content or {}).get("parts") or []:
         if call := part.get("function_call"):
+            if call.get("name") in REQUESTS and not event.data.get("nested"):
+                # It is asked at the end of the turn.
+                continue
             given: Json = call.get("args") or {}
             args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in given.items())
             yield [("→ ", "dim"), (visible(str(call.get("name"))), "bold"), (f"  {args}" if args else "", "")]
         elif result := part.get("function_response"):
             response = show_value(result.get("response"), _MAX_RESULT)
             yield [("← ", "dim"), (f"{visible(str(result.get('name')))}  {response}", "dim")]
+
+
+def _request_lines(call: WaitingCall, count: int) -> Iterator[Line]:
+    request = request_of(call)
+    first, *more = visible_lines(request.message)
+    yield [("? ", "dim"), (first, "bold")]
+    yield from ([("  ", ""), (line, "bold")] for line in more)
+    if request.payload is not None:
+        yield [("  payload  ", "dim"), (show_value(request.payload, _MAX_PAYLOAD), "")]
+    others = "" if count == 1 else f"; {count - 1} more to respond to"
+    yield [("  takes  ", "dim"), (f"{visible(request.takes)}{others}", "dim")]
 
 
 def _file(part: Json) -> str:

@@ -22,7 +22,9 @@ from evaltui.core.editing.cases import new_set_text, set_id_problem
 from evaltui.core.events import Json
 from evaltui.core.outcome import ErrorInfo
 from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.responding import ResponseError, content_of, expected_call
 from evaltui.core.show import visible
+from evaltui.core.waiting import waiting_calls
 from evaltui.core.wording import did_you_mean
 from evaltui.files.adk_results import app_name
 from evaltui.files.eval_sets import SUFFIXES, set_name
@@ -154,8 +156,12 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
         state = await conversation.open(recording.session)
         lines.begin((conversation.info or {}).get("name", ""), state)
         for message in recording.messages:
+            waiting = waiting_calls([turn.events for turn in turns])
+            if (call := expected_call(waiting)) is not None:
+                lines.asks(call, waiting)
             lines.said_by_user(message)
-            turns.append(TurnDraft(await say(conversation, len(turns), message, lines)))
+            content = content_of(message, waiting)
+            turns.append(TurnDraft(await say(conversation, len(turns), content, lines)))
         drafted = draft_case(
             recording.eval_id,
             turns,
@@ -168,6 +174,9 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
         what, error = "the agent cannot be used", broken.error
     except (RequestFailedError, HostLostError) as lost:
         what, error = f"turn {len(turns) + 1} failed", lost.error
+    except ResponseError as refused:
+        lines.note(f"nothing is recorded: turn {len(turns) + 1} responds to a call that waits: {refused}")
+        return None
     except ValueError as invalid:
         what, error = "a case cannot hold this", ErrorInfo(type(invalid).__name__, str(invalid))
     finally:

@@ -51,7 +51,7 @@ def read_initial_session(path: Path | None) -> Json:
     return session or {}
 
 
-async def say(conversation: Conversation, turn: int, message: str, lines: ChatLines) -> list[Event]:
+async def say(conversation: Conversation, turn: int, content: Json, lines: ChatLines) -> list[Event]:
     """One turn, shown while it happens; its events. Raises what `Conversation.say` does."""
     events: list[Event] = []
 
@@ -59,6 +59,6 @@ async def say(conversation: Conversation, turn: int, message: str, lines: ChatLi
         events.append(event)
         lines.take(event)
 
-    await conversation.say(turn, {"role": "user", "parts": [{"text": message}]}, happened)
+    await conversation.say(turn, content, happened)
     lines.end_turn()
     return events

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from evaltui.core.personas import PREBUILT_PERSONAS
+from evaltui.core.responding import describe_response
 
 _BOTH_SPELLINGS = ConfigDict(
     alias_generator=to_camel,
@@ -239,6 +240,14 @@ def full_text(content: types.Content | None) -> str:
     if content is None:
         return ""
     return "\n".join(part.text for part in content.parts or [] if part.text)
+
+
+def user_text(content: types.Content | None) -> str:
+    """What the user says, and what they respond to calls that wait, one per line."""
+    parts = (content.parts if content else None) or []
+    responses = [part.function_response for part in parts if part.function_response]
+    described = [describe_response(response.model_dump(mode="json")) for response in responses]
+    return "\n".join(filter(None, [full_text(content), *described]))
 
 
 def dump(model: BaseModel) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from typing import Any
 
 from pydantic import BaseModel
 
-from evaltui.core.evalset import IntermediateData, Invocation, InvocationEvents
+from evaltui.core.evalset import IntermediateData, Invocation, InvocationEvents, tool_calls
 from evaltui.core.events import Event, Json, Step
 from evaltui.core.record import steps_from_events
 from evaltui.core.steps import is_final
+from evaltui.core.waiting import REQUESTS, CallPlace, call_places
 
 # The tool by which agents of google-adk hand the conversation on: to whom is in `agent_name`.
 _TRANSFER = "transfer_to_agent"
@@ -31,21 +32,35 @@ def past_of_turns(turns: Iterable[Sequence[Event]]) -> list[Step]:
     return past
 
 
-def steps_of_invocation(invocation: Invocation, turn: int) -> list[Step]:
+def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection[str] = ()) -> list[Step]:
     """An expected or recorded turn as the steps of a past: message, calls and results, texts, answer.
 
     Calls and results without an id are given one that no other turn has, so that they pair: a result is that
     of the earliest call of its tool that has none yet. Authors are kept; "" is one that the invocation does
     not name, which is the agent talked to. Thoughts are kept. Of the three flat lists, texts come first, then
-    the calls, each followed by its result.
+    the calls, each followed by its result. Requests to a person wait, and so do the calls of the ids
+    `responded`, those that a later turn responds to.
     """
     said = _steps_said(invocation.intermediate_data, turn)
     user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
     steps = [user, *_with_answer(said, _json(invocation.final_response))]
+    steps = [replace(step, long_running=_waiting(step, responded)) for step in steps]
     return [
         replace(step, turn=turn, id=f"past-{turn}.{number}", final=step is not user and is_final(step))
         for number, step in enumerate(steps)
     ]
+
+
+def expected_places(turns: Sequence[Invocation]) -> dict[str, CallPlace]:
+    """Where the calls that have ids are expected."""
+    calls = [tool_calls(turn.intermediate_data) for turn in turns]
+    return call_places([(call.id or "", call.name or "") for call in own] for own in calls)
+
+
+def _waiting(step: Step, responded: Collection[str]) -> tuple[str, ...]:
+    calls = [part["function_call"] for part in step.parts if "function_call" in part]
+    waits = (call["id"] for call in calls if call.get("name") in REQUESTS or call["id"] in responded)
+    return tuple(dict.fromkeys((*step.long_running, *waits)))
 
 
 def _json(model: BaseModel | None) -> Json | None:

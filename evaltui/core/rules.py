@@ -35,6 +35,7 @@ from evaltui.core.problems import JsonPath, format_path
 from evaltui.core.regexes import PATIENCE, Patience, SlowRegexError
 from evaltui.core.show import show_value, visible
 from evaltui.core.values import ABSENT, at, equal, side_by_side, without
+from evaltui.core.waiting import CONFIRMATION, CREDENTIAL, INPUT
 
 Args = dict[str, Any] | None
 
@@ -141,6 +142,17 @@ def with_patience(rules: CaseRules, config: str | None = None) -> CaseRules:
     """The rules for one scoring: their regexes have new patience. For `config` see `ToolRules`."""
     patience = Patience()
     return {tool: replace(own, patience=patience, config=config) for tool, own in rules.items()} or NO_RULES
+
+
+# Ids that google-adk makes anew for each request to a person. `adk eval` compares them.
+REQUEST_ID_RULES = tuple(
+    ArgRule(tool=tool, arg=arg, match="ignore")
+    for tool, arg in (
+        (CONFIRMATION, "originalFunctionCall.id"),
+        (INPUT, "interruptId"),
+        (CREDENTIAL, "functionCallId"),
+    )
+)
 
 
 def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool:

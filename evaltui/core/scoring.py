@@ -14,7 +14,7 @@ from typing import Any
 
 from evaltui.core.config import EvalConfig, EvalMetric, EvaltuiBlock
 from evaltui.core.diff import diff_state, expectation_of, turn_result
-from evaltui.core.evalset import EvalCase, Invocation, full_text
+from evaltui.core.evalset import EvalCase, Invocation, full_text, tool_calls
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, MetricInput, metrics_to_run, run_judged_metric, run_metric
@@ -33,8 +33,9 @@ from evaltui.core.outcome import (
     gravest,
 )
 from evaltui.core.repeats import case_over_repeats
-from evaltui.core.rules import CaseRules, rules_of_case, with_patience
+from evaltui.core.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
 from evaltui.core.validation import case_warnings
+from evaltui.core.waiting import REQUESTS
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
 # What stands of a metric that a judge decides where none is asked.
@@ -67,7 +68,9 @@ class Expected:
     @cached_property
     def rules(self) -> CaseRules:
         """The rules for arguments that hold in this case."""
-        return rules_of_case(self.effective_config.evaltui.rules, self.eval_set_id, self.case.eval_id)
+        own = () if self.adk_verdicts or not _requests(self.case) else REQUEST_ID_RULES
+        rules = (*own, *self.effective_config.evaltui.rules)
+        return rules_of_case(rules, self.eval_set_id, self.case.eval_id)
 
     def turns_marked(self, mode: str) -> frozenset[int]:
         config = self.effective_config
@@ -77,6 +80,12 @@ class Expected:
         return frozenset(
             turn for turn in turns if config.turn_mode(self.eval_set_id, self.case.eval_id, turn) == mode
         )
+
+
+def _requests(case: EvalCase) -> bool:
+    """Whether a request to a person is expected."""
+    turns = case.conversation or ()
+    return any(call.name in REQUESTS for turn in turns for call in tool_calls(turn.intermediate_data))
 
 
 def as_adk_has_it(config: EvalConfig) -> EvalConfig:

@@ -92,9 +92,10 @@ def _with_parts(kind: Kind, step: Step, parts: Sequence[Json]) -> Event:
 
 
 def _effect_events(step: Step) -> Iterator[Event]:
-    if step.state:
+    # What only the framework understands needs an event to go with.
+    if step.state or (step.framework and not step.parts and not step.transfer and not step.error_code):
         removed = {"removed": list(step.removed)} if step.removed else {}
-        yield Event("state", data={"delta": step.state, **removed})
+        yield Event("state", data={"delta": step.state or {}, **removed})
     if step.transfer:
         yield Event("transfer", data={"to": step.transfer})
 

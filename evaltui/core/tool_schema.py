@@ -58,6 +58,11 @@ def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
     return list(_Check(tool.parameters).members(tool.parameters, given, (), 0))
 
 
+def check_value(schema: Schema, value: Any) -> list[Problem]:
+    """What a schema does not allow in a value; `()` is the value itself."""
+    return [one for one in _Check(schema).value(schema, value, (), 0) if one.severity is Severity.ERROR]
+
+
 def check_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Problem]:
     """Warnings for keys of the state whose value is of another JSON type afterwards; null is of any."""
     return list(_changed_types(before, after, ()))

@@ -9,6 +9,7 @@ from typing import Any
 
 from evaltui.core.legacy import Format, Json
 from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.responding import describe_response
 from evaltui.core.spelling import spelt
 from evaltui.core.wording import in_words
 from evaltui.files.eval_sets import read_set_data, set_name
@@ -109,7 +110,10 @@ def case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
 
 
 def _texts(content: Any) -> list[str]:
-    return [part["text"] for part in _parts(content) if isinstance(part.get("text"), str)]
+    parts = _parts(content)
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    responses = [response for part in parts if (response := _either(part, "function_response")[1])]
+    return [*texts, *map(describe_response, responses)] if responses else texts
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from evaltui.core.diff import calls_of
-from evaltui.core.evalset import Invocation, full_text
+from evaltui.core.evalset import Invocation, user_text
 from evaltui.core.judged import Finding, answered, findings_in
 from evaltui.core.outcome import Call, CaseResult, InvocationScore, MetricResult, RepeatResult, TurnResult
 from evaltui.core.show import visible_lines
@@ -123,7 +123,7 @@ def _turn(
         "score": scored.score,
         "eval_status": scored.status.value,
         "reason": scored.reason,
-        "prompt": full_text(either.user_content) if either else "",
+        "prompt": user_text(either.user_content) if either else "",
         "expected_response": turn.response.expected,
         "actual_response": turn.response.actual,
         "expected_tool_calls": _calls(expected),

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.evalset import full_text
+from evaltui.core.evalset import user_text
 from evaltui.core.explain import call_args, call_name, error_text, sentence
 from evaltui.core.judged import (
     findings,
@@ -232,7 +232,7 @@ def _user_text(case: CaseResult, index: int) -> str:
     if said := case.turns[index].user:
         return said
     contents = (repeat.actual[index].user_content for repeat in case.repeats if index < len(repeat.actual))
-    return full_text(next(contents, None))
+    return user_text(next(contents, None))
 
 
 def _call(diff: CallDiff, width: int) -> Iterator[Line]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evaltui.core.events import Event, Json, Step
+from evaltui.core.waiting import CallPlace
+from evaltui.runner.addressing import places_to_json
 from evaltui.runner.failures import AgentBrokenError
 from evaltui.runner.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.supervisor import Host
@@ -52,8 +54,17 @@ class Conversation:
         state: Json = answer["state"]
         return state
 
-    async def say(self, turn: int, content: Json, on_event: Callable[[Event], None]) -> Json:
+    async def say(
+        self,
+        turn: int,
+        content: Json,
+        on_event: Callable[[Event], None],
+        places: Mapping[str, CallPlace] | None = None,
+    ) -> Json:
         """One turn through to its end, `turn` counting from 0; returns the session state after it.
+
+        Responses in `content` go to the calls that wait now; `places` says where the calls that they name by
+        id were made, if that was in another conversation (see `WaitingCalls.resolved`).
 
         `on_event` gets everything that happens, the user's message first; `seq` counts through all turns.
         Raises RequestFailedError for what the agent raises and for a turn that takes too long, HostLostError.
@@ -67,7 +78,9 @@ class Conversation:
             self._events += 1
             on_event(replace(Event.from_json(data), seq=self._events))
 
-        message = {"op": "say", "chat": self._chat, "turn": turn, "content": content}
+        message: Json = {"op": "say", "chat": self._chat, "turn": turn, "content": content}
+        if places:
+            message["places"] = places_to_json(places)
         answer = await self._request(self._started.host, message, take)
         state: Json = answer["state"]
         return state

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evaltui.core.events import Event, Json, Step
+from evaltui.core.waiting import WaitingCalls
 from evaltui.runner.adapters.base import (
     AgentAdapter,
     AgentLoadError,
@@ -32,6 +33,7 @@ from evaltui.runner.adapters.base import (
     SessionSpec,
     recording,
 )
+from evaltui.runner.addressing import addressed, places_of
 from evaltui.runner.channel import Channel
 from evaltui.runner.errors import describe_error, own_modules
 from evaltui.runner.loading import import_agent, make_adapter
@@ -158,6 +160,7 @@ class _Chat:
     session: AgentSession
     recorder: Recorder
     line: _EventLine
+    waiting: WaitingCalls | None
 
 
 class _Host:
@@ -256,11 +259,14 @@ class _Host:
         line = _EventLine(self._channel, self._t0, request["id"])
         simulated = request.get("simulated_user")
         heard: list[Event] = []
+        waiting, places = self._waiting_calls(), places_of(request)
 
         def take(event: Event) -> None:
             line.send(event)
             if simulated:
                 heard.append(event)
+            if waiting is not None:
+                waiting.take(event)
 
         recorder = Recorder(take)
         tape = self._tape(request)
@@ -272,7 +278,7 @@ class _Host:
                     await _simulate(simulated, recorder, heard, say)
                 else:
                     for turn, content in enumerate(request["turns"]):
-                        await say(turn, content)
+                        await say(turn, addressed(content, turn, waiting, places, recorder))
                 return {"state": await session.state()}
             finally:
                 await session.close()
@@ -290,20 +296,35 @@ class _Host:
         number = request["id"]
         return Tape(recorded, lambda line: self._channel.send({"op": "recorded", "id": number, "line": line}))
 
+    def _waiting_calls(self) -> WaitingCalls | None:
+        """None where it is not known which calls wait: a callable gets each response in `session.content`."""
+        return None if self._framework == "function" else WaitingCalls()
+
     async def _open_chat(self, request: Message) -> Message:
         assert self._adapter is not None
         line = _EventLine(self._channel, self._t0, request["id"])
-        recorder = Recorder(line.send)
+        waiting = self._waiting_calls()
         past = [Step.from_json(step) for step in request["past"]]
+        if waiting is not None:
+            waiting.take_past(past)
+
+        def take(event: Event) -> None:
+            line.send(event)
+            if waiting is not None:
+                waiting.take(event)
+
+        recorder = Recorder(take)
         session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder, past)
         state = await session.state()
-        self._chats[request["id"]] = _Chat(session, recorder, line)
+        self._chats[request["id"]] = _Chat(session, recorder, line, waiting)
         return {"state": state}
 
     async def _say(self, request: Message) -> Message:
         chat = self._chats[request["chat"]]
         chat.line.begin(request["id"])
-        await _turn(chat.session, chat.recorder, request["turn"], request["content"])
+        turn = request["turn"]
+        content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.recorder)
+        await _turn(chat.session, chat.recorder, turn, content)
         return {"state": await chat.session.state()}
 
     async def _end_chat(self, request: Message) -> Message:

@@ -18,12 +18,15 @@ from evaltui.core.record import invocations_from_events
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.recordings.modes import modes_of
 from evaltui.core.repeats import case_over_repeats
+from evaltui.core.replay import expected_places
 from evaltui.core.scoring import Expected, failed_repeat, is_judged, not_evaluated, score_repeat
 from evaltui.core.simulation.user import simulated_user, stopped
 from evaltui.core.stored_cases import CaseHead, heads_of
+from evaltui.core.waiting import responses_in
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.folders import agent_folder
+from evaltui.runner.addressing import places_to_json
 from evaltui.runner.custom_metrics import MetricHost
 from evaltui.runner.judges import CaseJudge, Judges
 from evaltui.runner.pool import HostPool, HostSettings, Ran, StartedHost
@@ -402,8 +405,11 @@ class _Run:
         if (user := simulated_user(case, config)) is not None:
             folder = agent_folder(self._plan.agent_dir)
             return {"simulated_user": user.to_json() | {"agent_folder": str(folder)}}
-        said = [turn.user_content for turn in case.conversation or []]
-        return {"turns": [content.model_dump(mode="json", exclude_none=True) for content in said]}
+        turns = case.conversation or []
+        messages = [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns]
+        if not any(map(responses_in, messages)):
+            return {"turns": messages}
+        return {"turns": messages, "places": places_to_json(expected_places(turns))}
 
     def started(self, item: WorkItem) -> None:
         self._tell(CaseStarted(*item.key, item.repeat))

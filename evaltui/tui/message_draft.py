@@ -6,7 +6,16 @@ import base64
 from collections.abc import Sequence
 
 from evaltui.core.events import Json
+from evaltui.core.responding import (
+    ResponseError,
+    describe_response,
+    expected_call,
+    request_of,
+    respond,
+    typed_of,
+)
 from evaltui.core.show import show_size, visible
+from evaltui.core.waiting import WaitingCall, response_content, responses_in
 from evaltui.reports.lines import Line
 from evaltui.tui.attaching import Attached
 from evaltui.workbench.chat.conversation import ChatTurn, text_of
@@ -19,6 +28,9 @@ class MessageDraft:
         self.instead_of: ChatTurn | None = None
         self._attached: list[tuple[str, Json]] = []
         self._aside: tuple[str, list[tuple[str, Json]]] = "", []
+        # The response that is changed, and the call that one turned to, by its id; "" is a message.
+        self._response: Json | None = None
+        self._chosen: str | None = None
         # Which of the messages sent before is shown, and what was written before one was.
         self._place: int | None = None
         self._written = ""
@@ -31,6 +43,10 @@ class MessageDraft:
         """Take over a message; returns its text for the field."""
         self.end()
         parts = content.get("parts") or []
+        responses = responses_in(content)
+        if len(responses) == len(parts) == 1:
+            self._response = responses[0]
+            return typed_of(responses[0].get("response"))
         self._attached = [("", part) for part in parts if not part.get("text")]
         return text_of(content)
 
@@ -46,10 +62,36 @@ class MessageDraft:
         text, self._attached = self._aside
         self._aside = "", []
         self.instead_of, self._place = None, None
+        self._response = self._chosen = None
         return text
 
-    def content(self, text: str) -> Json:
-        """The message as a genai Content."""
+    # Calls that wait
+
+    def target(self, waiting: Sequence[WaitingCall]) -> WaitingCall | None:
+        """The call that what is typed is the response to; None for a message."""
+        if self._chosen is not None:
+            return next((call for call in waiting if call.id == self._chosen), None)
+        if (changed := self._response) is None:
+            return expected_call(waiting)
+        name = str(changed.get("name") or "")
+        same = (call for call in waiting if call.id == changed.get("id"))
+        like = (call for call in waiting if call.name == name)
+        gone = WaitingCall(str(changed.get("id") or ""), name, {}, 0, 0)
+        return next(same, None) or next(like, gone)
+
+    def turn_to_next(self, waiting: Sequence[WaitingCall]) -> None:
+        """Respond to the next call, or send a message, in turns."""
+        targets = ["", *(call.id for call in waiting)]
+        now = self.target(waiting)
+        at = targets.index(now.id) if now is not None and now.id in targets else 0
+        self._chosen = targets[(at + 1) % len(targets)]
+
+    def content(self, text: str, target: WaitingCall | None = None) -> Json:
+        """The message, or the response to the call `target`, as a genai Content. Raises ResponseError."""
+        if target is not None:
+            if self._attached:
+                raise ResponseError("a response takes no files: send them with a message")
+            return response_content(target, respond(target, text))
         said = [{"text": text}] if text.strip() else []
         return {"role": "user", "parts": [*said, *(part for _, part in self._attached)]}
 
@@ -65,14 +107,14 @@ class MessageDraft:
         if self._attached:
             self._attached.pop()
 
-    def chips(self, number: int | None) -> Line:
-        """What goes along, and that it replaces turn `number`, from 0."""
+    def chips(self, number: int | None, waiting: Sequence[WaitingCall] = ()) -> Line:
+        """What goes along, that it replaces turn `number`, from 0, and which call it responds to."""
         line: Line = []
         if number is not None:
             line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "dim")]
         for name, part in self._attached:
             line += [(_chip(name, part), "accent"), (" ", "")]
-        return line
+        return [*line, *_addressee(self.target(waiting), waiting)] if waiting else line
 
     # Messages sent before
 
@@ -97,6 +139,17 @@ class MessageDraft:
         return self._written
 
 
+def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Line:
+    """The call that is responded to, and what it takes; or that others wait while a message is written."""
+    if target is None:
+        waits = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
+        return [("message  ", "accent"), (f"{waits} for a response", "dim")]
+    several = len(waiting) > 1 and target in waiting
+    number = f" {waiting.index(target) + 1}/{len(waiting)}" if several else ""
+    head: Line = [("respond to ", "dim"), (f"{visible(target.name)}{number}", "accent")]
+    return [*head, (f": {request_of(target).takes}", "")]
+
+
 def _chip(name: str, part: Json) -> str:
     blob, link = part.get("inline_data"), part.get("file_data")
     if blob is not None:
@@ -106,6 +159,8 @@ def _chip(name: str, part: Json) -> str:
         )
     elif link is not None:
         kind, what = str(link.get("mime_type") or "file"), "linked"
+    elif response := part.get("function_response"):
+        return f"[{describe_response(response)}]"
     else:
         kind, what = "part", ", ".join(part)
     return f"[{' '.join(visible(known) for known in (kind, what, name) if known)}]"

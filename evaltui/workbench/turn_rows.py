@@ -15,6 +15,7 @@ from evaltui.core.editing.expectation import KINDS, Kind, expectation, set_conte
 from evaltui.core.editing.intermediate import shape
 from evaltui.core.editing.places import Changes, get, list_at, place, turn_count, turn_path, value_at
 from evaltui.core.problems import JsonPath, Problem
+from evaltui.core.responding import describe_response
 from evaltui.core.show import show_size, show_value
 from evaltui.core.spelling import camel, spelt
 from evaltui.core.tool_schema import check_call
@@ -33,6 +34,7 @@ from evaltui.workbench.fields import (
     required_text,
     value_field,
 )
+from evaltui.workbench.response_rows import response_row, response_turns
 from evaltui.workbench.rubric_rows import add_rubric, rubric_rows
 
 KIND_TEXTS: dict[Kind, str] = {
@@ -114,12 +116,13 @@ class _Turn:
 
     def _adds(self, first: Operation, call: int | None = None) -> tuple[Operation, ...]:
         """`first` is what `o` adds, then everything else that a turn can get."""
-        count = len(calls.expected_calls(self._data, *self._at))
+        found_calls = calls.expected_calls(self._data, *self._at)
         every = [
             first,
-            self.add_call(count),
+            self.add_call(len(found_calls)),
             add_turn(self.source, self.turn + 1),
             *([self._add_response(call)] if call is not None else []),
+            *response_turns(*self._at, found_calls),
             *([self._add_answer()] if not turns.answer_texts(self._data, *self._at) else []),
             self._add_said(),
             add_rubric(self.source, self.turn),
@@ -260,10 +263,12 @@ class _Turn:
                     field=field,
                     **common,
                 )
+            elif id == "user" and (response := content.response_in(part)) is not None:
+                yield response_row(self.source, (*own, "parts", number), response, common)
             else:
                 shown, thought = _part_text(part)
                 yield Row(self._id(id, number), "fact", value=None, shown=shown, quiet=thought, **common)
-        if not texts:
+        if not texts and not (id == "user" and any(content.response_in(part) is not None for part in parts)):
             given = isinstance(value_at(self._data, own), dict)
             missing = "none is expected" if id == "answer" and not given else "(nothing)"
             yield Row(
@@ -688,9 +693,7 @@ _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "inline_data": _blob,
     "file_data": _file,
     "function_call": lambda value: f"[call {value.get('name') or '?'}  {show_value(value.get('args'), 400)}]",
-    "function_response": lambda value: (
-        f"[response of {value.get('name') or '?'}  {show_value(value.get('response'), 400)}]"
-    ),
+    "function_response": lambda value: f"[{describe_response(value)}]",
     "executable_code": lambda value: f"[code]\n{value.get('code') or ''}",
     "code_execution_result": lambda value: f"[output of code]\n{value.get('output') or ''}",
 }

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import requesting_agents
 from command_line import call
 
 AGENT = """
@@ -234,3 +235,24 @@ def test_ctrl_c_at_the_prompt_leaves(terminal):
         terminal.type("\x03")
     assert terminal.ended() == 0
     assert "Traceback" not in terminal.shown
+
+
+@pytest.mark.adk
+def test_lines_respond_to_what_the_agent_asks(tmp_path):
+    pytest.importorskip("google.adk")
+    folder = requesting_agents.write_agent(tmp_path / "booking", requesting_agents.BOOKING)
+    done = talk(folder, 'hi\nOslo\n{"name": "Ada", "age": 5}\nhi\n/message hi\nOslo\nAda\nhi\n')
+    assert done.stdout.splitlines()[:7] == [
+        "  state  begun = 1",
+        "? Where to?",
+        "  takes  text or JSON",
+        "? Who goes to Oslo?",
+        '  payload  {"to": "Oslo"}',
+        "  takes  {name: string, age: integer}",
+        "Booked for Ada, 5.",
+    ]
+    # What the call does not take ends the conversation: the next line was written for what follows.
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[-3] == "? Who goes to Oslo?"
+    assert "must be JSON, {name: string, age: integer}" in done.stderr
+    assert "adk_request_input still waits for a response" in done.stderr

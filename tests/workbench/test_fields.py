@@ -324,3 +324,46 @@ def test_a_value_is_the_same_after_it_was_written_and_read(value):
 )
 def test_an_argument_begins_with_what_its_schema_says(schema, first):
     assert first_value(schema) == first
+
+
+def test_a_response_of_the_user_is_shown_and_edited_in_its_line():
+    request = {"name": "adk_request_confirmation", "args": {}}
+    response = {"id": "x", "name": "adk_request_confirmation", "response": {"confirmed": True}}
+    bench = Bench(
+        {
+            "eval_id": "one",
+            "conversation": [
+                {"user_content": {"parts": [{"text": "pay"}]}, "intermediate_data": {"tool_uses": [request]}},
+                {"user_content": {"parts": [{"function_response": response}]}},
+            ],
+        }
+    )
+    row = bench.rows["turn", 1, "user", 0]
+    assert (row.label, row.name, row.value) == (
+        "user",
+        "response to adk_request_confirmation:",
+        {"confirmed": True},
+    )
+    assert ("turn", 1, "user", 1) not in bench.rows
+    bench.make(row.field.change('{"confirmed": false}'))
+    bench.make(row.rename.change("approve"))
+    assert bench.turn(1)["user_content"]["parts"] == [
+        {"function_response": {"id": "x", "name": "approve", "response": {"confirmed": False}}}
+    ]
+    with pytest.raises(FieldError):
+        row.field.change("[1]")
+
+
+def test_a_turn_that_responds_to_a_request_is_added_behind_it():
+    request = {"name": "adk_request_input", "args": {"message": "Who?"}}
+    first = {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": {"tool_uses": [request]}}
+    bench = Bench({"eval_id": "one", "conversation": [first, {"user_content": {"parts": [{"text": "bye"}]}}]})
+    adds = {one.label: one for one in bench.rows["turn", 0].adds}
+    bench.make(adds["add a response to adk_request_input"].make)
+    assert bench.turn(1) == {
+        "user_content": {
+            "parts": [{"function_response": {"name": "adk_request_input", "response": {}}}],
+            "role": "user",
+        }
+    }
+    assert adds["add a response to adk_request_input"].then == ("turn", 1, "user", 0)

@@ -9,6 +9,7 @@ from typing import Any
 from evaltui.core.document.edits import Edit, EditError, Insert, Put, Remove
 from evaltui.core.editing.places import dicts, in_style, list_at, value_at
 from evaltui.core.problems import JsonPath
+from evaltui.core.spelling import spelt
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,18 @@ def file_part(data: Any, content: JsonPath, payload: bytes, mime_type: str) -> d
     encoded = base64.urlsafe_b64encode(payload).decode("ascii")
     blob = in_style(data, content, {"data": encoded, "mime_type": mime_type})
     return in_style(data, content, {"inline_data": blob})
+
+
+def response_in(part: Any) -> dict[str, Any] | None:
+    """The function response that a part is; None where it is none."""
+    found = part.get(spelt("function_response", part)) if isinstance(part, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def put_in_response(data: Any, path: JsonPath, name: str, value: Any) -> list[Edit]:
+    """Change the name or the response of the function response at a part."""
+    own = (*path, spelt("function_response", value_at(data, path)), name)
+    return [] if value_at(data, own[:-1]).get(name) == value else [Put(own, value)]
 
 
 def remove_part(data: Any, content: JsonPath, part: int) -> list[Edit]:

@@ -34,8 +34,20 @@ def insert_turn(data: Any, config: Any, case: int, index: int, text: str = "") -
     path = turns_path(data, case)
     if index >= turn_count(data, case):
         return Changes(add_turn(data, case, text))
-    inserted: list[Edit] = [Insert(path, index, _new_turn(data, path, text))]
-    return Changes(inserted, _renumber(data, config, case, lambda turn: turn + (turn >= index)))
+    return _insert(data, config, case, index, _new_turn(data, path, text))
+
+
+def insert_response_turn(data: Any, config: Any, case: int, index: int, response: dict[str, Any]) -> Changes:
+    """A turn before the one at `index`, in which the user responds to a call."""
+    path = turns_path(data, case)
+    part = in_style(data, path, {"function_response": response})
+    user = in_style(data, path, {"user_content": {"parts": [part], "role": "user"}})
+    return _insert(data, config, case, index, user)
+
+
+def _insert(data: Any, config: Any, case: int, index: int, turn: dict[str, Any]) -> Changes:
+    inserted: list[Edit] = [Insert(turns_path(data, case), index, turn)]
+    return Changes(inserted, _renumber(data, config, case, lambda number: number + (number >= index)))
 
 
 def duplicate_turn(data: Any, config: Any, case: int, turn: int) -> Changes:

@@ -97,7 +97,9 @@ class SpanTree:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            self._add(event)
+            # Without a change it only carries what the agent framework keeps for itself.
+            if event.kind != "state" or event.data.get("delta"):
+                self._add(event)
             self.events += 1
 
     @property

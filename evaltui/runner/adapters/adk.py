@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
+from google.adk.agents.base_agent import BaseAgent
 from google.adk.apps import App
 from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
@@ -139,6 +140,7 @@ class AdkSession:
         """Raises what the agent raises, and TypeError for a content that cannot be written as JSON."""
         # Bytes are base64 in JSON only, hence the detour.
         message = types.Content.model_validate_json(json.dumps(content))
+        await self._require_nodes(message)
         token = nested_in.set(None)
         try:
             with recording(self._recorder):
@@ -150,6 +152,24 @@ class AdkSession:
                         report(self._recorder, event)
         finally:
             nested_in.reset(token)
+
+    async def _require_nodes(self, message: types.Content) -> None:
+        """Raises ValueError for a response that a workflow would begin again for.
+
+        It goes on by what it noted of its nodes, which the turns of a case do not have.
+        """
+        ids = {part.function_response.id for part in message.parts or [] if part.function_response}
+        if not ids or isinstance(self._runner.agent, BaseAgent):
+            return
+        session = await self._sessions.get_session(
+            app_name=self._app_name, user_id=self._user_id, session_id=self._id
+        )
+        for event in session.events if session else ():
+            if not event.node_info.path and any(call.id in ids for call in event.get_function_calls()):
+                raise ValueError(
+                    "a workflow cannot go on from the turns that a case expects, only from a result: "
+                    "run the case and continue from its result, or send its turns again"
+                )
 
     async def state(self) -> Json:
         """Raises TypeError with the path of a value that cannot be written as JSON."""

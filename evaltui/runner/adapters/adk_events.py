@@ -63,23 +63,36 @@ def _delta(delta: Json) -> Json | None:
 
 
 def _written(delta: Json) -> Json | None:
-    if not delta:
-        return None
+    return _plain(delta) if delta else None
+
+
+def _plain(value: Any) -> Any:
     # An agent may pass objects of its own from tool to tool: that is no error until they are asked for.
-    written: Json = to_jsonable_python(
-        delta, bytes_mode="base64", fallback=lambda value: f"<{type(value).__name__}>"
-    )
-    return written
+    return to_jsonable_python(value, bytes_mode="base64", fallback=lambda one: f"<{type(one).__name__}>")
+
+
+# What of an event's actions ADK goes on by: a confirmation that a tool has asked for, where a workflow goes,
+# and how far an agent of a resumable app is. Credentials that were asked for are left out.
+_ACTIONS = {"requested_tool_confirmations", "route", "agent_state", "end_of_agent"}
 
 
 def _framework(event: Event) -> Json | None:
-    """Who of several agents may see an event, where that is not each of them, and state that is ADK's own."""
+    """What ADK needs to go on from an event: who of several agents may see it, state that is ADK's own, and
+    of a workflow the node, its output and where it goes."""
     kept: Json = {}
     internal = {key: value for key, value in event.actions.state_delta.items() if key.startswith("_adk")}
     if internal:
         kept["state"] = _written(internal)
     if event.isolation_scope:
         kept["isolation_scope"] = event.isolation_scope
+    # The path of an agent that is the root says nothing, and every event has it.
+    if "/" in event.node_info.path:
+        kept["node_info"] = event.node_info.model_dump(mode="json", exclude_defaults=True)
+    if event.output is not None:
+        kept["output"] = _plain(event.output)
+    actions = event.actions.model_dump(include=_ACTIONS, exclude_defaults=True, exclude_none=True)
+    if actions := {name: value for name, value in actions.items() if value not in ({}, [])}:
+        kept["actions"] = _plain(actions)
     return kept or None
 
 

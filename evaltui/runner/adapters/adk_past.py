@@ -10,10 +10,12 @@ from google.adk.events.event import Event
 
 from evaltui.core.events import Json, Step
 from evaltui.core.steps import is_made_id
+from evaltui.core.waiting import CONFIRMATION
 from evaltui.runner.adapters.past import call_of, content_of
 
 # What ADK 2.13 itself begins the ids with that it gives to calls, and takes away before a model sees them.
 _UNSENT_ID = "adk-"
+_OF_THE_CALLER = ("invocation_id", "branch", "isolation_scope")
 
 
 def events_of(past: Sequence[Step], root: str, agents: Collection[str]) -> Iterator[Event]:
@@ -21,6 +23,8 @@ def events_of(past: Sequence[Step], root: str, agents: Collection[str]) -> Itera
 
     Raises pydantic's ValidationError for a content that genai does not know.
     """
+    callers: dict[str, Json] = {}
+    asked = _confirmations(past)
     for turn, steps in groupby(past, key=lambda step: step.turn):
         group = list(steps)
         invocation_id = next((step.invocation_id for step in group if step.invocation_id), f"past-{turn}")
@@ -30,8 +34,16 @@ def events_of(past: Sequence[Step], root: str, agents: Collection[str]) -> Itera
             data = _event(step, invocation_id)
             if step.author == "user":
                 data["isolation_scope"] = heard_by.get("isolation_scope")
+                # A response belongs where its call was made.
+                data |= next((callers[one] for one in _call_ids(step) if one in callers), {})
             elif not step.invocation_id and step.author not in agents:
                 data["author"] = root
+            for one in _call_ids(step) if step.author != "user" else ():
+                callers[one] = {name: data[name] for name in _OF_THE_CALLER if data[name] is not None}
+            if not _framework(step).get("actions"):
+                # A turn of a case does not say that its tool asked for a confirmation.
+                requested = {one: asked[one] for one in _call_ids(step) if one in asked}
+                data["actions"]["requested_tool_confirmations"] = requested
             given = {name: value for name, value in data.items() if value is not None}
             # From JSON, since bytes are base64 in JSON only.
             yield Event.model_validate_json(json.dumps(given))
@@ -54,8 +66,27 @@ def _event(step: Step, invocation_id: str) -> Json:
         "error_code": step.error_code,
         "error_message": step.error_message,
         "isolation_scope": framework.get("isolation_scope"),
-        "actions": {"state_delta": delta, "transfer_to_agent": step.transfer},
+        "node_info": framework.get("node_info"),
+        "output": framework.get("output"),
+        "actions": framework.get("actions", {}) | {"state_delta": delta, "transfer_to_agent": step.transfer},
     }
+
+
+def _confirmations(past: Sequence[Step]) -> dict[str, Json]:
+    """What was asked about each call that is to be confirmed, by the id of that call."""
+    asked: dict[str, Json] = {}
+    for step in past:
+        for part in step.parts:
+            call = part.get("function_call") or {}
+            original = (call.get("args") or {}).get("originalFunctionCall")
+            if call.get("name") == CONFIRMATION and isinstance(original, dict):
+                asked[str(original.get("id"))] = {"hint": ""}
+    return asked
+
+
+def _call_ids(step: Step) -> list[str]:
+    """The ids that the calls and results of a step have in its event."""
+    return [_unsent(call_id) for part in step.parts if (call_id := call_of(part).get("id"))]
 
 
 def _framework(step: Step) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from evaltui.core.evalset import EvalCase, full_text
+from evaltui.core.evalset import EvalCase, user_text
 from evaltui.core.explain import error_text, sentence
 from evaltui.core.judged import judged_in, was_judged
 from evaltui.core.outcome import (
@@ -194,7 +194,7 @@ def _folded(calls: Sequence[CallDiff], unfolded: bool) -> Iterator[range]:
 
 def _user_text(case: EvalCase, number: int) -> str:
     turns = case.conversation or []
-    return full_text(turns[number].user_content) if number < len(turns) else ""
+    return user_text(turns[number].user_content) if number < len(turns) else ""
 
 
 def write_answers(page: Page, turn: TurnResult, number: int) -> None:

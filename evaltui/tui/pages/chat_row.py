@@ -72,7 +72,13 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
             if unfolded and row.result is not None:
                 yield from _result(row.result, room)
         case "result":
-            yield [("← ", "dim"), (show_value(row.result, _LONGEST_CALL), "dim")]
+            yield [
+                ("← ", "dim"),
+                (visible(row.text), "bold"),
+                (f"  {show_value(row.result, _LONGEST_CALL)}", "dim"),
+            ]
+        case "request":
+            yield from _request(row, room)
         case "transfer":
             yield [("↳ transfer to ", "dim"), (visible(row.text), "bold")]
         case "state":
@@ -123,6 +129,16 @@ def file_chip(file: FileShown) -> str:
 def _called(row: Row) -> Line:
     args = cut(inline_args(row.args), _LONGEST_CALL)
     return [("→ ", "dim"), (visible(row.text), "bold"), (args, "dim")]
+
+
+def _request(row: Row, room: int) -> Iterator[Line]:
+    """What is asked, what comes with it, and what may be typed."""
+    asked = "\n".join(visible_lines(row.text[:_LONGEST_TEXT]))
+    yield from wrap([("? ", "yellow"), (asked, "bold")], room)
+    for name, value in (row.args or {}).items():
+        shown = show_value(value, _LONGEST_CALL)
+        yield from wrap([(f"  {visible(name)}  ", "dim"), (shown, "")], room)
+    yield from wrap([("  takes  ", "dim"), (visible(row.takes), "dim")], room)
 
 
 def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:

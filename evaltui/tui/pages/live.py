@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaltui.core.events import Event
+from evaltui.core.responding import describe_response
 from evaltui.core.show import show_value, visible, visible_lines
 from evaltui.reports.lines import Span
 from evaltui.tui.pages.calls import inline_args
@@ -46,4 +47,6 @@ def _write_event(page: Page, event: Event) -> None:
 
 
 def _text(part: dict[str, Any]) -> str:
+    if response := part.get("function_response"):
+        return describe_response(response)
     return "\n".join(visible_lines(str(part.get("text") or "")))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evaltui.core.events import Event, Json
+from evaltui.core.responding import describe_response
 from evaltui.core.show import cut, show_duration, show_value, visible
 from evaltui.core.trace.spans import Span
 from evaltui.reports.lines import Line, cells, pad
@@ -152,6 +153,8 @@ def _said(parts: Iterable[Mapping[str, Any]]) -> Iterable[str]:
             yield f"(thought) {part['text']}" if part.get("thought") else str(part["text"])
         elif "function_call" in part:
             yield f"→ {part['function_call'].get('name', '')}"
+        elif "function_response" in part:
+            yield describe_response(part["function_response"])
         else:
             yield f"({', '.join(part)})"
 

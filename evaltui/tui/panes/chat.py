@@ -10,7 +10,9 @@ from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
+from evaltui.core.responding import ResponseError
 from evaltui.core.show import show_duration, show_value, visible
+from evaltui.core.waiting import WaitingCall
 from evaltui.reports.lines import Line, Span
 from evaltui.tui import attaching
 from evaltui.tui.bindings import bindings
@@ -146,7 +148,16 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         return transcript.turns.index(turn) + 1 if transcript and turn in transcript.turns else 1
 
     def _chips(self) -> Line:
-        return self._draft.chips(self._replaced)
+        return self._draft.chips(self._replaced, self._waiting)
+
+    @property
+    def _waiting(self) -> list[WaitingCall]:
+        """The calls that what is typed may be the response to."""
+        return self._chat.waiting(self._draft.instead_of)
+
+    @property
+    def _target(self) -> WaitingCall | None:
+        return self._draft.target(self._waiting)
 
     @property
     def _replaced(self) -> int | None:
@@ -368,6 +379,9 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
                 self._go_on_outside()
             case "attach_file":
                 self._ask_for_file()
+            case "respond_to_next":
+                self._draft.turn_to_next(self._waiting)
+                self._box.follow()
             case "detach":
                 self._draft.detach()
                 self._box.follow()
@@ -382,7 +396,11 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     def _send(self) -> None:
         text = self._box.field.text
-        content = self._draft.content(text)
+        try:
+            content = self._draft.content(text, self._target)
+        except ResponseError as error:
+            self._workbench.say(str(error))
+            return
         if not content["parts"]:
             self._workbench.say("there is nothing to send yet: write a message")
             return

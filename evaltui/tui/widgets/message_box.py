@@ -63,6 +63,9 @@ class MessageField(ExactTextArea):
     def action_attach_file(self) -> None:
         self.tell("attach_file")
 
+    def action_respond_to_next(self) -> None:
+        self.tell("respond_to_next")
+
     def action_message_in_editor(self) -> None:
         self.tell("message_in_editor")
 

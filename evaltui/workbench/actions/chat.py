@@ -17,6 +17,10 @@ def _nothing_said(workbench: Workbench) -> str | None:
     return None if transcript and transcript.turns else "nothing has been said yet"
 
 
+def _nothing_waits(workbench: Workbench) -> str | None:
+    return None if workbench.chat.waiting() else "No call waits for a response"
+
+
 def _no_conversation(workbench: Workbench) -> str | None:
     """Of a case that says what its user says, there is a case already."""
     key = workbench.selection.case
@@ -74,8 +78,9 @@ def _writing(
     *keys: str,
     rank: int | None = None,
     word: Callable[[Workbench], str] | None = None,
+    refusal: Refusal = _never,
 ) -> Action:
-    return Action(id, title, help, keys, (Scope.MESSAGE,), rank=rank, word=word)
+    return Action(id, title, help, keys, (Scope.MESSAGE,), rank=rank, word=word, refusal=refusal)
 
 
 CHAT: tuple[Action, ...] = (
@@ -179,6 +184,14 @@ CHAT: tuple[Action, ...] = (
         "escape",
         rank=-1,
         word=_where_to,
+    ),
+    _writing(
+        "respond_to_next",
+        "switch",
+        "Respond to the next call that waits, or send a message instead",
+        "f7",
+        rank=-1,
+        refusal=_nothing_waits,
     ),
     _writing("attach_file", "attach", "Send a file along", "f6", rank=7),
     _writing("message_in_editor", "$EDITOR", "Go on in $VISUAL or $EDITOR", "ctrl+e"),

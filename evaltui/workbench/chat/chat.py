@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo
+from evaltui.core.waiting import WaitingCall
 from evaltui.files.agent_files import AgentFiles, changed_files
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.chat.conversation import (
@@ -82,6 +83,14 @@ class Chat:
         """Whether a turn is running, or will be as soon as it can."""
         turns = self.transcript.turns if self.transcript else ()
         return self.busy and any(turn.stage in (TurnStage.RUNNING, TurnStage.WAITING) for turn in turns)
+
+    def waiting(self, before: ChatTurn | None = None) -> list[WaitingCall]:
+        """The calls that wait for a response, or waited before a turn; none while a turn runs."""
+        transcript = self.transcript
+        if transcript is None or self.answering:
+            return []
+        turns = transcript.turns
+        return transcript.waiting(turns.index(before) if before in turns else None)
 
     async def origin(self, key: CaseKey) -> Origin:
         """What a conversation can begin from in a case. Raises ValueError, with a sentence."""
@@ -385,6 +394,9 @@ class Chat:
 
     def _take(self, turn: ChatTurn, event: Event) -> None:
         turn.events.append(event)
+        if event.kind == "user" and event.content and not event.data.get("nested"):
+            # Responses that were recorded go to the calls that wait now.
+            turn.content = event.content
         self._changed()
 
     async def _compare(self, before: ChatTurn, now: ChatTurn) -> None:

@@ -11,6 +11,7 @@ from evaltui.core.explain import MAX_REASONS, describe_call
 from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.record import invocations_from_events
+from evaltui.core.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.show import show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference
 
@@ -37,6 +38,7 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
         expectation="these calls",
         expected_text=scored_text(expected, thoughts=False),
         actual_text=scored_text(actual, thoughts=False),
+        rules=rules_of_case(REQUEST_ID_RULES, "", ""),
     )
     state = _states(before.state_after, now.state_after)
     reasons = list(_reasons(turn, state))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
 from evaltui.core.events import Event, Json
 from evaltui.core.outcome import ErrorInfo, StateDiff, TurnResult
+from evaltui.core.responding import describe_response
+from evaltui.core.waiting import CallPlace, WaitingCall, responses_in, waiting_calls
 
 
 class TurnStage(StrEnum):
@@ -91,8 +94,13 @@ class ChatTurn:
 
     @property
     def text(self) -> str:
-        """What the user says, without files."""
+        """What the user says, without files and responses."""
         return text_of(self.content)
+
+    @property
+    def shown(self) -> str:
+        """What the user says and responds, without files."""
+        return shown_text(self.content)
 
 
 @dataclass(eq=False)
@@ -102,7 +110,8 @@ class Transcript:
     `title` says what it is: `new conversation`, or the case that it continues. `agent_name` is the sub-agent
     that is talked to, None for the agent itself. `opened_state` is the state of the session before the first
     turn, once there is one. `proposal` is a message that the user may want to send next, for the input.
-    `broken` says why the agent cannot be talked to, as of the last attempt.
+    `broken` says why the agent cannot be talked to, as of the last attempt. `places` says where the calls
+    were made that messages taken from elsewhere respond to.
     """
 
     title: str
@@ -112,6 +121,15 @@ class Transcript:
     opened_state: Json | None = None
     proposal: Json | None = None
     broken: ErrorInfo | None = None
+    places: Mapping[str, CallPlace] = field(default_factory=dict)
+    _waiting: tuple[list[ChatTurn], list[WaitingCall]] = field(default=([], []), repr=False)
+
+    def waiting(self, before: int | None = None) -> list[WaitingCall]:
+        """The calls that wait for a response at the end, or before the turn at an index."""
+        turns = self.counted(before)
+        if turns != self._waiting[0]:
+            self._waiting = turns, waiting_calls([turn.events for turn in turns])
+        return self._waiting[1]
 
     def counted(self, before: int | None = None) -> list[ChatTurn]:
         """The turns that count, of all or of those before the one at an index."""
@@ -128,6 +146,11 @@ class Transcript:
         if known:
             return known[-1]
         return self.session.state if self.opened_state is None else self.opened_state
+
+
+def shown_text(content: Json) -> str:
+    """The texts of a genai Content as JSON and what it responds to calls, one per line; without files."""
+    return "\n".join(filter(None, [text_of(content), *map(describe_response, responses_in(content))]))
 
 
 def text_of(content: Json) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from evaltui.core.events import Event, Json
 from evaltui.core.replay import past_of_turns
+from evaltui.core.waiting import CallPlace, places_of_events
 from evaltui.files.agent_files import AgentFiles, Contents, changed_files
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.failures import AgentBrokenError, HostLostError
@@ -91,15 +93,16 @@ class LiveSession:
         """
         assert self._conversation is not None
         self._held = None
+        say = partial(self._conversation.say, len(past), turn.content, on_event, _places(transcript))
         try:
-            state = await self._conversation.say(len(past), turn.content, on_event)
+            state = await say()
         except HostLostError:
             if turn.events:
                 raise
             # It died between turns: this one has not begun, and is not to blame.
             await self.open(transcript, past)
             self._held = None
-            state = await self._conversation.say(len(past), turn.content, on_event)
+            state = await say()
         self._held = transcript, [*past, turn]
         return state
 
@@ -116,3 +119,9 @@ class LiveSession:
             # Nobody knows of the process any more: it must not be left behind.
             await closing
             raise
+
+
+def _places(transcript: Transcript) -> dict[str, CallPlace]:
+    """Where the calls were made that a message responds to which is sent again."""
+    before = [turn.repeats.events for turn in transcript.turns if turn.repeats and turn.repeats.counts]
+    return {**transcript.places, **places_of_events(before)}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from evaltui.core.evalset import EvalCase, Invocation
 from evaltui.core.events import SIMULATED_USER, Event, Json
-from evaltui.core.replay import steps_of_invocation
+from evaltui.core.replay import expected_places, steps_of_invocation
 from evaltui.core.simulation.user import SimulatedUserError
 from evaltui.core.steps import split
+from evaltui.core.waiting import CallPlace, responses_in
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.state import CaseKey, Scored
 
@@ -21,7 +22,8 @@ class Origin:
     `messages` is what the user says in each turn, as genai Contents; of a simulated user, what it said in the
     last run, or what it begins with, and nothing is `expected`. `happened` are the events of the turns that
     the last run went through to their end; with none there is no result to continue from.
-    `result_session` is where that run began: the case may have been edited since.
+    `result_session` is where that run began: the case may have been edited since. `places` says where the
+    calls that messages respond to are expected.
     """
 
     key: CaseKey
@@ -30,6 +32,7 @@ class Origin:
     expected: tuple[tuple[Event, ...], ...]
     happened: tuple[tuple[Event, ...], ...] = ()
     result_session: SessionStart | None = None
+    places: Mapping[str, CallPlace] = field(default_factory=dict)
 
     def refuses(self, turn: int, source: str | None) -> str | None:
         """Why a conversation cannot begin where the turn would, as a sentence; `source` is where the turns
@@ -79,7 +82,9 @@ class Origin:
     def to_be_sent(self, turn: int) -> Transcript:
         """A conversation in which what the user says before the turn is to be sent."""
         turns = [ChatTurn(content) for content in self.messages[:turn]]
-        return Transcript(self._title(turn), self.session, turns=turns, proposal=self._message(turn))
+        return Transcript(
+            self._title(turn), self.session, turns=turns, proposal=self._message(turn), places=self.places
+        )
 
     def _title(self, turn: int) -> str:
         at_end = turn >= len(self.messages)
@@ -94,11 +99,14 @@ def origin(
 ) -> Origin:
     """`events` are of the repeat that is shown."""
     turns = case.conversation or []
+    messages = tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns)
+    responded = {str(response.get("id")) for message in messages for response in responses_in(message)}
     made = Origin(
         key,
         _session(case),
-        tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns),
-        tuple(tuple(_expected(turn, number)) for number, turn in enumerate(turns)),
+        messages,
+        tuple(tuple(_expected(turn, number, responded)) for number, turn in enumerate(turns)),
+        places=expected_places(turns),
     )
     scenario = case.conversation_scenario
     if scenario is not None:
@@ -126,8 +134,8 @@ def _session(case: EvalCase) -> SessionStart:
     return SessionStart(given.app_name, given.user_id, given.session_id or "", given.state)
 
 
-def _expected(invocation: Invocation, turn: int) -> Iterator[Event]:
-    user, *others = steps_of_invocation(invocation, turn)
+def _expected(invocation: Invocation, turn: int, responded: Collection[str]) -> Iterator[Event]:
+    user, *others = steps_of_invocation(invocation, turn, responded)
     yield Event("user", user.content, turn=turn)
     for step in others:
         yield from split(step)

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from evaltui.core.events import Event, Json, Kind
 from evaltui.core.outcome import ErrorInfo, StateDiff
-from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, text_of
+from evaltui.core.responding import request_of
+from evaltui.core.waiting import WaitingCall
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, shown_text
 
 RowKind = Literal[
     "user",  # text and files; `who` is "you"
@@ -17,7 +19,8 @@ RowKind = Literal[
     "thought",
     "file",  # an agent sends a file
     "call",  # text is the tool; result and duration once there is one, `partial` while there may be
-    "result",  # of a call that is not shown
+    "result",  # of a call that is not shown; text is the tool
+    "request",  # text is what is asked of the user; args are its payload, and the call's of a tool; takes
     "transfer",  # text is the agent that takes over
     "state",  # changes, before and after
     "error",  # error
@@ -45,7 +48,7 @@ class Row:
     """`turn` is the index of its turn in the transcript. `text` is foreign: of any length, in many lines.
 
     `depth` counts the calls that it happened inside of. Durations are in seconds. `events` are what it opens:
-    of a call, the call and its results.
+    of a call, the call and its results. `takes` says what may be typed as the response to a request.
     """
 
     kind: RowKind
@@ -56,6 +59,7 @@ class Row:
     partial: bool = False
     files: tuple[FileShown, ...] = ()
     args: Json | None = None
+    takes: str = ""
     result: Json | None = None
     changes: tuple[StateDiff, ...] = ()
     error: ErrorInfo | None = None
@@ -124,6 +128,9 @@ class _TurnRows:
         self._taken = 0
         self._state: Json | None = None
         self._calls: dict[str, int] = {}
+        self._long_running: set[str] = set()
+        # The calls of tools that take longer than the turn.
+        self._waits: list[Row] = []
         self._depths: dict[str, tuple[Kind, int]] = {}
         self._streams: dict[tuple[str, str], dict[RowKind, int]] = {}
         self._tokens = _Tokens()
@@ -132,7 +139,7 @@ class _TurnRows:
             self._add(Row("code", self._index, text=", ".join(self._new_code)))
         said = self.turn.content
         files = tuple(map(_file, filter(_is_file, said.get("parts") or [])))
-        self._user = self._add(Row("user", self._index, YOU, text_of(said), files=files))
+        self._user = self._add(Row("user", self._index, YOU, shown_text(said), files=files))
         self._first = 0
 
     def __len__(self) -> int:
@@ -172,6 +179,7 @@ class _TurnRows:
         self._tokens.count(event)
         row = Row("text", self._index, event.agent, depth=depth, events=(event,))
         data = event.data
+        self._long_running.update(data.get("long_running") or ())
         match event.kind:
             case "user":
                 self._replace(self._user, events=(event,))
@@ -181,9 +189,7 @@ class _TurnRows:
                 # Another answer begins.
                 self._end_stream((event.agent, event.parent))
             case "tool_call":
-                call = _first(event, "function_call")
-                named = replace(row, kind="call", text=str(call.get("name", "")), args=call.get("args"))
-                self._calls[event.id] = self._add(replace(named, partial=True))
+                self._take_call(row, event)
             case "tool_result":
                 self._take_result(row, event)
             case "transfer":
@@ -230,11 +236,28 @@ class _TurnRows:
         for index in self._streams.pop(source, {}).values():
             self._replace(index, partial=False)
 
+    def _take_call(self, row: Row, event: Event) -> None:
+        call = _first(event, "function_call")
+        name, args = str(call.get("name", "")), call.get("args")
+        waits = event.id in self._long_running and not event.data.get("nested")
+        request = request_of(WaitingCall(event.id, name, args or {}, self._index, 0)) if waits else None
+        if request is None or request.kind == "long-running":
+            self._calls[event.id] = self._add(replace(row, kind="call", text=name, args=args, partial=True))
+        if request is not None:
+            payload = None if request.payload is None else {"payload": request.payload}
+            asks = replace(row, kind="request", text=request.message, args=payload, takes=request.takes)
+            if request.kind == "long-running":
+                self._waits.append(replace(asks, args=None))
+            else:
+                self._add(asks)
+
     def _take_result(self, row: Row, event: Event) -> None:
-        response = _first(event, "function_response").get("response")
+        returned = _first(event, "function_response")
+        response = returned.get("response")
         at = self._calls.get(event.parent)
         if at is None:
-            self._add(replace(row, kind="result", result=response, duration=event.duration))
+            tool = str(returned.get("name", ""))
+            self._add(replace(row, kind="result", text=tool, result=response, duration=event.duration))
             return
         # A tool that takes its time may answer more than once.
         self._replace(
@@ -275,8 +298,10 @@ class _TurnRows:
                 yield Row("note", self._index, text="cancelled: the next message begins from before this one")
             case TurnStage.FAILED:
                 yield Row("error", self._index, error=turn.error)
-            case TurnStage.DONE if turn.difference is not None:
-                yield Row("difference", self._index, text=turn.difference.sentence)
+            case TurnStage.DONE:
+                yield from self._waits
+        if turn.stage is TurnStage.DONE and turn.difference is not None:
+            yield Row("difference", self._index, text=turn.difference.sentence)
         if turn.spent is not None and turn.stage is not TurnStage.RUNNING:
             yield Row("footer", self._index, duration=turn.spent, tokens=self._tokens.total)
 

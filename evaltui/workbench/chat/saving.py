@@ -77,7 +77,7 @@ def proposed(workbench: Workbench, transcript: Transcript) -> SaveChoices:
         "", [TurnDraft(transcript.turns[index].events) for index in kept], app_name="", user_id="", state={}
     )
     turns = tuple(
-        _choice(index, transcript.turns[index].text, turn)
+        _choice(index, transcript.turns[index].shown, turn)
         for index, turn in zip(kept, drafted.case["conversation"], strict=True)
     )
     target = next(iter(targets(workbench)), None)

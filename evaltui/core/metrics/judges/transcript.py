@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from google.genai import types
 
-from evaltui.core.evalset import IntermediateData, Invocation, InvocationEvent, InvocationEvents, full_text
+from evaltui.core.evalset import IntermediateData, Invocation, InvocationEvent, InvocationEvents, user_text
 from evaltui.core.events import Json
 from evaltui.core.metrics.response_match import scored_text
 
@@ -67,7 +67,7 @@ def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[E
     if answer and said and done[said[-1]].value == answer:
         del done[said[-1]]
     return [
-        Entry(turn, "user", full_text(invocation.user_content)),
+        Entry(turn, "user", user_text(invocation.user_content)),
         *done,
         *([Entry(turn, "answer", answer)] if answer else []),
     ]

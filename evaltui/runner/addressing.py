@@ -1,0 +1,41 @@
+"""Messages with responses in them, addressed to the calls that wait in the session they are sent to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from evaltui.core.events import Json
+from evaltui.core.waiting import CallPlace, NotWaitingError, WaitingCalls
+from evaltui.runner.adapters.base import Recorder
+from evaltui.runner.protocol import Message
+
+
+def places_to_json(places: Mapping[str, CallPlace]) -> Json:
+    return {call_id: [place.turn, place.number] for call_id, place in places.items()}
+
+
+def places_of(request: Message) -> dict[str, CallPlace]:
+    """Where the calls that a request's responses name by id were made."""
+    return {call_id: CallPlace(*place) for call_id, place in request.get("places", {}).items()}
+
+
+def addressed(
+    content: Json,
+    turn: int,
+    waiting: WaitingCalls | None,
+    places: Mapping[str, CallPlace],
+    recorder: Recorder,
+) -> Json:
+    """The message of a turn (from 0), its responses those of the calls that wait.
+
+    Without `waiting` it stays as it is. Raises NotWaitingError, the message then being part of what happened.
+    """
+    if waiting is None:
+        return content
+    try:
+        return waiting.resolved(content, turn, places)
+    except NotWaitingError:
+        recorder.turn = turn
+        recorder.event("user", content, data={"timestamp": time.time()})
+        raise
