@@ -21,7 +21,7 @@ from evaltui.runner.failures import AgentBrokenError
 from evaltui.workbench.console import Console
 from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.documents import Documents, OpenSet
-from evaltui.workbench.drafts import Step
+from evaltui.workbench.steps import Step
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.histories import CasePast, Histories

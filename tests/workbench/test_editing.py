@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaltui.core.document.edits import Put
+from evaltui.core.document.merge import Choices
 from evaltui.core.editing.calls import add_call
 from evaltui.core.editing.cases import add_case, delete_cases, rename_case
 from evaltui.core.editing.expectation import set_context
@@ -196,7 +197,7 @@ async def test_a_change_outside_to_the_same_case_asks(echo):
     assert path.read_text() == theirs
     names = [case.name for case in clash.conflict.cases]
     assert "good" in names
-    assert workbench.editing.settle(clash, dict.fromkeys(names, "mine"), {})
+    assert workbench.editing.settle(clash, Choices(dict.fromkeys(names, "mine")))
     assert not workbench.editing.clashing
     assert '"mine"' in path.read_text()
 
@@ -244,7 +245,7 @@ async def test_mine_can_be_kept_where_theirs_is_broken(echo):
     path.write_text(path.read_text()[:-20])
     assert not workbench.editing.save_all()
     (clash,) = workbench.editing.clashing
-    assert workbench.editing.settle(clash, {}, {}, "mine")
+    assert workbench.editing.settle(clash, Choices(), "mine")
     assert '"mine"' in path.read_text()
     assert not workbench.editing.is_dirty(path)
 
