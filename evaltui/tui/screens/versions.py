@@ -112,8 +112,8 @@ class VersionsTitle(OneLine):
         self._left = left
 
     def line(self, width: int) -> Line:
-        what = "deleted" if self._clash.theirs is None else "changed"
-        title: Line = [(visible(self._clash.path.name), "bold"), (f" was changed here and {what} outside", "")]
+        where = "here and deleted outside" if self._clash.theirs is None else "here and outside"
+        title: Line = [(visible(self._clash.path.name), "bold"), (f" was changed {where}", "")]
         if self._clash.theirs is not None and self._clash.conflict.reason:
             title.append((f": {visible(self._clash.conflict.reason)}", ""))
         return rule(title, [(self._left(), "dim")], width, heavy=True)
