@@ -39,9 +39,12 @@ class NotAsComparedError(Exception):
 def read_regular(path: Path) -> bytes:
     """The content of a file. Raises OSError, also for a folder, a pipe and a device, which would not end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    try:
         _require_regular(os.fstat(descriptor).st_mode)
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def _require_regular(mode: int) -> None:

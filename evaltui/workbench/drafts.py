@@ -11,6 +11,7 @@ from pathlib import Path
 from evaltui.core.document.edits import Edit, EditError
 from evaltui.core.document.merge import Choices, Conflict, Merged, Side, resolve
 from evaltui.core.document.splices import Splice, inverted, smallest
+from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
 from evaltui.files.saving import (
@@ -224,9 +225,10 @@ class Drafts:
     # Saving, and what others change
 
     def saved_with(self, path: Path) -> list[Path]:
-        """The files with unsaved edits that are written together with this one, itself among them."""
+        """The files with unsaved edits that are written together with this one, itself among them; sets first."""
         group = next((one for one in self._together if path in one), {path})
-        return [one for one, draft in self._drafts.items() if one in group and draft.dirty]
+        dirty = [one for one in self.unsaved() if one in group]
+        return sorted(dirty, key=lambda one: one.name == CONFIG_NAME)
 
     def save(self, path: Path) -> Clashing | None:
         """Write a file, and what steps have changed together with it: all of these files or none.

@@ -234,6 +234,8 @@ class Round:
         self.asked = 0
         self._done: dict[str, list[Change]] = {}
         self._undone: dict[str, list[Change]] = {}
+        # Programs with an unsaved step in both files.
+        self._in_both: set[str] = set()
 
     async def play(self, steps: int) -> None:
         programs = []
@@ -284,6 +286,10 @@ class Round:
         getattr(program, step)()
         after = View(program)
         change = difference(before.items(program), after.items(program))
+        if step not in ("save", "look", "decide") and all(
+            before.mine[path] != after.mine[path] for path in before.mine
+        ):
+            self._in_both.add(program.name)
         if step == "save":
             self._check_save(program, before, after)
         elif step == "look":
@@ -314,6 +320,12 @@ class Round:
             assert items(path, after.disk[path]) == items(path, after.mine[path]) == wanted
             if path == self.path:
                 check_order(*(order(path, side[path]) for side in (before.base, before.mine, before.disk, after.disk)))
+
+        if program.name in self._in_both and len(before.dirty) == 2:
+            written = {path for path in before.dirty if path not in after.dirty}
+            assert written == before.dirty or after.disk == before.disk
+        if not after.dirty:
+            self._in_both.discard(program.name)
 
     def _check_taken_over(self, program: Program, before: View, after: View) -> None:
         asked = {clash.path for clash in program.editing.clashing}
