@@ -232,7 +232,7 @@ def _prepared(change: Change) -> _Replacement:
     if found is not None:
         _require_regular(found.st_mode)
         if not found.st_mode & 0o222 or not os.access(target, os.W_OK):
-            raise PermissionError(f"the file is read-only; `chmod u+w {target.name}` lets it be changed")
+            raise PermissionError(f"{target.name} is read-only; `chmod u+w {target.name}` lets it be changed")
         if found.st_nlink > 1:
             return _Replacement(change, target, None)
     try:

@@ -406,7 +406,7 @@ def test_a_read_only_file_is_not_replaced(tmp_path):
     file = tmp_path / "a.json"
     seen = save(file, "1", None).fingerprint
     file.chmod(0o444)
-    with pytest.raises(PermissionError, match=r"^the file is read-only; `chmod u\+w a.json` lets it"):
+    with pytest.raises(PermissionError, match=r"^a.json is read-only; `chmod u\+w a.json` lets it"):
         save(file, "2", seen)
     assert file.read_text() == "1"
 
