@@ -102,7 +102,7 @@ def _clean(folder: Path, *, only_old: bool) -> None:
                 continue
             with suppress(OSError):
                 if not only_old or time.time() - entry.stat(follow_symlinks=False).st_mtime > _OLD:
-                    os.unlink(entry.path)
+                    Path(entry.path).unlink()
 
 
 def write_all(changes: Sequence[Change]) -> None:
@@ -116,7 +116,8 @@ def write_all(changes: Sequence[Change]) -> None:
     done: list[_Replacement] = []
     try:
         for change in changes:
-            waiting.append(_prepared(change))
+            # One by one: where the next one fails, this one is cleaned up.
+            waiting.append(_prepared(change))  # noqa: PERF401
         # Those that cannot be replaced at once come last: they are the ones that may fail.
         for replacement in sorted(waiting, key=lambda one: one.temporary is None):
             replacement.put()
@@ -247,7 +248,7 @@ def _prepared(change: Change) -> _Replacement:
 
 
 def _written_beside(target: Path, data: bytes) -> Path:
-    """A file with this content, on the disk, in the folder of another one: a move within a disk is one step."""
+    """A file with this content, on the disk, in the folder of another one: from there a move is one step."""
     temporary = target.with_name(f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}")
     try:
         with temporary.open("xb", buffering=0) as file:

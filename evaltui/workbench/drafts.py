@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evaltui.core.document.edits import Edit, EditError
 from evaltui.core.document.merge import Choices, Conflict, Merged, Side, resolve
-from evaltui.core.document.splices import Splice, inverted, smallest
+from evaltui.core.document.splices import Splice, applied, inverted, smallest
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
@@ -157,7 +157,7 @@ class Drafts:
             if path not in inverse.splices:
                 continue
             # As it was before the step, had nobody else changed anything; that is merged into what is there.
-            bases[path] = _spliced(base, inverse.splices[path])
+            bases[path] = applied(base, inverse.splices[path])
             found = self._drafts[path].merged(base, bases[path], self._drafts[path].document.text)
             if isinstance(found, Conflict):
                 blocked.append(path)
@@ -165,7 +165,7 @@ class Drafts:
                 texts[path] = found.text
         if blocked:
             for path in inverse.splices.keys() - bases.keys():
-                bases[path] = _spliced(self._drafts[path].document.text, inverse.splices[path])
+                bases[path] = applied(self._drafts[path].document.text, inverse.splices[path])
             taken_from.rebase(bases)
             names = " and ".join(path.name for path in dict.fromkeys(blocked))
             raise EditError(f"{entry.step.label!r} stays: {names} was changed outside at the same place")
@@ -213,7 +213,7 @@ class Drafts:
     def _write_journal(self, draft: Draft, label: str, splices: Sequence[Splice]) -> None:
         try:
             if draft.journal is None:
-                before = _before(draft.document.text, splices)
+                before = applied(draft.document.text, inverted(splices))
                 base = draft.source.text if draft.source else before
                 draft.journal = Journal.open(self._agent_dir, draft.path, base)
                 if base != before:
@@ -225,7 +225,7 @@ class Drafts:
     # Saving, and what others change
 
     def saved_with(self, path: Path) -> list[Path]:
-        """The files with unsaved edits that are written together with this one, itself among them; sets first."""
+        """The files with unsaved edits that are written together with this one, and it; sets first."""
         group = next((one for one in self._together if path in one), {path})
         dirty = [one for one in self.unsaved() if one in group]
         return sorted(dirty, key=lambda one: one.name == CONFIG_NAME)
@@ -343,7 +343,7 @@ class Drafts:
         draft.source, draft.gone = None, True
 
     def _rebase(self, draft: Draft, text: str, theirs: Source | None) -> None:
-        """From now on the text is `text` and on disk is `theirs`. It is no step: undo does not take it back."""
+        """From now on the text is `text`, and `theirs` is on disk. It is no step: undo leaves it alone."""
         before = draft.document.text
         draft.replace_text(text)
         draft.gone = False
@@ -399,13 +399,3 @@ class Drafts:
         self._done.clear()
         self._undone.clear()
         self._together.clear()
-
-
-def _before(text: str, splices: Sequence[Splice]) -> str:
-    return _spliced(text, inverted(splices))
-
-
-def _spliced(text: str, splices: Sequence[Splice]) -> str:
-    for splice in splices:
-        text = splice.apply(text)
-    return text

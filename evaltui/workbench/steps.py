@@ -113,4 +113,3 @@ class Steps:
 
     def clear(self) -> None:
         self._items.clear()
-

@@ -311,7 +311,11 @@ def test_a_config_merges_by_metric_rule_mark_and_member():
     assert json.loads(result.text) == {
         "criteria": {"tool_trajectory_avg_score": 0.9, "response_match_score": 0.5, "safety_v1": 0.7},
         "evaltui": {
-            "rules": [{"tool": "new", "arg": "z", "match": "ignore"}, RULES[0], {**RULES[1], "match": {"regex": "x"}}],
+            "rules": [
+                {"tool": "new", "arg": "z", "match": "ignore"},
+                RULES[0],
+                {**RULES[1], "match": {"regex": "x"}},
+            ],
             "turns": [{**MARKS[0], "case": "renamed"}, {**MARKS[1], "mode": "context"}],
             "repeats": {"runs": 3},
         },
@@ -335,7 +339,9 @@ def test_of_a_config_only_what_both_changed_is_asked():
         frozenset(mark.items()) for mark in mine["evaltui"]["turns"]
     }
     assert chosen == without(mine, "evaltui", "turns")
-    assert merged_config(mine, theirs, Choices(members=dict.fromkeys(names, "theirs"))) == Merged(config(theirs))
+    assert merged_config(mine, theirs, Choices(members=dict.fromkeys(names, "theirs"))) == Merged(
+        config(theirs)
+    )
 
 
 @pytest.mark.parametrize("gone", [("evaltui",), ("evaltui", "turns")])

@@ -21,7 +21,15 @@ from evaltui.core.document.document import JsonDocument
 from evaltui.core.problems import EvalSetError
 from evaltui.files import atomic, locking
 from evaltui.files.atomic import write_atomically
-from evaltui.files.saving import ChangedOutsideError, Write, add_case, fingerprint, read_source, save, save_together
+from evaltui.files.saving import (
+    ChangedOutsideError,
+    Write,
+    add_case,
+    fingerprint,
+    read_source,
+    save,
+    save_together,
+)
 from evaltui.files.workspace import sets_below
 
 TEXT = '\ufeff{\r\n "eval_set_id": "é", "eval_cases": [] }'

@@ -489,7 +489,9 @@ async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo)
     workbench.editing.do("answer", path, answer(0, "mine"))
     path.unlink()
     assert not workbench.editing.save_all()
-    assert workbench.notice.text == f"{path.name} not saved: {path.name} was deleted outside too. Choose a side"
+    assert (
+        workbench.notice.text == f"{path.name} not saved: {path.name} was deleted outside too. Choose a side"
+    )
     (clash,) = workbench.editing.clashing
     assert workbench.editing.settle(clash, Choices(), "theirs")
     assert not path.exists()

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import random
-import subprocess
-import sys
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evaltui.core.document.edits import EditError, Move, Put
+from evaltui.core.document.edits import Move, Put
 from evaltui.core.document.merge import Choices
 from evaltui.core.editing.cases import add_case, delete_cases, rename_case
 from evaltui.core.editing.expectation import set_context
-from evaltui.core.editing.places import eval_ids, value_at
+from evaltui.core.editing.places import eval_ids
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -85,7 +79,10 @@ def turned_round(base: list[str], now: list[str], common: set[str]) -> set[tuple
     at = {name: number for number, name in enumerate(now)}
     names = [name for name in base if name in common]
     return {
-        (one, other) for number, one in enumerate(names) for other in names[number + 1 :] if at[one] > at[other]
+        (one, other)
+        for number, one in enumerate(names)
+        for other in names[number + 1 :]
+        if at[one] > at[other]
     }
 
 
@@ -141,14 +138,17 @@ class Program:
         if (number := self._case()) is not None:
             old, new = eval_ids(self.set_data())[number], self.word()
             moved = {CaseKey(self.path, old): CaseKey(self.path, new)}
-            make: Callable[[Any, Any], Any] = lambda data, config: rename_case(data, config, number, new)
-            self.editing.do("rename", self.path, make, moved=moved, after=Selection(self.path, new))
+            self.editing.do(
+                "rename",
+                self.path,
+                lambda data, config: rename_case(data, config, number, new),
+                moved=moved,
+                after=Selection(self.path, new),
+            )
 
     def delete(self) -> None:
         if (number := self._case()) is not None and len(eval_ids(self.set_data())) > 2:
-            self.editing.do(
-                "delete", self.path, lambda data, config: delete_cases(data, config, [number])
-            )
+            self.editing.do("delete", self.path, lambda data, config: delete_cases(data, config, [number]))
 
     def mark(self) -> None:
         if (number := self._case()) is not None:
@@ -304,6 +304,8 @@ class Round:
             if after.mine != before.mine:
                 self._done[program.name].append(change)
                 self._undone[program.name].clear()
+        if not after.dirty:
+            self._in_both.discard(program.name)
 
     def _check_save(self, program: Program, before: View, after: View) -> None:
         asked = {clash.path for clash in program.editing.clashing}
@@ -319,13 +321,13 @@ class Round:
             assert not both
             assert items(path, after.disk[path]) == items(path, after.mine[path]) == wanted
             if path == self.path:
-                check_order(*(order(path, side[path]) for side in (before.base, before.mine, before.disk, after.disk)))
+                check_order(
+                    *(order(path, side[path]) for side in (before.base, before.mine, before.disk, after.disk))
+                )
 
         if program.name in self._in_both and len(before.dirty) == 2:
             written = {path for path in before.dirty if path not in after.dirty}
             assert written == before.dirty or after.disk == before.disk
-        if not after.dirty:
-            self._in_both.discard(program.name)
 
     def _check_taken_over(self, program: Program, before: View, after: View) -> None:
         asked = {clash.path for clash in program.editing.clashing}
@@ -344,7 +346,7 @@ class Round:
             # Chosen at random: each item is one that somebody had.
             now = items(path, after.mine[path])
             sides = [items(path, side[path]) for side in (before.mine, before.disk)]
-            wanted, both = before.merged(path)
+            wanted, _ = before.merged(path)
             for key in {*now, *sides[0], *sides[1]}:
                 assert now.get(key) in (wanted.get(key), *(side.get(key) for side in sides))
 
@@ -366,6 +368,7 @@ class Round:
             assert (was, now) == (new, old)
 
 
+@pytest.mark.timeout(3_600)
 async def test_nothing_of_two_programs_and_google_adk_is_lost(tmp_path, thorough):
     pytest.importorskip("google.adk.evaluation.local_eval_sets_manager", exc_type=ImportError)
     merges = asked = 0

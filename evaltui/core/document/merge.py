@@ -26,8 +26,8 @@ class Merged:
 
 @dataclass(frozen=True)
 class Clash:
-    """A case by its eval_id, a member by its dotted path, or a list whose order it is, that both sides changed
-    differently.
+    """What both sides changed differently: a case by its eval_id, a member by its dotted path, or the order of
+    a list.
 
     The texts are JSON; None where a side does not have it.
     """
@@ -62,8 +62,8 @@ def merge(base: str, mine: str, theirs: str, shape: FileShape = EVAL_SET) -> Mer
 
     Cases match by eval_id, members by key, rules and marks by what they are for. What changed on one side
     only is taken over; of different changes to the same, and of a change to what the other side removed,
-    there is a conflict. Entries that were moved on one side are moved, those that both sides moved to different
-    places are a conflict; those that mine added come after the one that they followed there.
+    there is a conflict. Entries that were moved on one side are moved, those that both sides moved to
+    different places are a conflict; those that mine added come after the one that they followed there.
     """
     return resolve(base, mine, theirs, Choices(), shape)
 

@@ -121,9 +121,7 @@ def _stays(order: Sequence[int], rather: Collection[int] = frozenset()) -> set[i
     return stays
 
 
-def with_added(
-    order: Sequence[Name], side: Sequence[Name], wanted: Collection[Name]
-) -> list[Name]:
+def with_added(order: Sequence[Name], side: Sequence[Name], wanted: Collection[Name]) -> list[Name]:
     """An order with further entries of one side, each after the one that it follows there."""
     present = set(order)
     after: dict[Name | None, list[Name]] = {}

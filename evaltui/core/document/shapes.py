@@ -16,7 +16,7 @@ class UnmergeableError(Exception):
 
 @dataclass(frozen=True)
 class ByMember:
-    """An object that is merged member by member; `inner` says how, of those not named there each as a whole."""
+    """An object that is merged by member; `inner` says how, those not named there as a whole."""
 
     inner: Mapping[str, Shape] = field(default_factory=dict)
 
@@ -37,7 +37,7 @@ Shape = ByMember | ByEntry
 
 @dataclass(frozen=True)
 class FileShape:
-    """A kind of file. `empty` is the text of one that holds nothing, `requires` the list that it must have."""
+    """A kind of file. `empty` is the text of one without content, `requires` a list that it must have."""
 
     title: str
     root: ByMember
