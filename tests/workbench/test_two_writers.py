@@ -340,14 +340,15 @@ class Round:
                 assert items(path, after.mine[path]) == wanted
 
     def _check_decided(self, program: Program, before: View, after: View, clashes: dict[Path, Any]) -> None:
-        for path in clashes:
+        for path, clash in clashes.items():
             if path in {clash.path for clash in program.editing.clashing}:
                 continue
             # Chosen at random: each item is one that somebody had.
             now = items(path, after.mine[path])
-            sides = [items(path, side[path]) for side in (before.mine, before.disk)]
+            texts = (before.mine[path], before.disk[path], clash.theirs)
+            sides = [items(path, text) for text in texts]
             wanted, _ = before.merged(path)
-            for key in {*now, *sides[0], *sides[1]}:
+            for key in set(now).union(*sides):
                 assert now.get(key) in (wanted.get(key), *(side.get(key) for side in sides))
 
     def _check_back(self, program: Program, step: str, change: Change, before: View, after: View) -> None:

@@ -26,8 +26,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class Clash:
-    """What both sides changed differently: a case by its eval_id, a member by its dotted path, or the order of
-    a list.
+    """What both sides changed differently: a case by its eval_id, a member by its path, an order by its list.
 
     The texts are JSON; None where a side does not have it.
     """
