@@ -9,10 +9,10 @@ from evaltui.commands.usage import UsageError, complain
 from evaltui.core.evalset import EvalSet
 from evaltui.core.legacy import with_authors
 from evaltui.core.problems import EvalSetError, Severity
-from evaltui.files.atomic import write_atomically
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.lint import format_problem
 from evaltui.files.migration import changes, migrated_text
+from evaltui.files.saving import ChangedOutsideError, save
 
 
 def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
@@ -44,9 +44,12 @@ def _read(old: Path, initial_session: Path | None) -> EvalSet:
 
 
 def _write(new: Path, text: str) -> None:
+    refusal = f"{new} exists already and is not overwritten; name a new file"
     if new.exists():
-        raise UsageError(f"{new} exists already and is not overwritten; name a new file")
+        raise UsageError(refusal)
     try:
-        write_atomically(new, text)
+        save(new, text, None)
+    except ChangedOutsideError as error:
+        raise UsageError(refusal) from error
     except OSError as error:
-        raise UsageError(f"{new} cannot be written: {error.strerror}") from error
+        raise UsageError(f"{new} cannot be written: {error.strerror or error}") from error

@@ -38,6 +38,9 @@ class Journal:
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path = path
         self._file = file
+        self._size = 0
+        # Lines that there was no room for, in order.
+        self._waiting: list[bytes] = []
 
     @classmethod
     def open(cls, agent_dir: Path, path: Path, base_text: str) -> Journal:
@@ -62,11 +65,18 @@ class Journal:
             "started": now.isoformat(),
             "base": base64.b64encode(base).decode("ascii"),
         }
-        journal._write(header)
+        try:
+            journal._write(header)
+        except OSError:
+            journal.discard()
+            raise
         return journal
 
     def append(self, label: str, splices: Sequence[Splice]) -> None:
-        """Keep an edit that was done, or the inverse splices of one that was undone. Raises OSError."""
+        """Keep an edit that was done, or the inverse splices of one that was undone.
+
+        Raises OSError where it cannot be written; then it is written before the next one.
+        """
         changes = [(splice.start, splice.old, splice.new) for splice in splices]
         self._write({"label": label, "t": datetime.now(UTC).isoformat(), "splices": changes})
 
@@ -76,9 +86,22 @@ class Journal:
         self._file.close()
 
     def _write(self, line: dict[str, Any]) -> None:
-        data = memoryview(json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n")
-        while data:
-            data = data[self._file.write(data) :]
+        self._waiting.append(json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n")
+        while self._waiting:
+            self._write_line(self._waiting[0])
+            del self._waiting[0]
+
+    def _write_line(self, line: bytes) -> None:
+        data = memoryview(line)
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError:
+            # Behind half of a line nothing could be read again.
+            os.ftruncate(self._file.fileno(), self._size)
+            self._file.seek(self._size)
+            raise
+        self._size += len(line)
 
 
 @dataclass(frozen=True)

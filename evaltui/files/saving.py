@@ -1,32 +1,24 @@
-"""Saving a file that others may have changed since it was read: never over their work."""
+"""Saving files that others may have changed since they were read: never over their work."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
-import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NewType
-
-import platformdirs
 
 from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Insert
 from evaltui.core.problems import EvalSetError, JsonPath, Problem, Severity
 from evaltui.core.spelling import spelt
-from evaltui.files.atomic import write_atomically
+from evaltui.files.atomic import Change, NotAsComparedError, read_regular, saving_in, write_all
 from evaltui.files.json_text import decode, parse
 
 Fingerprint = NewType("Fingerprint", str)
 
-# Seconds. A save holds the lock for some milliseconds.
-_LONGEST_WAIT = 10.0
-_WAIT = 0.005
+# A save by another program takes milliseconds; so many in a row do not happen.
+_MOST_TRIES = 50
 
 
 @dataclass(frozen=True)
@@ -64,18 +56,27 @@ def _fingerprint(data: bytes) -> Fingerprint:
 def fingerprint_of(path: Path) -> Fingerprint | None:
     """Of what a file holds now; None where it cannot be read."""
     try:
-        return _fingerprint(path.read_bytes())
+        return _fingerprint(read_regular(path))
     except OSError:
         return None
 
 
 def read_source(path: Path) -> Source:
     """Raises OSError, and EvalSetError for a file that is not UTF-8."""
-    data = path.read_bytes()
+    data = read_regular(path)
     text = decode(data)
     if isinstance(text, Problem):
         raise EvalSetError([replace(text, file=str(path))])
     return Source(path, data.decode("utf-8"), _fingerprint(data))
+
+
+@dataclass(frozen=True)
+class Write:
+    """A text for a file that still is as it was `seen`; None: there must be no such file yet."""
+
+    path: Path
+    text: str
+    seen: Fingerprint | None
 
 
 def save(path: Path, text: str, seen: Fingerprint | None) -> Source:
@@ -84,25 +85,49 @@ def save(path: Path, text: str, seen: Fingerprint | None) -> Source:
     A file that already has this text is left alone. Raises ChangedOutsideError where it is not as seen, and
     OSError; then it is as it was.
     """
-    with _locked(path):
-        return _checked_write(path, text, seen)
-
-
-def _checked_write(path: Path, text: str, seen: Fingerprint | None) -> Source:
-    data = text.encode()
-    made = Source(path, text, _fingerprint(data))
-    try:
-        theirs = path.read_bytes()
-    except FileNotFoundError:
-        if seen is not None:
-            raise ChangedOutsideError(path, None, None) from None
-    else:
-        if theirs == data:
-            return made
-        if _fingerprint(theirs) != seen:
-            raise ChangedOutsideError(path, _text_of(theirs), _fingerprint(theirs))
-    write_atomically(path, text)
+    (made,) = save_together([Write(path, text, seen)])
     return made
+
+
+def save_together(writes: Sequence[Write]) -> list[Source]:
+    """As `save`, of several files: all of them are written, or none."""
+    with saving_in([write.path for write in writes]):
+        return _checked_writes(writes)
+
+
+def _checked_writes(writes: Sequence[Write]) -> list[Source]:
+    changes: list[Change] = []
+    made: list[Source] = []
+    for write in writes:
+        data = write.text.encode()
+        made.append(Source(write.path, write.text, _fingerprint(data)))
+        before = _as_seen(write, data)
+        if before != data:
+            changes.append(Change(write.path, before, data))
+    try:
+        write_all(changes)
+    except NotAsComparedError as error:
+        raise _changed(error.path, error.theirs) from None
+    return made
+
+
+def _as_seen(write: Write, data: bytes) -> bytes | None:
+    """What the file holds, which is as it was seen or the new content already."""
+    try:
+        theirs = read_regular(write.path)
+    except FileNotFoundError:
+        if write.seen is not None:
+            raise _changed(write.path, None) from None
+        return None
+    if theirs != data and _fingerprint(theirs) != write.seen:
+        raise _changed(write.path, theirs)
+    return theirs
+
+
+def _changed(path: Path, theirs: bytes | None) -> ChangedOutsideError:
+    if theirs is None:
+        return ChangedOutsideError(path, None, None)
+    return ChangedOutsideError(path, _text_of(theirs), _fingerprint(theirs))
 
 
 def _text_of(data: bytes) -> str | None:
@@ -118,17 +143,28 @@ def add_case(path: Path, case_value: dict[str, Any]) -> Source:
     Raises OSError, EvalSetError where the file is no eval set or has a case of the same id, and EditError
     where the case is not JSON data.
     """
-    with _locked(path):
-        source = read_source(path)
-        document, cases_key = _eval_set(source)
-        cases = document.value[cases_key]
-        eval_id = case_value.get(spelt("eval_id", case_value))
-        if any(isinstance(case, dict) and case.get(spelt("eval_id", case)) == eval_id for case in cases):
-            raise _unusable(
-                path, (cases_key,), f"already has a case {eval_id!r}; give the new one another id"
-            )
-        document.apply([Insert((cases_key,), len(cases), case_value)])
-        return _checked_write(path, document.text, source.fingerprint)
+    with saving_in([path]):
+        for _ in range(_MOST_TRIES):
+            source = read_source(path)
+            text = _with_case(source, case_value)
+            try:
+                (made,) = _checked_writes([Write(path, text, source.fingerprint)])
+            except ChangedOutsideError:
+                # By a program that takes no lock.
+                continue
+            return made
+    raise OSError(f"{path} is being written by others all the time")
+
+
+def _with_case(source: Source, case_value: dict[str, Any]) -> str:
+    document, cases_key = _eval_set(source)
+    cases = document.value[cases_key]
+    eval_id = case_value.get(spelt("eval_id", case_value))
+    if any(isinstance(case, dict) and case.get(spelt("eval_id", case)) == eval_id for case in cases):
+        message = f"already has a case {eval_id!r}; give the new one another id"
+        raise _unusable(source.path, (cases_key,), message)
+    document.apply([Insert((cases_key,), len(cases), case_value)])
+    return document.text
 
 
 def _eval_set(source: Source) -> tuple[JsonDocument, str]:
@@ -147,48 +183,3 @@ def _eval_set(source: Source) -> tuple[JsonDocument, str]:
 
 def _unusable(path: Path, where: JsonPath, message: str) -> EvalSetError:
     return EvalSetError([Problem(Severity.ERROR, where, message, file=str(path))])
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keeps other processes from saving in the folder of a file. Raises OSError."""
-    descriptor = _lock(Path(os.path.realpath(path)).parent)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(folder: Path) -> int:
-    """The lock of a folder as a descriptor; closing it, or the end of the process, gives the lock back.
-
-    It is on the folder itself: nothing is left behind, and users who share the folder share the lock. Where
-    the file system has no such locks (NFS among them) it is on a file in the user's cache.
-    """
-    try:
-        return _locked_descriptor(os.open(folder, os.O_RDONLY), folder)
-    except (FileNotFoundError, NotADirectoryError, TimeoutError):
-        raise
-    except OSError:
-        locks = platformdirs.user_cache_path("evaltui") / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        file = locks / hashlib.sha256(os.fsencode(folder)).hexdigest()
-        return _locked_descriptor(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), folder)
-
-
-def _locked_descriptor(descriptor: int, folder: Path) -> int:
-    end = time.monotonic() + _LONGEST_WAIT
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    message = f"another process has been saving in {folder} for too long"
-                    raise TimeoutError(errno.ETIMEDOUT, message) from None
-                time.sleep(_WAIT)
-            else:
-                return descriptor
-    except BaseException:
-        os.close(descriptor)
-        raise

@@ -42,7 +42,7 @@ class Plan:
             self._sets[path] = self._editing.data(path)
         config = self._editing.config_path(path)
         if config not in self._configs:
-            self._configs[config] = self._editing.config_data(path)
+            self._configs[config] = self._editing.config_for_edit(path)
         return SetAndConfig(self._sets[path], self._configs[config])
 
     def target(self, path: Path, source: SetAndConfig) -> SetAndConfig:

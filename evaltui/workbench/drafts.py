@@ -2,95 +2,47 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Edit, EditError
-from evaltui.core.document.merge import Conflict, Merged, Side, merge, resolve
-from evaltui.core.document.splices import Splice, inverted, smallest
-from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.core.wording import in_words
+from evaltui.core.document.merge import Choices, Conflict, Merged, Side, resolve
+from evaltui.core.document.splices import Splice, applied, inverted, smallest
+from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
-from evaltui.files.saving import ChangedOutsideError, Source, fingerprint, read_source, save
+from evaltui.files.saving import (
+    ChangedOutsideError,
+    Source,
+    Write,
+    fingerprint,
+    read_source,
+    save_together,
+)
+from evaltui.workbench.draft import Clashing, Draft, read_draft, unusable, value_of
 from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.steps import Entry, Step, Steps
 
-MERGED = "take over what was changed outside"
+MERGED = "merge with what changed outside"
 RESTORED = "restore unsaved changes"
+EARLIER = "unsaved changes"
 
-
-@dataclass(frozen=True)
-class Step:
-    """Something that was done, in one or several files at once; `moved` are cases that have another key now.
-
-    Steps in a row with the same `typing` are one: what is typed into a field is undone at once.
-    """
-
-    label: str
-    splices: Mapping[Path, tuple[Splice, ...]]
-    before: Selection
-    after: Selection
-    moved: Mapping[CaseKey, CaseKey]
-    typing: Hashable = None
-
-    @property
-    def inverse(self) -> Step:
-        return Step(
-            self.label,
-            {path: inverted(splices) for path, splices in self.splices.items()},
-            self.after,
-            self.before,
-            {new: old for old, new in self.moved.items()},
-        )
-
-    def followed_by(self, later: Step) -> Step:
-        paths = dict.fromkeys((*self.splices, *later.splices))
-        splices = {path: (*self.splices.get(path, ()), *later.splices.get(path, ())) for path in paths}
-        return replace(self, splices=splices, after=later.after)
-
-
-@dataclass(frozen=True)
-class Clashing:
-    """A file that was changed here and outside in ways that only the user can decide between."""
-
-    path: Path
-    conflict: Conflict
-    mine: str
-    theirs: str
-
-
-class Draft:
-    """One file that is being edited. `source` is what is on disk as far as is known, None for a new file."""
-
-    def __init__(self, path: Path, source: Source | None, text: str) -> None:
-        self.path = path
-        self.source = source
-        self.document = JsonDocument(text)
-        self.revision = 0
-        self.saved_revision = 0 if source is not None else -1
-        self.saved_value: Any = self.document.value if source is not None else None
-        self.journal: Journal | None = None
-
-    @property
-    def dirty(self) -> bool:
-        return self.revision != self.saved_revision
-
-    def was_saved(self, source: Source) -> None:
-        self.source = source
-        self.saved_revision = self.revision
-        self.saved_value = self.document.value
-        if self.journal is not None:
-            self.journal.discard()
-            self.journal = None
+# Seconds in which another program finishes a file that it has begun to write.
+_MOMENT = 0.3
+_MOST_TRIES = 50
 
 
 class Drafts:
-    """`complain` is told what goes wrong with the recovery journal, which must not stop anybody's work.
+    """Every file that has been edited in this sitting.
 
+    What one step has changed in several files is one transaction: done and undone at once, and saved together
+    or not at all. What others change is a new base and no step: it is merged into a draft, and undoing what
+    was done before leaves it alone.
+
+    `complain` is told what goes wrong with the recovery journal, which must not stop anybody's work.
     Everything raises OSError and EvalSetError for files that cannot be read, and EditError for edits that
     cannot be done; nothing has changed then.
     """
@@ -99,27 +51,36 @@ class Drafts:
         self._agent_dir = agent_dir
         self._complain = complain
         self._drafts: dict[Path, Draft] = {}
-        self._done: list[tuple[Step, dict[Path, int]]] = []
-        self._undone: list[tuple[Step, dict[Path, int]]] = []
+        self._done = Steps()
+        self._undone = Steps()
         self._revisions = 0
+        # Files that have been changed by one step, and not been saved since.
+        self._together: list[set[Path]] = []
+        # Contents that nobody has finished writing, so that they are waited for once.
+        self._waited_for: dict[Path, str] = {}
 
     # What there is
 
     def known(self, path: Path) -> Draft | None:
-        """The draft of a file that has been edited in this sitting."""
-        return self._drafts.get(path)
+        """The draft of a file that has been edited in this sitting; None where it was deleted outside."""
+        draft = self._drafts.get(path)
+        return None if draft is None or draft.gone else draft
 
     def open(self, path: Path, new_text: str | None = None) -> Draft:
         """The file to be edited; one that does not exist begins with `new_text`, where that is given."""
-        if (draft := self._drafts.get(path)) is None:
-            draft = self._drafts[path] = _read(path, new_text)
+        draft = self._drafts.get(path)
+        if draft is None:
+            draft = self._drafts[path] = read_draft(path, new_text)
+        elif draft.gone:
+            new = read_draft(path, new_text)
+            self._rebase(draft, new.document.text, new.source)
         return draft
 
     def unsaved(self) -> list[Path]:
         return [path for path, draft in self._drafts.items() if draft.dirty]
 
     def __iter__(self) -> Iterator[Draft]:
-        return iter(self._drafts.values())
+        return (draft for draft in self._drafts.values() if not draft.gone)
 
     # Doing, and back
 
@@ -151,158 +112,256 @@ class Drafts:
         earlier = {path: self._drafts[path].revision for path in step.splices}
         self._keep(step)
         self._undone.clear()
-        last = self._done[-1] if self._done else None
-        if last and step.typing is not None and last[0].typing == step.typing:
-            self._done[-1] = last[0].followed_by(step), {**earlier, **last[1]}
+        if self._done.goes_on(step.typing):
+            self._done.extend(step, earlier)
         else:
-            self._done.append((step, earlier))
+            self._done.push(Entry(step, earlier))
         return step
 
     def end_typing(self) -> None:
         """What is typed from now on is a step of its own."""
-        if self._done:
-            step, earlier = self._done[-1]
-            self._done[-1] = replace(step, typing=None), earlier
+        self._done.end_typing()
 
     @property
     def undo_label(self) -> str | None:
-        return self._done[-1][0].label if self._done else None
+        return self._done.top.step.label if self._done.top else None
 
     @property
     def redo_label(self) -> str | None:
-        return self._undone[-1][0].label if self._undone else None
+        return self._undone.top.step.label if self._undone.top else None
 
     def undo(self) -> Step | None:
-        """Take the last step back; the step that did it, None where there is none."""
+        """Take the last step back; the step that did it, None where there is none.
+
+        What others have changed since stays. Raises EditError where it is not possible without taking that
+        back; the step is none that can be undone then, and the one before it is the last.
+        """
         return self._back(self._done, self._undone)
 
     def undo_typing(self, typing: Hashable) -> Step | None:
         """As `undo`, where the last step is what was typed into this field; None where it is another one."""
-        last = self._done[-1] if self._done else None
-        return self.undo() if last is not None and last[0].typing == typing else None
+        top = self._done.top
+        return self.undo() if top is not None and top.step.typing == typing else None
 
     def redo(self) -> Step | None:
         return self._back(self._undone, self._done)
 
-    def _back(
-        self, taken_from: list[tuple[Step, dict[Path, int]]], put_to: list[tuple[Step, dict[Path, int]]]
-    ) -> Step | None:
-        if not taken_from:
+    def _back(self, taken_from: Steps, put_to: Steps) -> Step | None:
+        if taken_from.top is None:
             return None
-        step, revisions = taken_from.pop()
-        inverse = step.inverse
-        for path, splices in inverse.splices.items():
-            self._drafts[path].document.splice(splices)
-        put_to.append((inverse, {path: self._drafts[path].revision for path in inverse.splices}))
-        self._keep(inverse)
-        for path, revision in revisions.items():
-            self._drafts[path].revision = revision
-        return inverse
+        entry, bases = taken_from.pop()
+        inverse = entry.step.inverse
+        blocked = [path for path in inverse.splices if self._drafts[path].gone]
+        texts: dict[Path, str] = {}
+        for path, base in bases.items():
+            if path not in inverse.splices:
+                continue
+            # As it was before the step, had nobody else changed anything; that is merged into what is there.
+            bases[path] = applied(base, inverse.splices[path])
+            found = self._drafts[path].merged(base, bases[path], self._drafts[path].document.text)
+            if isinstance(found, Conflict):
+                blocked.append(path)
+            else:
+                texts[path] = found.text
+        if blocked:
+            for path in inverse.splices.keys() - bases.keys():
+                bases[path] = applied(self._drafts[path].document.text, inverse.splices[path])
+            taken_from.rebase(bases)
+            names = " and ".join(path.name for path in dict.fromkeys(blocked))
+            raise EditError(f"{entry.step.label!r} stays: {names} was changed outside at the same place")
+        taken_from.rebase(bases)
+        revisions = {path: self._drafts[path].revision for path in inverse.splices}
+        splices = {}
+        for path, exact in inverse.splices.items():
+            if path in texts:
+                splices[path] = self._drafts[path].replace_text(texts[path])
+            else:
+                self._drafts[path].document.splice(exact)
+                splices[path] = exact
+        back = replace(inverse, splices=splices)
+        put_to.push(Entry(back, revisions))
+        self._keep(back)
+        for path, revision in entry.revisions.items():
+            draft = self._drafts[path]
+            if path not in texts:
+                draft.revision = revision
+            elif draft.source is not None and texts[path] == draft.source.text:
+                draft.was_saved(draft.source)
+        return back
 
     def _keep(self, step: Step) -> None:
         """Count the revision, and write the step to the journals."""
+        together = set(step.splices)
+        others = []
+        for group in self._together:
+            if not any(self._drafts[path].dirty for path in group):
+                continue
+            if group & together:
+                together |= group
+            else:
+                others.append(group)
+        self._together = [*others, together]
         for path, splices in step.splices.items():
             draft = self._drafts[path]
-            self._revisions += 1
-            draft.revision = self._revisions
-            try:
-                if draft.journal is None:
-                    base = _before(draft.document.text, splices)
-                    draft.journal = Journal.open(self._agent_dir, path, base)
-                draft.journal.append(step.label, splices)
-            except OSError as error:
-                self._complain(f"unsaved edits are not kept for a crash: {error}")
+            draft.revision = self._next_revision()
+            self._write_journal(draft, step.label, splices)
+
+    def _next_revision(self) -> int:
+        self._revisions += 1
+        return self._revisions
+
+    def _write_journal(self, draft: Draft, label: str, splices: Sequence[Splice]) -> None:
+        try:
+            if draft.journal is None:
+                before = applied(draft.document.text, inverted(splices))
+                base = draft.source.text if draft.source else before
+                draft.journal = Journal.open(self._agent_dir, draft.path, base)
+                if base != before:
+                    draft.journal.append(EARLIER, [smallest(0, base, before)])
+            draft.journal.append(label, splices)
+        except OSError as error:
+            self._complain(f"unsaved edits are not kept for a crash: {error}")
 
     # Saving, and what others change
 
+    def saved_with(self, path: Path) -> list[Path]:
+        """The files with unsaved edits that are written together with this one, and it; sets first."""
+        group = next((one for one in self._together if path in one), {path})
+        dirty = [one for one in self.unsaved() if one in group]
+        return sorted(dirty, key=lambda one: one.name == CONFIG_NAME)
+
     def save(self, path: Path) -> Clashing | None:
-        """Write a file. What was changed outside is merged; a clash is given back, unsaved."""
-        draft = self._drafts[path]
+        """Write a file, and what steps have changed together with it: all of these files or none.
+
+        What was changed outside is merged; a clash is given back, and nothing is written then.
+        """
         for _ in range(_MOST_TRIES):
-            seen = draft.source.fingerprint if draft.source else None
+            drafts = [self._drafts[one] for one in self.saved_with(path)]
+            writes = [
+                Write(draft.path, draft.document.text, draft.source.fingerprint if draft.source else None)
+                for draft in drafts
+            ]
             try:
-                draft.was_saved(save(path, draft.document.text, seen))
+                sources = save_together(writes)
             except ChangedOutsideError as changed:
-                if clash := self._merge(draft, changed):
+                if self._is_unfinished(changed.path, changed.theirs_text):
+                    continue
+                if clash := self._merge(self._drafts[changed.path], changed):
                     return clash
             else:
+                for draft, source in zip(drafts, sources, strict=True):
+                    draft.was_saved(source)
+                self._together = [one for one in self._together if path not in one]
                 return None
         raise OSError(f"{path} is being changed all the time by another program; try again")
 
+    def _is_unfinished(self, path: Path, text: str | None) -> bool:
+        """Whether another program may still be writing this; that is waited for, once."""
+        if text is None or isinstance(parse(text), dict) or self._waited_for.get(path) == text:
+            return False
+        self._waited_for[path] = text
+        time.sleep(_MOMENT)
+        return True
+
     def _merge(self, draft: Draft, changed: ChangedOutsideError) -> Clashing | None:
         mine = draft.document.text
-        if changed.theirs_text is None:
+        if changed.theirs_text is None or changed.fingerprint is None:
             if changed.fingerprint is not None:
                 raise OSError(
                     f"{changed.path} is not text any more; save it under another name or restore it"
                 )
-            # Deleted outside, edited here: the edits are what the user wants.
-            draft.source = None
-            return None
-        theirs = Source(
-            changed.path, changed.theirs_text, changed.fingerprint or read_source(changed.path).fingerprint
-        )
-        base = draft.source.text if draft.source else ""
-        found = merge(base, mine, theirs.text)
+            return Clashing(draft.path, Conflict(reason="deleted outside"), mine, None)
+        theirs = Source(changed.path, changed.theirs_text, changed.fingerprint)
+        found = draft.merged(draft.base, mine, theirs.text)
         if isinstance(found, Conflict):
             return Clashing(draft.path, found, mine, theirs.text)
-        self._take_over(draft, theirs, found.text)
+        self._rebase(draft, found.text, theirs)
         return None
 
-    def settle(
-        self,
-        clash: Clashing,
-        cases: Mapping[str, Side],
-        members: Mapping[str, Side],
-        whole: Side | None = None,
-    ) -> Conflict | None:
-        """Decide a clash, and save; what is undecided still is given back. `whole` takes one side's file."""
+    def settle(self, clash: Clashing, choices: Choices, whole: Side | None = None) -> Conflict | None:
+        """Decide a clash; what is undecided still is given back. `whole` takes one side's file.
+
+        Mine is what is in the draft now. What has changed outside since then is found when it is saved.
+        """
         draft = self._drafts[clash.path]
-        base = draft.source.text if draft.source else ""
+        mine = draft.document.text
+        if clash.theirs is None:
+            if whole == "theirs":
+                self._leave_gone(draft)
+            elif whole == "mine":
+                draft.source, draft.saved_revision = None, -1
+            else:
+                return clash.conflict
+            return None
         if whole is not None:
-            found: Merged | Conflict = Merged(clash.mine if whole == "mine" else clash.theirs)
+            found: Merged | Conflict = Merged(mine if whole == "mine" else clash.theirs)
         else:
-            found = resolve(base, clash.mine, clash.theirs, cases, members)
+            found = resolve(draft.base, mine, clash.theirs, choices, draft.shape)
         if isinstance(found, Conflict):
             return found
-        # What has changed since it was read is found when this is saved.
-        theirs = Source(clash.path, clash.theirs, fingerprint(clash.theirs))
-        self._take_over(draft, theirs, found.text)
+        self._rebase(draft, found.text, Source(clash.path, clash.theirs, fingerprint(clash.theirs)))
         return None
 
-    def refresh(self, path: Path) -> Clashing | None:
-        """Take over what was changed outside; what clashes with unsaved edits is given back."""
+    def refresh(self, path: Path, pending: Clashing | None = None) -> Clashing | None:
+        """Take over what was changed outside; what clashes with unsaved edits is given back.
+
+        `pending` is a clash that is to be decided: the same one is given back where nothing else has changed.
+        """
         draft = self._drafts[path]
         try:
             theirs = read_source(path)
+            if self._is_unfinished(path, theirs.text):
+                theirs = read_source(path)
         except FileNotFoundError:
-            return None
+            return self._deleted(draft, pending)
         if draft.source is not None and theirs.fingerprint == draft.source.fingerprint:
             return None
         if not draft.dirty:
             if not isinstance(parse(theirs.text), dict):
-                raise _unusable(theirs)
+                raise unusable(theirs)
             try:
-                self._take_over(draft, theirs, theirs.text)
+                self._rebase(draft, theirs.text, theirs)
             except ValueError as error:
-                raise _unusable(theirs) from error
+                raise unusable(theirs) from error
             return None
+        if pending is not None and pending.theirs == theirs.text:
+            return pending
         return self._merge(draft, ChangedOutsideError(path, theirs.text, theirs.fingerprint))
 
-    def _take_over(self, draft: Draft, theirs: Source, text: str) -> None:
-        """From now on the text is `text`, as a step that can be undone, and on disk is `theirs`."""
-        here = Selection(draft.path)
-        old = draft.document.text
-        if text != old:
-            splice = smallest(0, old, text)
-            draft.document.splice([splice])
-            self._did(Step(MERGED, {draft.path: (splice,)}, here, here, {}))
-        draft.source = theirs
-        if text == theirs.text:
+    def _deleted(self, draft: Draft, pending: Clashing | None) -> Clashing | None:
+        if draft.source is None:
+            return None
+        if not draft.dirty:
+            self._leave_gone(draft)
+            return None
+        if pending is not None and pending.theirs is None:
+            return pending
+        return self._merge(draft, ChangedOutsideError(draft.path, None, None))
+
+    def _leave_gone(self, draft: Draft) -> None:
+        draft.end_journal()
+        draft.source, draft.gone = None, True
+
+    def _rebase(self, draft: Draft, text: str, theirs: Source | None) -> None:
+        """From now on the text is `text`, and `theirs` is on disk. It is no step: undo leaves it alone."""
+        before = draft.document.text
+        draft.replace_text(text)
+        draft.gone = False
+        draft.revision = self._next_revision()
+        for steps in (self._done, self._undone):
+            steps.rebase({draft.path: before})
+        old = draft.journal
+        draft.journal, draft.source = None, theirs
+        if theirs is not None and text == theirs.text:
             draft.was_saved(theirs)
         else:
             draft.saved_revision = -1
-            draft.saved_value = _value_of(theirs.text)
+            draft.saved_value = value_of(theirs.text) if theirs else None
+            if theirs is not None:
+                self._write_journal(draft, MERGED, [smallest(0, theirs.text, text)])
+        if old is not None:
+            with suppress(OSError):
+                old.discard()
 
     def restore(self, base: Source, text: str, here: Selection) -> tuple[Step | None, Clashing | None]:
         """Make of a file what the edits of an earlier sitting made of `base`, `text`, as one step.
@@ -313,10 +372,10 @@ class Drafts:
         path = base.path
         draft = self.open(path, base.text)
         old = draft.document.text
-        found = merge(base.text, text, old)
+        found = draft.merged(base.text, text, old)
         clash = None
         if isinstance(found, Conflict):
-            if draft.revision:
+            if any(path in entry.step.splices for entry in (*self._done, *self._undone)):
                 raise EditError(
                     f"{path.name} has been edited in this sitting as well: save or undo that first"
                 )
@@ -335,50 +394,8 @@ class Drafts:
     def discard(self) -> None:
         """Throw away every unsaved edit, and what could be undone."""
         for draft in self._drafts.values():
-            if draft.journal is not None:
-                with suppress(OSError):
-                    draft.journal.discard()
+            draft.end_journal()
         self._drafts.clear()
         self._done.clear()
         self._undone.clear()
-
-
-_MOST_TRIES = 5
-
-
-def _read(path: Path, new_text: str | None) -> Draft:
-    try:
-        source = read_source(path)
-    except FileNotFoundError:
-        if new_text is None:
-            raise
-        return Draft(path, None, new_text)
-    try:
-        return Draft(path, source, source.text)
-    except ValueError as error:
-        raise _unusable(source) from error
-
-
-def _unusable(source: Source) -> EvalSetError:
-    found = parse(source.text)
-    if isinstance(found, Problem):
-        problem = found
-    elif isinstance(found, dict):
-        problem = Problem(Severity.ERROR, (), "its lists and objects are nested too deeply")
-    else:
-        problem = Problem(Severity.ERROR, (), f"expected an object, found {in_words(found)}")
-    return EvalSetError([replace(problem, file=str(source.path))])
-
-
-def _value_of(text: str) -> Any:
-    """None where it is not valid JSON, as where there is no file."""
-    try:
-        return JsonDocument(text).value
-    except ValueError:
-        return None
-
-
-def _before(text: str, splices: Sequence[Splice]) -> str:
-    for splice in inverted(splices):
-        text = splice.apply(text)
-    return text
+        self._together.clear()

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.document.edits import Edit, EditError, alike
-from evaltui.core.document.merge import Side
+from evaltui.core.document.merge import Choices, Side
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
 from evaltui.core.problems import EvalSetError
 from evaltui.files.config_files import config_file
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.saving import Source
-from evaltui.workbench.drafts import Clashing, Draft, Drafts, Step
+from evaltui.workbench.draft import Clashing, Draft
+from evaltui.workbench.drafts import Drafts
 from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.steps import Step
 from evaltui.workbench.unapplied import UnappliedTexts
 
 if TYPE_CHECKING:
@@ -65,6 +67,13 @@ class Editing:
         if self._drafts.known(path) is None and not path.exists():
             return None
         return self.data(path)
+
+    def config_for_edit(self, set_path: Path) -> Any | None:
+        """As `config_data`; one that cannot be read raises EvalSetError only when it is looked into."""
+        try:
+            return self.config_data(set_path)
+        except EvalSetError as error:
+            return _UnreadableConfig(error)
 
     def number(self, key: CaseKey) -> int:
         """Which case of its set it is, from 0. Raises ValueError where the set has no such case."""
@@ -115,7 +124,7 @@ class Editing:
             self._workbench.say(reason)
             return False
         try:
-            changes = make(self.data(path), self.config_data(path))
+            changes = make(self.data(path), self.config_for_edit(path))
         except (EditError, EvalSetError, OSError, ValueError) as error:
             self._workbench.say(str(error))
             return False
@@ -167,20 +176,27 @@ class Editing:
         return self._drafts.redo_label
 
     def undo(self) -> None:
-        if step := self._drafts.undo():
-            self._show(step)
-            self._workbench.say(f"undone: {step.label}")
+        self._back(self._drafts.undo, "undone")
 
     def undo_typing(self, typing: Hashable) -> None:
         """Take back what was typed into one field, and nothing else."""
-        while step := self._drafts.undo_typing(typing):
-            self._show(step)
-            self._workbench.say(f"undone: {step.label}")
+        while self._back(lambda: self._drafts.undo_typing(typing), "undone"):
+            pass
 
     def redo(self) -> None:
-        if step := self._drafts.redo():
-            self._show(step)
-            self._workbench.say(f"done again: {step.label}")
+        self._back(self._drafts.redo, "done again")
+
+    def _back(self, step_back: Callable[[], Step | None], said: str) -> bool:
+        try:
+            step = step_back()
+        except EditError as error:
+            self._workbench.say(str(error))
+            return False
+        if step is None:
+            return False
+        self._show(step)
+        self._workbench.say(f"{said}: {step.label}")
+        return True
 
     def _show(self, step: Step) -> None:
         self._workbench.edited(step)
@@ -197,26 +213,37 @@ class Editing:
         return True
 
     def save(self, path: Path) -> bool:
-        """Write a file; False where it could not be, which the user is told or asked about (`clashing`)."""
+        """Write a file, and what steps have changed together with it: all of these files or none.
+
+        False where they could not be, which the user is told or asked about (`clashing`).
+        """
+        paths = self._drafts.saved_with(path)
+        names = " and ".join(one.name for one in paths) or path.name
         try:
             clash = self._drafts.save(path)
         except (OSError, EvalSetError) as error:
-            self._workbench.say(f"{path.name} is not saved: {error}")
+            self._workbench.say(f"{names} not saved: {_reason(error)}")
             return False
-        self._workbench.files_changed([path])
-        self.clashing = [one for one in self.clashing if one.path != path]
+        self._workbench.files_changed(paths)
+        self.clashing = [one for one in self.clashing if one.path not in paths]
         if clash is not None:
-            self.clashing.append(clash)
-            self._workbench.say(f"{path.name} was changed outside as well: choose what is to be kept")
+            self._ask(clash)
+            what = "deleted" if clash.theirs is None else "changed"
+            self._workbench.say(f"{names} not saved: {clash.path.name} was {what} outside too. Choose a side")
         return clash is None
 
     def save_all(self) -> bool:
         """Write every file with unsaved edits; whether all of them could be."""
         unsaved = self.unsaved()
-        saved = [path for path in unsaved if self.save(path)]
-        if len(saved) == len(unsaved):
-            self._workbench.say(self._said_of_save(saved))
-        return len(saved) == len(unsaved)
+        tried: set[Path] = set()
+        for path in unsaved:
+            if path not in tried and self.is_dirty(path):
+                tried.update(self._drafts.saved_with(path))
+                self.save(path)
+        left = self.unsaved()
+        if not left:
+            self._workbench.say(self._said_of_save(unsaved))
+        return not left
 
     def _said_of_save(self, saved: list[Path]) -> str:
         said = f"saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
@@ -227,36 +254,42 @@ class Editing:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         return f"{said}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
 
-    def settle(
-        self,
-        clash: Clashing,
-        cases: Mapping[str, Side],
-        members: Mapping[str, Side],
-        whole: Side | None = None,
-    ) -> bool:
+    def settle(self, clash: Clashing, choices: Choices, whole: Side | None = None) -> bool:
         """Decide what is to be kept of two versions, and save that; False where something is undecided."""
-        if self._drafts.settle(clash, cases, members, whole) is not None:
+        if self._drafts.settle(clash, choices, whole) is not None:
             return False
-        self.clashing.remove(clash)
-        self._workbench.files_changed([clash.path])
+        self.clashing = [one for one in self.clashing if one.path != clash.path]
+        self._follow([clash.path])
         return self.save(clash.path)
 
     def look_outside(self) -> None:
         """Take over what others have changed in the files that are open."""
-        for draft in list(self._drafts):
-            if draft.path in [clash.path for clash in self.clashing]:
-                continue
+        looked_at = list(self._drafts)
+        pending = {clash.path: clash for clash in self.clashing}
+        for draft in looked_at:
             try:
-                clash = self._drafts.refresh(draft.path)
+                clash = self._drafts.refresh(draft.path, pending.get(draft.path))
             except (OSError, EvalSetError) as error:
                 # There is one line of room, and which file it is need not be said twice.
                 why = error.problems[0] if isinstance(error, EvalSetError) else error
                 self._workbench.say(f"{draft.path.name} cannot be read any more: {why}")
                 continue
-            if clash is not None:
-                self.clashing.append(clash)
-        # One that was deleted outside is gone, unless there is something to save.
-        there = [draft.path for draft in self._drafts if draft.dirty or draft.path.exists()]
+            if clash is not pending.get(draft.path):
+                self.clashing = [one for one in self.clashing if one.path != draft.path]
+                if clash is not None:
+                    self._ask(clash)
+        self._follow([draft.path for draft in looked_at])
+
+    def _ask(self, clash: Clashing) -> None:
+        self.clashing = [*(one for one in self.clashing if one.path != clash.path), clash]
+
+    def _follow(self, paths: Sequence[Path]) -> None:
+        """Show files as they are now; a set that was deleted outside is gone, unless there is something to
+        save."""
+        deleted = [path for path in paths if self._drafts.known(path) is None]
+        for path in deleted:
+            self._workbench.documents.forget(path)
+        there = [path for path in paths if path not in deleted or path.name == CONFIG_NAME]
         self._workbench.files_changed(there)
 
     def discard(self) -> None:
@@ -309,3 +342,23 @@ def _differing(draft: Draft) -> frozenset[str]:
 
 def _differs(saved: Any, now: Any) -> bool:
     return saved is not now and not alike(saved, now)
+
+
+def _reason(error: OSError | EvalSetError) -> str:
+    """Without the number of the error, and without a name that is said already."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)
+
+
+class _UnreadableConfig(dict[str, Any]):
+    """Stands for a config that cannot be read: looking into it raises why. Edits that need it fail so."""
+
+    def __init__(self, error: EvalSetError) -> None:
+        super().__init__()
+        self._error = error
+
+    def _refuse(self, *_: object) -> Any:
+        raise self._error
+
+    get = __getitem__ = __iter__ = _refuse

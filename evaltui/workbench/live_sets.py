@@ -14,7 +14,7 @@ from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, OpenSet, stamp_of
-from evaltui.workbench.drafts import Draft
+from evaltui.workbench.draft import Draft
 from evaltui.workbench.editing import Editing
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LiveSet:
     """`entry` and `opened` are the set as it was read: what is the same in them is not read again."""
 
     def __init__(self, draft: Draft, entry: SetEntry, opened: OpenSet | None) -> None:
-        self._draft = draft
+        self.draft = draft
         self.entry = entry
         # Held by identity: the values of a document that were not edited stay the same objects.
         self._known: dict[int, _Known] = {}
@@ -53,7 +53,7 @@ class LiveSet:
         from evaltui.core.stored_cases import StoredCases
         from evaltui.core.validation import validate_set_level
 
-        data = self._draft.document.value
+        data = self.draft.document.value
         raws = _raw_cases(data)
         known = [self._known.get(id(raw)) or _look_at(raw) for raw in raws]
         self._known = {id(one.raw): one for one in known}
@@ -61,7 +61,7 @@ class LiveSet:
         key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
         for number, one in enumerate(known):
             problems += [_placed(problem, key, number) for problem in one.problems]
-        path = self._draft.path
+        path = self.draft.path
         problems = [self._located(problem) for problem in problems]
         self.entry = replace(
             self.entry,
@@ -89,8 +89,8 @@ class LiveSet:
     def _located(self, problem: Problem) -> Problem:
         # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
         error = problem.severity is Severity.ERROR
-        line = self._draft.document.line_of(problem.path) if error else None
-        return replace(problem, line=line, file=str(self._draft.path))
+        line = self.draft.document.line_of(problem.path) if error else None
+        return replace(problem, line=line, file=str(self.draft.path))
 
 
 def _raw_cases(data: Any) -> Sequence[Any]:
@@ -158,7 +158,7 @@ class LiveSets:
             self._documents.edited(path, replace(changed, problems=(*of_set, *config.problems)))
             assert entry is not None
             return entry
-        if path not in self._live:
+        if path not in self._live or self._live[path].draft is not draft:
             self._live[path] = LiveSet(draft, entry or _new_entry(path), self._documents.last(path))
         live = self._live[path]
         self._documents.edited(path, live.follow(config))

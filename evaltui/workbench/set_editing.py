@@ -241,7 +241,7 @@ def copy(workbench: Workbench, *, cut: bool = False) -> None:
     with refusing(workbench):
         keys = _chosen_and_seen(workbench)
         paths = numbers_in_sets(editing, keys)
-        taken_from = {path: SetAndConfig(editing.data(path), editing.config_data(path)) for path in paths}
+        taken_from = {path: SetAndConfig(editing.data(path), editing.config_for_edit(path)) for path in paths}
         editing.marking.clipboard = CaseClipboard(keys, cut, taken_from)
         editing.marking.clear()
         done, puts = ("cut", "moves") if cut else ("copied", "puts")

@@ -20,7 +20,6 @@ from evaltui.runner.failures import AgentBrokenError
 from evaltui.workbench.console import Console
 from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.documents import Documents, OpenSet
-from evaltui.workbench.drafts import Step
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.histories import CasePast, Histories
@@ -28,6 +27,7 @@ from evaltui.workbench.live_sets import LiveSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseKey, DifferenceAt, Notice, Repeated, Run, Scored, Selection, Stage
+from evaltui.workbench.steps import Step
 from evaltui.workbench.traces import Trace, Traces
 from evaltui.workbench.verdicts import NOT_RUN, RUNNING
 from evaltui.workbench.watching import Watching

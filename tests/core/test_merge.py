@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Insert, Put, Remove, same
-from evaltui.core.document.merge import Clash, Conflict, Merged, merge, resolve
+from evaltui.core.document.merge import Choices, Clash, Conflict, Merged, merge, resolve
+from evaltui.core.document.shapes import CONFIG
 
 
 def written(cases, indent=2, **members) -> str:
@@ -89,12 +91,12 @@ def test_different_changes_of_a_case_are_a_conflict_until_chosen():
         "b": [case("b", n=1.0), None, case("b", n=4)],
         "c": [case("c"), case("c", x=1), None],
     }
-    rest = resolve(BASE, mine, theirs, {"a": "mine", "b": "theirs"})
+    rest = resolve(BASE, mine, theirs, Choices({"a": "mine", "b": "theirs"}))
     assert isinstance(rest, Conflict)
     assert [clash.name for clash in rest.cases] == ["c"]
-    all_mine = resolve(BASE, mine, theirs, dict.fromkeys("abc", "mine"))
+    all_mine = resolve(BASE, mine, theirs, Choices(dict.fromkeys("abc", "mine")))
     assert all_mine == Merged(changed(Put(("name",), "t"), text=mine))
-    all_theirs = resolve(BASE, mine, theirs, dict.fromkeys("abc", "theirs"))
+    all_theirs = resolve(BASE, mine, theirs, Choices(dict.fromkeys("abc", "theirs")))
     assert all_theirs == Merged(theirs)
 
 
@@ -105,7 +107,7 @@ def test_members_and_cases_added_on_both_sides():
     assert isinstance(conflict, Conflict)
     assert conflict.members == (Clash("name", '"old"', '"m"', '"t"'),)
     assert [(clash.name, clash.base) for clash in conflict.cases] == [("new", None)]
-    assert resolve(BASE, mine, theirs, {"new": "theirs"}, {"name": "mine"}) == Merged(
+    assert resolve(BASE, mine, theirs, Choices({"new": "theirs"}, {"name": "mine"})) == Merged(
         changed(Put(("name",), "m"), text=theirs)
     )
     equal = changed(Insert(("eval_cases",), 3, case("new", n=2)))
@@ -135,7 +137,7 @@ def test_what_cannot_be_told_apart_is_a_conflict_as_a_whole(theirs, reason):
     assert isinstance(conflict, Conflict)
     assert conflict.reason is not None
     assert conflict.reason.startswith(reason)
-    assert resolve(BASE, mine, theirs, {"a": "mine"}) == conflict
+    assert resolve(BASE, mine, theirs, Choices({"a": "mine"})) == conflict
     swapped = merge(BASE, theirs, mine)
     assert isinstance(swapped, Conflict)
     assert swapped.reason is not None
@@ -171,17 +173,196 @@ def test_each_case_comes_from_the_side_that_changed_it(base, mine, theirs, data)
         )
     }
     choices = {}
-    if clashing:
-        assert isinstance(result, Conflict)
+    asked_for_order = isinstance(result, Conflict) and bool(result.orders)
+    if isinstance(result, Conflict):
         assert {clash.name for clash in result.cases} == clashing
         choices = {eval_id: data.draw(st.sampled_from(["mine", "theirs"])) for eval_id in sorted(clashing)}
-        result = resolve(base, mine, theirs, choices, {"name": "mine"})
+        result = resolve(base, mine, theirs, Choices(choices, {"name": "mine"}, {"eval_cases": "theirs"}))
+    else:
+        assert not clashing
     assert isinstance(result, Merged)
     merged = cases(result.text)
     for eval_id in {*cases(base), *cases(mine), *cases(theirs)}:
         one, ours, other = (side.get(eval_id) for side in (cases(base), cases(mine), cases(theirs)))
         side = choices.get(eval_id) or ("mine" if same(one, other) else "theirs")
         assert merged.get(eval_id) == (ours if side == "mine" else other)
-    stay = [eval_id for eval_id in cases(theirs) if eval_id in merged]
-    if mine != base and theirs != base:
-        assert [eval_id for eval_id in merged if eval_id in stay] == stay
+    orders = [[eval_id for eval_id in cases(side) if eval_id in merged] for side in (base, mine, theirs)]
+    common = set.intersection(*map(set, orders))
+    turned = [turned_round(orders[0], order, common) for order in (*orders[1:], list(merged))]
+    if asked_for_order:
+        assert turned[0]
+        assert turned[1]
+        assert turned[2] == turned[1]
+    else:
+        # What either side moved is moved.
+        assert turned[0] | turned[1] <= turned[2]
+        if not (turned[0] and turned[1]):
+            assert turned[0] | turned[1] == turned[2]
+
+
+def turned_round(base, order, common):
+    """The pairs that stand the other way round."""
+    pairs = combinations([name for name in base if name in common], 2)
+    return {pair for pair in pairs if order.index(pair[0]) > order.index(pair[1])}
+
+
+def ids_of(text):
+    return [one["eval_id"] for one in json.loads(text)["eval_cases"]]
+
+
+def ordered(text, order):
+    cases = {one["eval_id"]: one for one in json.loads(text)["eval_cases"]}
+    return written([cases[eval_id] for eval_id in order], name="old")
+
+
+FOUR = written([case(eval_id) for eval_id in "abcd"], name="old")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "merged"),
+    [
+        ("bacd", "abcd", "bacd"),
+        ("bacd", "abdc", "badc"),
+        ("bcda", "dabc", "dbca"),
+        ("bacd", "acbd", "cbad"),
+        ("dabc", "dabc", "dabc"),
+        ("dbca", "dabc", "dbca"),
+    ],
+)
+@pytest.mark.parametrize("renamed_outside", [True, False])
+def test_a_new_order_of_either_side_is_kept(mine, theirs, merged, renamed_outside):
+    other = ordered(FOUR, theirs)
+    if renamed_outside:
+        other = other.replace('"old"', '"new"')
+    result = merge(FOUR, ordered(FOUR, mine), other)
+    assert isinstance(result, Merged)
+    assert ids_of(result.text) == list(merged)
+    assert json.loads(result.text)["name"] == ("new" if renamed_outside else "old")
+
+
+def test_of_a_case_that_both_moved_elsewhere_the_order_is_asked():
+    mine, theirs = ordered(FOUR, "dabc"), ordered(FOUR, "adbc")
+    conflict = merge(FOUR, mine, theirs)
+    orders = [json.dumps(list(one)) for one in ("abcd", "dabc", "adbc")]
+    assert conflict == Conflict(orders=(Clash("eval_cases", *orders),))
+    for side, order in (("mine", "dabc"), ("theirs", "adbc")):
+        result = resolve(FOUR, mine, theirs, Choices(orders={"eval_cases": side}))
+        assert isinstance(result, Merged)
+        assert ids_of(result.text) == list(order)
+
+
+def test_cases_added_and_removed_beside_a_new_order():
+    mine = changed(Insert(("eval_cases",), 1, case("mine")), text=ordered(FOUR, "dabc"))
+    theirs = changed(Remove(("eval_cases", 1)), Insert(("eval_cases",), 3, case("theirs")), text=FOUR)
+    result = merge(FOUR, mine, theirs)
+    assert isinstance(result, Merged)
+    assert ids_of(result.text) == ["d", "mine", "theirs", "a", "c"]
+
+
+# Configs
+
+
+MARKS = [{"set": "s", "case": one, "turn": 0, "mode": "skip"} for one in "ab"]
+RULES = [{"tool": "find", "arg": arg, "match": "ignore"} for arg in "xy"]
+CONFIG_BASE = {
+    "criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8},
+    "evaltui": {"rules": RULES, "turns": MARKS, "repeats": {"runs": 2}},
+}
+
+
+def config(data) -> str:
+    return json.dumps(data, indent=2) + "\n"
+
+
+def merged_config(mine, theirs, choices=None, base=CONFIG_BASE):
+    return resolve(config(base), config(mine), config(theirs), choices or Choices(), CONFIG)
+
+
+def without(data, *path):
+    copy = json.loads(json.dumps(data))
+    holder = copy
+    for step in path[:-1]:
+        holder = holder[step]
+    del holder[path[-1]]
+    return copy
+
+
+def put(data, *path_and_value):
+    *path, last, value = path_and_value
+    copy = json.loads(json.dumps(data))
+    holder = copy
+    for step in path:
+        holder = holder[step]
+    holder[last] = value
+    return copy
+
+
+def test_a_config_merges_by_metric_rule_mark_and_member():
+    mine = put(CONFIG_BASE, "criteria", "response_match_score", 0.5)
+    mine = put(mine, "evaltui", "turns", 0, "case", "renamed")
+    mine = put(mine, "evaltui", "rules", [{"tool": "new", "arg": "z", "match": "ignore"}, *RULES])
+    theirs = put(CONFIG_BASE, "criteria", "tool_trajectory_avg_score", 0.9)
+    theirs = put(theirs, "criteria", "safety_v1", 0.7)
+    theirs = put(theirs, "evaltui", "repeats", {"runs": 3})
+    theirs = put(theirs, "evaltui", "turns", 1, "mode", "context")
+    theirs = put(theirs, "evaltui", "rules", 1, "match", {"regex": "x"})
+    result = merged_config(mine, theirs)
+    assert isinstance(result, Merged)
+    assert json.loads(result.text) == {
+        "criteria": {"tool_trajectory_avg_score": 0.9, "response_match_score": 0.5, "safety_v1": 0.7},
+        "evaltui": {
+            "rules": [
+                {"tool": "new", "arg": "z", "match": "ignore"},
+                RULES[0],
+                {**RULES[1], "match": {"regex": "x"}},
+            ],
+            "turns": [{**MARKS[0], "case": "renamed"}, {**MARKS[1], "mode": "context"}],
+            "repeats": {"runs": 3},
+        },
+    }
+
+
+def test_of_a_config_only_what_both_changed_is_asked():
+    mine = put(put(CONFIG_BASE, "criteria", "response_match_score", 0.5), "evaltui", "repeats", {"runs": 4})
+    mine = put(mine, "evaltui", "turns", 0, "mode", "context")
+    theirs = put(put(CONFIG_BASE, "criteria", "response_match_score", 0.6), "evaltui", "repeats", {"runs": 5})
+    theirs = without(theirs, "evaltui", "turns", 0)
+    conflict = merged_config(mine, theirs)
+    assert isinstance(conflict, Conflict)
+    names = [clash.name for clash in conflict.members]
+    assert names == ["criteria.response_match_score", "evaltui.turns: s/a turn 0", "evaltui.repeats"]
+    assert (conflict.members[1].theirs, conflict.reason) == (None, None)
+    all_mine = merged_config(mine, theirs, Choices(members=dict.fromkeys(names, "mine")))
+    assert isinstance(all_mine, Merged)
+    chosen = json.loads(all_mine.text)
+    assert {frozenset(mark.items()) for mark in chosen["evaltui"].pop("turns")} == {
+        frozenset(mark.items()) for mark in mine["evaltui"]["turns"]
+    }
+    assert chosen == without(mine, "evaltui", "turns")
+    assert merged_config(mine, theirs, Choices(members=dict.fromkeys(names, "theirs"))) == Merged(
+        config(theirs)
+    )
+
+
+@pytest.mark.parametrize("gone", [("evaltui",), ("evaltui", "turns")])
+def test_what_was_added_where_the_list_is_gone_makes_it_again(gone):
+    added = {"set": "s", "case": "c", "turn": 1, "mode": "skip"}
+    mine = put(CONFIG_BASE, "evaltui", "turns", [*MARKS, added])
+    result = merged_config(mine, without(CONFIG_BASE, *gone))
+    assert isinstance(result, Merged)
+    assert json.loads(result.text)["evaltui"]["turns"] == [added]
+    swapped = merged_config(without(CONFIG_BASE, *gone), mine)
+    assert isinstance(swapped, Merged)
+    assert json.loads(swapped.text)["evaltui"]["turns"] == [added]
+
+
+def test_two_configs_that_are_new_on_both_sides_merge():
+    mine, theirs = {"evaltui": {"turns": MARKS[:1]}}, {"evaltui": {"rules": RULES}}
+    result = merged_config(mine, theirs, base={})
+    assert isinstance(result, Merged)
+    assert json.loads(result.text) == {"evaltui": {"rules": RULES, "turns": MARKS[:1]}}
+
+
+def test_what_is_wrong_with_a_config_is_said_of_a_config():
+    conflict = merge(config(CONFIG_BASE), config({}), "[]", CONFIG)
+    assert conflict == Conflict(reason="theirs is not a config: it is not an object")

@@ -176,3 +176,34 @@ def test_a_saved_document_has_no_journal(file, tmp_path):
     journal.discard()
     assert list((tmp_path / ".evaltui" / "recovery").iterdir()) == []
     journal.discard()
+
+
+def test_a_disk_that_was_full_for_a_moment_costs_no_edit(file, tmp_path):
+    """Killed at the end, after an edit that was kept by half, one that was not kept, and two that were."""
+    program = """
+        import os, resource, signal, sys
+        from pathlib import Path
+        from evaltui.core.document.document import JsonDocument
+        from evaltui.core.document.edits import Put
+        from evaltui.files.journal import Journal
+        from evaltui.files.saving import read_source
+        path = Path(sys.argv[1])
+        source = read_source(path)
+        document = JsonDocument(source.text)
+        journal = Journal.open(path.parent, path, source.text)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        for number in range(2, 7):
+            room = journal.path.stat().st_size + 20 if number in (3, 4) else hard
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+            try:
+                journal.append(f"Set n to {number}", document.apply([Put(("eval_cases", 0, "n"), number)]))
+            except OSError:
+                print(number, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(file)]
+    assert subprocess.run(command, check=False, capture_output=True).stdout.split() == [b"3", b"4"]
+    (found,) = recoverable(tmp_path)
+    assert [step.label for step in found.steps] == [f"Set n to {number}" for number in range(2, 7)]
+    assert found.text == edited(6)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -17,9 +19,17 @@ import pytest
 
 from evaltui.core.document.document import JsonDocument
 from evaltui.core.problems import EvalSetError
-from evaltui.files import saving
+from evaltui.files import atomic, locking
 from evaltui.files.atomic import write_atomically
-from evaltui.files.saving import ChangedOutsideError, add_case, fingerprint, read_source, save
+from evaltui.files.saving import (
+    ChangedOutsideError,
+    Write,
+    add_case,
+    fingerprint,
+    read_source,
+    save,
+    save_together,
+)
 from evaltui.files.workspace import sets_below
 
 TEXT = '\ufeff{\r\n "eval_set_id": "é", "eval_cases": [] }'
@@ -221,11 +231,11 @@ def test_a_case_is_added_to_eval_sets_only(tmp_path, text, message):
 
 def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
     file = tmp_path / "a.evalset.json"
-    with saving._locked(file):
-        monkeypatch.setattr(saving, "_LONGEST_WAIT", 0.0)
+    with locking.locked(tmp_path):
+        monkeypatch.setattr(locking, "_LONGEST_WAIT", 0.0)
         with pytest.raises(TimeoutError, match="another process has been saving in"):
             save(file, "1", None)
-        monkeypatch.setattr(saving, "_LONGEST_WAIT", 60.0)
+        monkeypatch.setattr(locking, "_LONGEST_WAIT", 60.0)
         waiting = threading.Thread(target=save, args=(file, "1", None))
         waiting.start()
         assert not file.exists()
@@ -236,18 +246,18 @@ def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
 def test_where_a_folder_cannot_be_locked_a_file_in_the_cache_is(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: cache / name)
-    flock = saving.fcntl.flock
+    flock = locking.fcntl.flock
 
     def on_files_only(descriptor, operation):
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(9, "Bad file descriptor")
         flock(descriptor, operation)
 
-    monkeypatch.setattr(saving.fcntl, "flock", on_files_only)
+    monkeypatch.setattr(locking.fcntl, "flock", on_files_only)
     folder = tmp_path / "evals"
     folder.mkdir()
-    with saving._locked(folder / "a.json"):
-        monkeypatch.setattr(saving, "_LONGEST_WAIT", 0.0)
+    with locking.locked(folder):
+        monkeypatch.setattr(locking, "_LONGEST_WAIT", 0.0)
         with pytest.raises(TimeoutError):
             save(folder / "b.json", "1", None)
     save(folder / "b.json", "1", None)
@@ -264,3 +274,218 @@ def test_real_files_are_loaded_and_saved_to_the_byte(tmp_path):
         copy = tmp_path / f"{number}.json"
         save(copy, JsonDocument(read_source(file).text).text, None)
         assert copy.read_bytes() == file.read_bytes()
+
+
+# Between the comparison and the moment of the replacement
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("moment", ["while it is written", "right before it is replaced"])
+def test_a_change_that_lands_during_a_save_is_seen(tmp_path, monkeypatch, moment, exchange):
+    file = tmp_path / "a.evalset.json"
+    seen = save(file, "1", None).fingerprint
+    if not exchange:
+        monkeypatch.setattr(atomic, "_renameat2", lambda: None)
+        if moment != "while it is written":
+            pytest.skip("what cannot be exchanged is compared once more, and no later")
+    name = "_written_beside" if moment == "while it is written" else "_exchange"
+    function = getattr(atomic, name)
+
+    def late(*arguments):
+        monkeypatch.setattr(atomic, name, function)
+        file.write_text("theirs")
+        return function(*arguments)
+
+    monkeypatch.setattr(atomic, name, late)
+    with pytest.raises(ChangedOutsideError) as raised:
+        save(file, "mine", seen)
+    assert raised.value.theirs_text == file.read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_new_file_does_not_replace_one_that_came_meanwhile(tmp_path, monkeypatch):
+    file = tmp_path / "a.evalset.json"
+    link = os.link
+
+    def late(*arguments):
+        file.write_text("theirs")
+        link(*arguments)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(ChangedOutsideError):
+        save(file, "mine", None)
+    assert file.read_text() == "theirs"
+
+
+WRITER = """
+    import sys, time
+    from pathlib import Path
+    # As google-adk's manager does: read, change, write in place.
+    path = Path(sys.argv[1])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(int(sys.argv[2])):
+        while True:
+            lines = path.read_text().split("\\n")
+            if lines[-1] == "end":
+                break
+        path.write_text("\\n".join([*lines[:-1], f"w{number}", "end"]))
+        time.sleep(0.003)
+"""
+
+
+def test_what_a_program_without_locks_adds_meanwhile_is_not_lost(tmp_path, thorough):
+    """Of a program that writes in place, at the worst moments that there are."""
+    file = tmp_path / "a.txt"
+    file.write_text("end")
+    count = 400 if thorough else 40
+    process = start(WRITER, file, count)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    saved = 0
+    while process.poll() is None:
+        source = read_source(file)
+        lines = source.text.split("\n")
+        if lines[-1] != "end":
+            continue
+        with suppress(ChangedOutsideError):
+            save(file, "\n".join(["mine", *(line for line in lines if line != "mine")]), source.fingerprint)
+            saved += 1
+    assert saved
+    left = [line for line in file.read_text().split("\n") if line.startswith("w")]
+    assert left == [f"w{number}" for number in range(count)]
+
+
+# Several files
+
+
+def test_several_files_are_written_or_none(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("a.json", "b.json", "new.json")]
+    seen = [save(file, "1", None).fingerprint for file in files[:2]] + [None]
+    writes = [Write(file, "2", one) for file, one in zip(files, seen, strict=True)]
+    link = os.link
+
+    def late(*arguments):
+        # The last of them cannot be written any more.
+        files[2].write_text("theirs")
+        link(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", late)
+        with pytest.raises(ChangedOutsideError):
+            save_together(writes)
+    assert [file.read_text() for file in files] == ["1", "1", "theirs"]
+    assert sorted(tmp_path.iterdir()) == files
+    files[2].unlink()
+    assert [source.text for source in save_together(writes)] == ["2", "2", "2"]
+    assert [file.read_text() for file in files] == ["2", "2", "2"]
+
+
+# Files that are not like others
+
+
+def test_owner_and_group_stay(tmp_path, monkeypatch):
+    file = tmp_path / "a.json"
+    seen = save(file, "1", None).fingerprint
+    file.chmod(0o664)
+    if os.geteuid():
+        pytest.skip("only root may give files away")
+    os.chown(file, 1234, 4321)
+    save(file, "2", seen)
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 4321, 0o664)
+
+
+def test_what_killed_saves_left_goes_with_the_next_save(tmp_path):
+    file = tmp_path / "a.json"
+    left = tmp_path / f".evaltui-{'0' * 32}.tmp"
+    left.write_text("half")
+    others = [tmp_path / ".other.tmp", tmp_path / ".evaltui", tmp_path / f".{'0' * 32}.tmp"]
+    for other in others:
+        other.write_text("theirs")
+    save(file, "1", None)
+    assert sorted(tmp_path.iterdir()) == sorted([file, *others])
+
+
+def test_a_read_only_file_is_not_replaced(tmp_path):
+    file = tmp_path / "a.json"
+    seen = save(file, "1", None).fingerprint
+    file.chmod(0o444)
+    with pytest.raises(PermissionError, match=r"^a.json is read-only; `chmod u\+w a.json` lets it"):
+        save(file, "2", seen)
+    assert file.read_text() == "1"
+
+
+def test_a_hard_link_stays_one(tmp_path):
+    file, other = tmp_path / "a.json", tmp_path / "b.json"
+    seen = save(file, "a long text", None).fingerprint
+    other.hardlink_to(file)
+    seen = save(file, "short", seen).fingerprint
+    assert other.read_text() == "short"
+    assert file.samefile(other)
+    other.write_text("theirs")
+    with pytest.raises(ChangedOutsideError):
+        save(file, "mine", seen)
+
+
+def test_a_file_that_cannot_be_replaced_is_written_in_place(tmp_path, monkeypatch):
+    """As one that is mounted into a container."""
+    file = tmp_path / "a.json"
+    seen = save(file, "1", None).fingerprint
+    inode = file.stat().st_ino
+
+    def busy(*_):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(atomic, "_exchange", busy)
+    save(file, "2", seen)
+    assert file.read_text() == "2"
+    assert file.stat().st_ino == inode
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    file = tmp_path / "a.json"
+    seen = save(file, "1", None).fingerprint
+    open_path = Path.open
+
+    def refused(self, *arguments, **options):
+        if self != file:
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        return open_path(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(PermissionError, match=f"^the folder {tmp_path} cannot be written"):
+        save(file, "2", seen)
+
+
+def test_a_full_disk_is_told_of_the_file_that_is_saved(tmp_path, monkeypatch):
+    file = tmp_path / "a.json"
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*/a\.json'"):
+        save(file, "1", None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a folder"])
+def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
+    file = tmp_path / "a.json"
+    seen = save(file, "1", None).fingerprint
+    file.unlink()
+    if kind == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.mkdir()
+    with pytest.raises(OSError, match=f"{kind} has this name"):
+        save(file, "2", seen)
+    with pytest.raises(OSError, match=f"{kind} has this name"):
+        read_source(file)
+    with pytest.raises(OSError, match=f"{kind} has this name"):
+        write_atomically(file, "2")

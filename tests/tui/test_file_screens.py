@@ -5,7 +5,7 @@ import json
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
-from evaltui.core.document.edits import Put
+from evaltui.core.document.edits import Move, Put
 from evaltui.files.journal import recoverable
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.recovery import RecoveryScreen
@@ -126,7 +126,7 @@ async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
         assert answers(talk) == ["theirs 0", "theirs 1", "three"]
         assert app.workbench.editing.dirty_cases(talk) == {"one", "two"}
         assert not app.workbench.editing.save_all()
-        assert app.workbench.editing.clashing
+        await until(pilot, lambda: "2 of 2 undecided" in screen_text(app))
 
 
 async def test_versions_by_mouse(talk):
@@ -161,20 +161,49 @@ async def test_a_case_that_was_removed_outside(talk):
         assert sorted(answers(talk)) == ["mine", "three", "two"]
 
 
-async def test_a_config_is_chosen_as_a_whole(talk):
+async def test_a_config_is_decided_by_member_and_the_order_of_cases_as_a_whole(parrot):
+    names = ("one", "two", "three", "four")
+    talk = write_cases(parrot, "talk", {name: [turn("hello", name)] for name in names})
     config = talk.parent / "test_config.json"
     config.write_text('{"criteria": {"response_match_score": 0.8}}', encoding="utf-8")
     app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
+    async with app.run_test(size=WIDE) as pilot:
         await started(app, pilot)
         where = ("criteria", "response_match_score")
-        app.workbench.editing.do_edits("lower it", {config: [Put(where, 0.5)]})
-        config.write_text('{"criteria": {"response_match_score": 0.9}}', encoding="utf-8")
+        edits = {talk: [Move(("eval_cases",), 3, 0)], config: [Put(where, 0.5)]}
+        app.workbench.editing.do_edits("lower it", edits)
+        config.write_text('{"criteria": {"response_match_score": 0.9, "safety_v1": 1}}', encoding="utf-8")
+        data = json.loads(talk.read_text())
+        data["eval_cases"].insert(1, data["eval_cases"].pop())
+        talk.write_text(json.dumps(data), encoding="utf-8")
         app.workbench.editing.save_all()
-        await until(pilot, lambda: "file test_config.json" in screen_text(app))
+        await until(pilot, lambda: "order of eval_cases" in screen_text(app))
+        await pilot.press("left", "enter")
+        await until(pilot, lambda: "member criteria.response_match_score" in screen_text(app))
+        # Neither file of the step was written.
+        assert answers(talk) == ["one", "four", "two", "three"]
         await pilot.press("right", "enter")
         await until(pilot, lambda: not isinstance(app.screen, VersionsScreen))
-        assert json.loads(config.read_text()) == {"criteria": {"response_match_score": 0.9}}
+        assert json.loads(config.read_text()) == {"criteria": {"response_match_score": 0.9, "safety_v1": 1}}
+        assert answers(talk) == ["four", "one", "two", "three"]
+
+
+async def test_a_file_that_was_deleted_outside_comes_back_only_when_that_is_chosen(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        edit(app.workbench, talk, 0, "mine")
+        talk.unlink()
+        assert not app.workbench.editing.save_all()
+        await until(pilot, lambda: "changed here and deleted outside" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, is_closed(app))
+        assert not talk.exists()
+        app.workbench.editing.save_all()
+        await until(pilot, lambda: "changed here and deleted outside" in screen_text(app))
+        await pilot.press("left", "enter")
+        await until(pilot, is_closed(app))
+        assert answers(talk) == ["mine", "two", "three"]
 
 
 # Leaving with unsaved changes

@@ -9,12 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaltui.core.document.edits import Put
+from evaltui.core.document.merge import Choices
 from evaltui.core.editing.calls import add_call
 from evaltui.core.editing.cases import add_case, delete_cases, rename_case
 from evaltui.core.editing.expectation import set_context
 from evaltui.core.editing.session import put_final_state
 from evaltui.core.editing.turns import set_answer_text, set_user_text
 from evaltui.core.problems import EvalSetError
+from evaltui.files.journal import recoverable
+from evaltui.workbench import drafts, set_editing
 from evaltui.workbench.drafts import Drafts
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
@@ -196,7 +199,7 @@ async def test_a_change_outside_to_the_same_case_asks(echo):
     assert path.read_text() == theirs
     names = [case.name for case in clash.conflict.cases]
     assert "good" in names
-    assert workbench.editing.settle(clash, dict.fromkeys(names, "mine"), {})
+    assert workbench.editing.settle(clash, Choices(dict.fromkeys(names, "mine")))
     assert not workbench.editing.clashing
     assert '"mine"' in path.read_text()
 
@@ -244,7 +247,7 @@ async def test_mine_can_be_kept_where_theirs_is_broken(echo):
     path.write_text(path.read_text()[:-20])
     assert not workbench.editing.save_all()
     (clash,) = workbench.editing.clashing
-    assert workbench.editing.settle(clash, {}, {}, "mine")
+    assert workbench.editing.settle(clash, Choices(), "mine")
     assert '"mine"' in path.read_text()
     assert not workbench.editing.is_dirty(path)
 
@@ -350,3 +353,178 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
         assert draft.document.text == texts[-1]
         assert draft.dirty == (path.read_text() != draft.document.text)
     drafts.discard()
+
+
+# What others change is a new base
+
+
+def outside(path, case, text):
+    data = json.loads(path.read_text())
+    data["eval_cases"][case]["conversation"][0]["final_response"]["parts"][0]["text"] = text
+    path.write_text(json.dumps(data))
+
+
+def answers(data):
+    return [case["conversation"][0]["final_response"]["parts"][0]["text"] for case in data["eval_cases"]]
+
+
+@pytest.mark.parametrize("saved", [True, False])
+async def test_undo_takes_back_what_was_done_here_and_nothing_from_outside(echo, saved):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    if saved:
+        workbench.editing.save_all()
+    outside(path, 1, "theirs")
+    await workbench.open()
+    assert answers(workbench.editing.data(path)) == ["mine", "theirs"]
+    assert workbench.editing.is_dirty(path) is not saved
+    workbench.editing.undo()
+    assert answers(workbench.editing.data(path)) == ["hello", "theirs"]
+    assert workbench.editing.is_dirty(path) is saved
+    assert workbench.editing.undo_label is None
+    outside(path, 1, "theirs again")
+    await workbench.open()
+    workbench.editing.redo()
+    assert answers(workbench.editing.data(path)) == ["mine", "theirs again"]
+    workbench.editing.undo()
+    assert answers(workbench.editing.data(path)) == ["hello", "theirs again"]
+    workbench.editing.save_all()
+    assert answers(json.loads(path.read_text())) == ["hello", "theirs again"]
+
+
+async def test_a_step_that_others_have_built_on_stays_and_the_one_before_can_be_undone(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("first", path, answer(1, "first"))
+    workbench.editing.do("second", path, answer(0, "second"))
+    workbench.editing.save_all()
+    outside(path, 0, "theirs")
+    await workbench.open()
+    workbench.editing.undo()
+    assert workbench.notice.text == f"'second' stays: {path.name} was changed outside at the same place"
+    assert answers(workbench.editing.data(path)) == ["theirs", "first"]
+    workbench.editing.undo()
+    assert answers(workbench.editing.data(path)) == ["theirs", "something else"]
+    workbench.editing.redo()
+    assert answers(workbench.editing.data(path)) == ["theirs", "first"]
+
+
+async def test_typing_is_taken_back_alone_though_something_came_from_outside_meanwhile(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("other", path, answer(0, "before"))
+    for text in ("t", "ty"):
+        workbench.editing.do("answer", path, answer(0, text), typing="field")
+    outside(path, 1, "theirs")
+    await workbench.open()
+    workbench.editing.do("answer", path, answer(0, "typ"), typing="field")
+    workbench.editing.undo_typing("field")
+    assert answers(workbench.editing.data(path)) == ["before", "theirs"]
+
+
+async def test_files_of_one_step_are_saved_together_or_not_at_all(echo):
+    workbench, path = await opened(echo)
+    config = path.parent / "test_config.json"
+    config.write_text('{"criteria": {"response_match_score": 0.8}, "evaltui": {"turns": []}}')
+    assert workbench.editing.do(
+        "context", path, lambda data, config: set_context(data, config, 0, 0, on=True)
+    )
+    assert workbench.editing.save_all()
+    rename(workbench, path, 0, "good", "better")
+    config.write_text(config.read_text().replace("0.8", "0.9"))
+    assert workbench.editing.save_all()
+    assert json.loads(config.read_text())["criteria"] == {"response_match_score": 0.9}
+    assert json.loads(config.read_text())["evaltui"]["turns"][0]["case"] == "better"
+    assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "better"
+    # Undone together, and refused together.
+    workbench.editing.undo()
+    before = path.read_text(), config.read_text()
+    config.chmod(0o444)
+    assert not workbench.editing.save_all()
+    assert workbench.notice.text == (
+        f"{path.name} and test_config.json not saved: test_config.json is read-only; "
+        "`chmod u+w test_config.json` lets it be changed"
+    )
+    assert (path.read_text(), config.read_text()) == before
+    assert workbench.editing.unsaved() == [path, config]
+    config.chmod(0o644)
+    assert workbench.editing.save_all()
+    assert json.loads(config.read_text())["evaltui"]["turns"][0]["case"] == "good"
+    assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "good"
+
+
+async def test_a_config_with_a_mistake_locks_only_the_edits_that_need_it(echo):
+    config = echo / "test_config.json"
+    config.write_text('{"criteria": {,}}')
+    workbench, path = await opened(echo)
+    assert workbench.editing.do("answer", path, answer(0, "mine"))
+    set_editing.new_case(workbench)
+    workbench.select(Selection(path, "bad"))
+    set_editing.move(workbench, -1)
+    assert [case.eval_id for case in workbench.sets[0].cases][:2] == ["good", "bad"]
+    assert workbench.editing.save_all()
+    assert '"mine"' in path.read_text()
+    for refused in (
+        lambda: set_editing.rename_case(workbench, CaseKey(path, "bad"), 1, "worse"),
+        lambda: set_editing.delete(workbench),
+    ):
+        workbench.say("")
+        refused()
+        assert "test_config.json" in workbench.notice.text
+        assert "not valid JSON" in workbench.notice.text
+    assert not workbench.editing.unsaved()
+
+
+async def test_a_file_that_is_half_written_is_looked_at_again(echo, monkeypatch):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    whole = path.read_text().replace("something else", "theirs")
+    path.write_text(whole[:-30])
+    monkeypatch.setattr(drafts.time, "sleep", lambda seconds: path.write_text(whole))
+    assert workbench.editing.save_all()
+    assert answers(json.loads(path.read_text())) == ["mine", "theirs"]
+
+
+async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo):
+    workbench, path = await opened(echo)
+    before = path.read_text()
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    path.unlink()
+    assert not workbench.editing.save_all()
+    assert (
+        workbench.notice.text == f"{path.name} not saved: {path.name} was deleted outside too. Choose a side"
+    )
+    (clash,) = workbench.editing.clashing
+    assert workbench.editing.settle(clash, Choices(), "theirs")
+    assert not path.exists()
+    assert not workbench.editing.unsaved()
+    workbench.editing.undo()
+    assert "stays" in workbench.notice.text
+    await workbench.open()
+    assert not workbench.sets
+    # Written again by somebody, it is what it is there.
+    path.write_text(before)
+    await workbench.open()
+    assert workbench.editing.do("answer", path, answer(1, "new"))
+    assert answers(workbench.editing.data(path)) == ["hello", "new"]
+
+
+async def test_a_config_that_was_deleted_outside_scores_no_more(echo):
+    config = echo / "test_config.json"
+    config.write_text('{"criteria": {"response_match_score": 0.8}}')
+    workbench, path = await opened(echo)
+    workbench.editing.do_edits("lower", {config: [Put(("criteria", "response_match_score"), 0.5)]})
+    workbench.editing.save_all()
+    config.unlink()
+    await workbench.open()
+    assert workbench.documents.last(path).config.path is None
+    assert workbench.editing.config_data(path) is None
+
+
+async def test_edits_made_before_an_outside_change_are_recovered_on_top_of_it(echo):
+    workbench, path = await opened(echo)
+    workbench.editing.do("answer", path, answer(0, "mine"))
+    outside(path, 1, "theirs")
+    await workbench.open()
+    workbench.editing.draft(path).journal._file.close()
+    (found,) = recoverable(echo)
+    assert found.matches
+    assert answers(json.loads(found.text)) == ["mine", "theirs"]

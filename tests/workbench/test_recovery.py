@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from evaltui.core.document.edits import Put
+from evaltui.core.document.merge import Choices
 from evaltui.files.journal import recoverable
 from evaltui.workbench.recovery import Offer, Recovery
 from evaltui.workbench.state import Selection
@@ -101,7 +102,7 @@ async def test_a_clash_is_decided_between_both_versions(crashed, side, kept):
     assert [one.name for one in clash.conflict.cases] == ["one"]
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert answers(json.loads(crashed.path.read_text())) == ["good night", "welcome"]
-    assert workbench.editing.settle(clash, {"one": side}, {})
+    assert workbench.editing.settle(clash, Choices({"one": side}))
     assert answers(json.loads(crashed.path.read_text())) == [kept, "welcome"]
     assert workbench.editing.clashing == []
 

@@ -35,6 +35,13 @@ def inverted(splices: Sequence[Splice]) -> tuple[Splice, ...]:
     return tuple(splice.inverse for splice in reversed(splices))
 
 
+def applied(text: str, splices: Sequence[Splice]) -> str:
+    """The text after splices, one after the other. Raises ValueError where one does not fit."""
+    for splice in splices:
+        text = splice.apply(text)
+    return text
+
+
 def smallest(start: int, old: str, new: str) -> Splice:
     """The splice that makes `new` of `old`, without what both begin and end with."""
     head = _common(old, new)

@@ -29,7 +29,7 @@ from evaltui.tui.timing import once
 from evaltui.tui.widgets.filter_line import FilterLine
 from evaltui.tui.widgets.message_box import MessageField
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.drafts import Clashing
+from evaltui.workbench.draft import Clashing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from evaltui.core.document.merge import Clash, Side
+from evaltui.core.document.merge import Choices, Clash, Side
 from evaltui.core.problems import EvalSetError
 from evaltui.core.show import visible, visible_lines
 from evaltui.reports.lines import Line, cells, cut
@@ -25,7 +25,7 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import Hint, Hints, moves
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.drafts import Clashing
+from evaltui.workbench.draft import Clashing
 from evaltui.workbench.workbench import Workbench
 
 _TICK = 0.25
@@ -95,7 +95,7 @@ class VersionsScreen(DialogScreen[bool], inherit_bindings=False):
             self._workbench.say(f"{rows.undecided} undecided still: left keeps mine, right takes theirs")
             return
         try:
-            saved = self._workbench.editing.settle(self._clash, rows.cases, rows.members, rows.whole)
+            saved = self._workbench.editing.settle(self._clash, rows.choices, rows.whole)
         except (EvalSetError, OSError, ValueError) as error:
             self._workbench.say(f"{self._clash.path.name} is not saved: {error}")
             return
@@ -112,7 +112,10 @@ class VersionsTitle(OneLine):
         self._left = left
 
     def line(self, width: int) -> Line:
-        title: Line = [(visible(self._clash.path.name), "bold"), (" was changed here and outside", "")]
+        where = "here and deleted outside" if self._clash.theirs is None else "here and outside"
+        title: Line = [(visible(self._clash.path.name), "bold"), (f" was changed {where}", "")]
+        if self._clash.theirs is not None and self._clash.conflict.reason:
+            title.append((f": {visible(self._clash.conflict.reason)}", ""))
         return rule(title, [(self._left(), "dim")], width, heavy=True)
 
 
@@ -172,8 +175,8 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         return self._sides("case")
 
     @property
-    def members(self) -> dict[str, Side]:
-        return self._sides("member")
+    def choices(self) -> Choices:
+        return Choices(self.cases, self._sides("member"), self._sides("order of"))
 
     @property
     def whole(self) -> Side | None:
@@ -358,8 +361,8 @@ def _choices(clash: Clashing) -> list[Choice]:
     conflict = clash.conflict
     if conflict.reason is not None:
         return [Choice(Clash(clash.path.name, None, clash.mine, clash.theirs), "file")]
-    of_members = [Choice(one, "member") for one in conflict.members]
-    return [*(Choice(one, "case") for one in conflict.cases), *of_members]
+    kinds = (("case", conflict.cases), ("member", conflict.members), ("order of", conflict.orders))
+    return [Choice(one, kind) for kind, clashes in kinds for one in clashes]
 
 
 def _pair(clash: Clash) -> tuple[list[str], list[str]]:
