@@ -23,11 +23,16 @@ SCENARIO = "conversation_scenario"
 
 @dataclass(frozen=True)
 class SetToCheck:
-    """Cases of a set that are to be run, and the config that scores them."""
+    """Cases of a set that are to be run, and the config that scores them. `path` is that of `CaseId`."""
 
     eval_set_id: str
     cases: Sequence[EvalCase]
     config: EvalConfig
+    path: str = ""
+
+    @property
+    def known_as(self) -> str:
+        return self.path or self.eval_set_id
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class MetricCheck:
     Of one that runs for some cases only, `without` are those that it cannot score, by the ids of set and
     case, out of `cases`. `sets` are those that this holds for; with `in_all` they are all sets of the run. A
     metric that runs may have a `why`, too: then something about it may not be meant. One that is `withheld`
-    is not even tried; others that cannot run say so themselves.
+    is not even tried; others that cannot run say so themselves. `paths` are those of the sets, as in
+    `CaseId`.
     """
 
     metric: str
@@ -50,6 +56,7 @@ class MetricCheck:
     without: tuple[tuple[str, str], ...] = ()
     optional: bool = False
     withheld: bool = False
+    paths: tuple[str, ...] = ()
 
     @property
     def is_fine(self) -> bool:
@@ -65,6 +72,7 @@ class _InSet(NamedTuple):
     """Where it holds: for so many cases, `without` those."""
 
     eval_set_id: str
+    path: str
     cases: int
     without: tuple[str, ...]
 
@@ -80,7 +88,7 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
         for name, found, cases in _of_set(one, facts):
             optional = name in one.config.evaltui.optional
             alike = groups.setdefault(name, {}).setdefault((found, optional), [])
-            alike.append(_InSet(one.eval_set_id, cases, found.without))
+            alike.append(_InSet(one.eval_set_id, one.known_as, cases, found.without))
     return tuple(
         MetricCheck(
             name,
@@ -93,15 +101,19 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
             without=tuple((one.eval_set_id, eval_id) for one in alike for eval_id in one.without),
             optional=optional,
             withheld=found.withheld,
+            paths=tuple(one.path for one in alike),
         )
         for name, group in groups.items()
         for (found, optional), alike in group.items()
     )
 
 
-def withheld(checks: Iterable[MetricCheck], eval_set_id: str) -> dict[str, str]:
-    """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played."""
-    return {check.metric: check.reason for check in checks if check.withheld and eval_set_id in check.sets}
+def withheld(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
+    """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played.
+
+    `path` is that of `CaseId`.
+    """
+    return {check.metric: check.reason for check in checks if check.withheld and path in check.paths}
 
 
 def in_short(checks: Iterable[MetricCheck]) -> str:
@@ -143,7 +155,7 @@ def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
 def _of_set(one: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
     """What holds for each metric, and how many cases it is for."""
     cases = _Cases(one)
-    recorded = one.eval_set_id in facts.recorded
+    recorded = one.known_as in facts.recorded
     for metric in one.config.metrics():
         found = (
             reach_of_metric(metric, one.config, facts, recorded=recorded)

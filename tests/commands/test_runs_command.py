@@ -4,6 +4,8 @@ import time
 import pytest
 from command_line import call
 
+from evaltui.core.compare import CaseSummary
+from evaltui.core.outcome import Status
 from evaltui.files.runs import RunLog
 
 
@@ -12,7 +14,7 @@ def keep(agent, statuses, footer, selected=None, started="2026-01-02T03:04:05+00
     cases = [f"case {number}" for number in range(len(statuses))]
     log = RunLog.create(agent, {"selected": selected or {"lights": cases}, "started": started})
     for case, status in zip(cases, statuses, strict=True):
-        log.result({"eval_set_id": "lights", "eval_id": case, "status": status})
+        log.result(CaseSummary("lights", case, Status(status)))
     log.close(footer)
     # Within a millisecond, ids do not tell which run came first.
     number = len(list(log.path.parent.iterdir()))

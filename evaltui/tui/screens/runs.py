@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from evaltui.core.compare import Key
+from evaltui.core.case_id import CaseId
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, cells, pad
 from evaltui.tui.bindings import bindings
@@ -43,7 +43,8 @@ class Wanted(NamedTuple):
 
     path: Path
     title: str
-    case: Key | None = None
+    case: CaseId | None = None
+    eval_set_id: str = ""
     resumes: bool = False
 
 
@@ -155,7 +156,7 @@ class RunsScreen(ModalScreen[Wanted | None], inherit_bindings=False):
         after = list(paths).index(path) + 1
         return paths[after] if after < len(paths) else None
 
-    def _compared(self, chosen: tuple[Path, str, Key] | None) -> None:
+    def _compared(self, chosen: tuple[Path, str, CaseId, str] | None) -> None:
         if chosen is not None:
             self.dismiss(Wanted(*chosen))
 
