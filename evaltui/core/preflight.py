@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from evaltui.core.case_traits import CaseTraits, traits_of
-from evaltui.core.config import EvalConfig, EvalMetric, Interval
+from evaltui.core.config import EvalConfig, EvalMetric
 from evaltui.core.evalset import EvalCase
 from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
-from evaltui.core.metrics.metric import effective_threshold
-from evaltui.core.metrics.registry import METRICS, MetricInfo
+from evaltui.core.metrics.registry import METRICS, MetricInfo, is_known
 from evaltui.core.reach import Facts, Found, Readiness, reach_of_metric, reach_of_user
-from evaltui.core.show import show_value
 from evaltui.core.stored_cases import heads_of
 
 SCENARIO = "conversation_scenario"
@@ -85,8 +83,9 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
     sets = [one for one in sets if one.cases]
     groups: dict[str, dict[tuple[Found, bool], list[_InSet]]] = {}
     for one in sets:
+        known = {SCENARIO, *(metric.metric_name for metric in one.config.metrics() if is_known(metric))}
         for name, found, cases in _of_set(one, facts):
-            optional = name in one.config.evaltui.optional
+            optional = name in one.config.evaltui.optional and name in known
             alike = groups.setdefault(name, {}).setdefault((found, optional), [])
             alike.append(_InSet(one.eval_set_id, one.known_as, cases, found.without))
     return tuple(
@@ -158,10 +157,7 @@ def _of_set(one: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
     recorded = one.known_as in facts.recorded
     for metric in one.config.metrics():
         found = (
-            reach_of_metric(metric, one.config, facts, recorded=recorded)
-            or _data(metric, cases)
-            or _threshold(metric)
-            or Found()
+            reach_of_metric(metric, one.config, facts, recorded=recorded) or _data(metric, cases) or Found()
         )
         yield metric.metric_name, found, cases.count
     if cases.simulated and (problem := reach_of_user(one.config, facts, recorded)):
@@ -246,26 +242,3 @@ def _lacking(cases: _Cases, without: Sequence[str], why: str, fix: str) -> Found
     if len(without) == cases.count:
         return Found(Readiness.CANNOT, why, fix)
     return Found(Readiness.SOME_CASES, why, fix, without=tuple(without))
-
-
-# The threshold
-
-
-def _threshold(metric: EvalMetric) -> Found | None:
-    """A threshold that is no score of the metric: every score reaches it, or none does."""
-    interval = metric.interval if metric.custom_function_path else _interval(metric.metric_name)
-    threshold = effective_threshold(metric)
-    if interval is None or threshold is None or interval.holds(threshold):
-        return None
-    return Found(
-        Readiness.RUNS,
-        f"its threshold, {show_value(threshold)}, is outside of its range, {interval}",
-        "give it one in that range",
-    )
-
-
-def _interval(name: str) -> Interval | None:
-    info = METRICS.get(name)
-    if info is None or info.interval is None:
-        return None
-    return Interval(min_value=info.interval[0], max_value=info.interval[1])

@@ -15,6 +15,7 @@ from evaltui.core.events import Event, Json
 from evaltui.core.fingerprints import case_fingerprint
 from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, gravest
 from evaltui.core.preflight import SCENARIO, MetricCheck, withheld
+from evaltui.core.problems import format_path
 from evaltui.core.record import invocations_from_events
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.recordings.modes import modes_of
@@ -22,6 +23,7 @@ from evaltui.core.repeats import case_over_repeats
 from evaltui.core.scoring import Expected, failed_repeat, is_judged, not_evaluated, score_repeat
 from evaltui.core.simulation.user import simulated_user, stopped
 from evaltui.core.stored_cases import CaseHead, heads_of
+from evaltui.core.thresholds import outside_of_range
 from evaltui.files.case_paths import case_path
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
@@ -226,6 +228,9 @@ async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost 
 def _checked_items(plan: RunPlan) -> list[WorkItem]:
     if any(number is not None and number < 1 for number in (plan.runs, plan.parallel, plan.workers)):
         raise ValueError("runs, parallel and workers must be at least 1")
+    for one in plan.sets:
+        for path, why in outside_of_range(one.config):
+            raise ValueError(f"{one.eval_set_id}: {format_path(path)}: {why}")
     items = list(_items(plan))
     if not items:
         raise ValueError("nothing to run: no case is selected")
