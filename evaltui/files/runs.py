@@ -416,16 +416,15 @@ def events_between(
 def event_of(path: Path, data: Json) -> Event:
     """An event of a log. Raises ValueError for what is none."""
     with _damage(path, "an event"):
-        event = Event.from_json(data)
         for name, value in data.items():
             if not isinstance(value, _KINDS_IN_EVENTS.get(name, object)):
                 raise ValueError(f"{name} is {in_words(value)}")
-        return event
+        return Event.from_json(data)
 
 
 _NUMBER = (int, float)
 _KINDS_IN_EVENTS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("agent", "id", "parent", "branch"), str),
+    **dict.fromkeys(("kind", "agent", "id", "parent", "branch"), str),
     **dict.fromkeys(("content", "usage", "data"), dict),
     **dict.fromkeys(("duration", "t"), _NUMBER),
     "turn": int,
