@@ -115,7 +115,7 @@ async def score_again(
     pass_if = config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
     path = scored.result.path
     result = case_over_repeats(eval_set_id, stored.head.eval_id, repeats, pass_if, path)
-    return replace(scored, result=result, stored=stored, config=config, judged_as=judged_as)
+    return replace(scored, result=result, stored=stored, config=config, judged_as=judged_as, outdated=())
 
 
 def _as_before(

@@ -379,9 +379,15 @@ class Workbench:
         return self._last_status(key)
 
     def is_stale(self, key: CaseKey) -> bool:
-        """Whether the case's last result is from an agent that has been changed since then."""
+        """Whether the agent, the case or the config has been changed since the case's last result."""
+        return bool(self.changed_since(key))
+
+    def changed_since(self, key: CaseKey) -> tuple[str, ...]:
+        """What has been changed since the case's last result: `the agent`, `the case`, `the config`."""
         scored = self.results.get(key)
-        return scored is not None and scored.code != self.code
+        if scored is None:
+            return ()
+        return (("the agent",) if scored.code != self.code else ()) + scored.outdated
 
     def _every_outcome(self) -> Iterator[tuple[Results, Traces]]:
         """What is shown, and what is kept for when an earlier run is no longer shown."""
@@ -400,6 +406,24 @@ class Workbench:
         self._changed()
 
     # Earlier runs
+
+    async def restore(self) -> None:
+        """Show the last result that earlier sittings have of each case, where this one has none yet."""
+        from evaltui.workbench.last_outcomes import MOST_RUNS, last_outcomes
+
+        # Numbers below zero are those of no run of this sitting.
+        number = -self._pasts - 1
+        self._pasts += MOST_RUNS
+        found = last_outcomes(self.agent_dir, self.sets, self.documents, self.code, number)
+        while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
+            results, traces = self._latest or (self.results, self.traces)
+            running = self.run.running if self.run is not None else set()
+            for one in outcomes:
+                if results.get(one.key) is None and one.key not in running:
+                    results.put(one.key, one.scored)
+                    traces.keep_stretch(one.key, one.scored.run, one.log, one.logged)
+            self._filter_is_stale = True
+            self._changed()
 
     async def open_run(self, path: Path, title: str) -> bool:
         """Show what came of an earlier run, instead of the last results; False where it cannot be read."""

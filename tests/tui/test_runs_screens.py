@@ -113,8 +113,11 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
     async with app.run_test(size=size) as pilot:
         await opened(app, pilot, coin, "good")
         await pilot.press("3")
+        # What the last run said of each case is there again.
         await until(pilot, shows(app, "last 2 runs, "))
-        assert "○ not run" in screen_text(app)
+        await until(pilot, lambda: sum(app.workbench.results.counts().values()) == 3)
+        await until(pilot, lambda: "○ not run" not in screen_text(app))
+        assert "before the agent was changed" not in screen_text(app)
         await pilot.press("H")
         await until(pilot, shows(app, "2 runs", RunsScreen))
         await until(pilot, lambda: screen_text(app).count("✗ 2") + screen_text(app).count("✗ 1") >= 2)
