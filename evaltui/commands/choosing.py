@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaltui.commands.usage import UsageError
+from evaltui.core.case_id import CaseId
 from evaltui.core.outcome import Status
 from evaltui.core.show import visible
+from evaltui.files.case_paths import case_path
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
-from evaltui.files.runs import latest_run, read_run
-from evaltui.files.workspace import open_workspace, select
+from evaltui.files.runs import LoggedCase, StoredRun, latest_run, read_run
+from evaltui.files.workspace import Workspace, open_workspace, select
 from evaltui.runner.plan import SetPlan
 
 
@@ -37,7 +40,7 @@ def choose(options: argparse.Namespace) -> list[ChosenSet]:
     ]
     for problem in (problem for one in chosen if one.config.defaulted for problem in one.config.problems):
         print(f"evaltui run: {visible(problem.file or '')}: {visible(str(problem))}", file=sys.stderr)
-    return _only_failed(options.agent_dir, chosen) if options.failed else chosen
+    return _only_failed(options.agent_dir, chosen, workspace) if options.failed else chosen
 
 
 def load_chosen(
@@ -61,18 +64,25 @@ def load_chosen(
     return ChosenSet(path, plan, config)
 
 
-def _only_failed(agent_dir: Path, chosen: Sequence[ChosenSet]) -> list[ChosenSet]:
+def _of_known_files(run: StoredRun, workspace: Workspace) -> list[LoggedCase]:
+    """The results of a run without those of sets that cannot be told apart in it."""
+    files = Counter(entry.eval_set_id for entry in workspace.sets) if run.header.by_label else {}
+    return [one for one in run.results if files.get(one.summary.eval_set_id, 0) < 2]
+
+
+def _only_failed(agent_dir: Path, chosen: Sequence[ChosenSet], workspace: Workspace) -> list[ChosenSet]:
     last = latest_run(agent_dir)
     if last is None:
         raise UsageError(f"--failed: no earlier run of {agent_dir} is known")
     try:
-        results = read_run(last).results
+        results = _of_known_files(read_run(last), workspace)
     except (OSError, ValueError) as error:
         raise UsageError(f"--failed: the last run cannot be read: {error}") from error
-    passed = {(row["eval_set_id"], row["eval_id"]) for row in results if row["status"] == Status.PASSED}
+    passed = {one.id for one in results if one.summary.status is Status.PASSED}
     left = []
     for one in chosen:
-        cases = tuple(case for case in one.plan.cases if (one.plan.eval_set_id, case.eval_id) not in passed)
+        path = case_path(agent_dir, one.path)
+        cases = tuple(case for case in one.plan.cases if CaseId(path, case.eval_id) not in passed)
         if cases:
             whole = one.plan.whole and len(cases) == len(one.plan.cases)
             left.append(replace(one, plan=replace(one.plan, cases=cases, whole=whole)))

@@ -18,6 +18,7 @@ from evaltui.commands.progress import Progress
 from evaltui.commands.reporting import ReportTarget, write_reports
 from evaltui.commands.resume import Begun, Known, carried, choose_again, known_results
 from evaltui.commands.usage import UsageError
+from evaltui.core.case_id import CaseId
 from evaltui.core.compare import Circumstances, Comparison, RunSummary, compare, summarize
 from evaltui.core.config import DEFAULT_CRITERIA
 from evaltui.core.outcome import CaseResult, ErrorInfo, RunResult, Status, gravest
@@ -218,7 +219,7 @@ class Job:
             agent=self._agent.get("name", self._plan.agent_dir.resolve().stem),
             started=started,
             seconds=seconds,
-            sets=tuple(_set_info(one) for one in self._chosen),
+            sets=tuple(_set_info(one, self._plan.path_of(one.plan)) for one in self._chosen),
             log=str(self._log.path) if self._log is not None else None,
             parallel=self._plan.parallel,
             notes=tuple(self._notes),
@@ -231,20 +232,21 @@ class Job:
     def _comparison(self, result: RunResult) -> Comparison | None:
         if self._ending.baseline is None:
             return None
-        cases = {(case.eval_set_id, case.eval_id): summarize(case) for case in result.cases}
-        selected = {(one.plan.eval_set_id, case.eval_id) for one in self._chosen for case in one.plan.cases}
+        paths = [(one, self._plan.path_of(one.plan)) for one in self._chosen]
+        cases = {case.id: summarize(case) for case in result.cases}
+        selected = {CaseId(path, case.eval_id) for one, path in paths for case in one.plan.cases}
         summary = RunSummary(
             id=self._log.path.stem if self._log is not None else "this run",
             cases=cases,
             unfinished=frozenset(selected - cases.keys()),
-            whole=frozenset(one.plan.eval_set_id for one in self._chosen if one.plan.whole),
+            whole=frozenset(path for one, path in paths if one.plan.whole),
             circumstances=Circumstances(
                 files=files_of(self._plan.agent_dir),
                 agent=self._agent.get("name", ""),
                 model=self._agent.get("model", ""),
                 configs={
-                    one.plan.eval_set_id: one.plan.config.model_dump(mode="json", exclude_defaults=True)
-                    for one in self._chosen
+                    path: one.plan.config.model_dump(mode="json", exclude_defaults=True)
+                    for one, path in paths
                 },
                 adk_verdicts=self._plan.adk_verdicts,
             ),
@@ -271,7 +273,7 @@ def exit_code(result: RunResult) -> int:
     return 0 if verdicts == {Status.PASSED} else 3
 
 
-def _set_info(one: ChosenSet) -> SetInfo:
+def _set_info(one: ChosenSet, path: str) -> SetInfo:
     return SetInfo(
         eval_set_id=one.plan.eval_set_id,
         path=one.path,
@@ -280,4 +282,5 @@ def _set_info(one: ChosenSet) -> SetInfo:
         defaulted=tuple(DEFAULT_CRITERIA) if one.config.defaulted else (),
         cases={case.eval_id: case for case in one.plan.cases},
         passed_over=one.config.passed_over,
+        case_path=path,
     )

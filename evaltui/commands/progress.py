@@ -28,8 +28,8 @@ class Progress:
         match update:
             case CaseDone(result):
                 self._done[result.status] += 1
-            case CaseStarted(eval_id=eval_id):
-                self._current = eval_id
+            case CaseStarted(case=case):
+                self._current = case.eval_id
             case Happened():
                 return
         if self._shown and time.monotonic() - self._painted > _EVERY:

@@ -6,13 +6,16 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaltui.commands.usage import UsageError
-from evaltui.core.compare import Key, config_changes
+from evaltui.core.case_id import CaseId
+from evaltui.core.compare import config_changes
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.files.folders import agent_folder
+from evaltui.files.case_paths import case_path, file_of
 from evaltui.files.history import find_run, run_id
+from evaltui.files.resuming import twins_in_words
+from evaltui.files.run_header import LoggedSet, RunHeader
 from evaltui.files.runs import is_being_written, read_header, read_run
 from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import open_workspace, select
@@ -21,8 +24,7 @@ if TYPE_CHECKING:
     from evaltui.commands.choosing import ChosenSet
     from evaltui.core.outcome import RepeatResult
 
-Json = dict[str, Any]
-Known = dict[Key, dict[int, "RepeatResult"]]
+Known = dict[CaseId, dict[int, "RepeatResult"]]
 
 # Options that the run was begun with, and the flag of each.
 _BEGUN_WITH = {
@@ -45,7 +47,7 @@ class Begun:
     """A run that is to be brought to its end, and what its log says at the top."""
 
     path: Path
-    header: Json
+    header: RunHeader
 
     @property
     def id(self) -> str:
@@ -75,7 +77,7 @@ def find_begun(options: argparse.Namespace) -> Begun:
 
 def options_of(begun: Begun, options: argparse.Namespace) -> argparse.Namespace:
     """The options, with those that the run was begun with."""
-    header = begun.header
+    header = begun.header.data
     paths = {name: header.get(name) for name in ("config", "initial_session")}
     return argparse.Namespace(
         **vars(options)
@@ -96,34 +98,38 @@ def choose_again(begun: Begun, options: argparse.Namespace) -> list[ChosenSet]:
     from evaltui.files.configs import find_config
     from evaltui.files.resuming import files_changed_since
 
-    if changed := files_changed_since(begun.path, begun.header.get("files", {}), options.agent_dir):
+    header = begun.header
+    if header.twins:
+        raise _refused(begun, twins_in_words(header))
+    if changed := files_changed_since(begun.path, header.files, options.agent_dir):
         raise _refused(begun, f"the agent was changed since: {_some(changed)}")
     explicit = find_config(options.agent_dir, options.config) if options.config else None
     chosen = []
     secrets = secrets_of(options.agent_dir)
-    for eval_set_id, case_ids in begun.header["selected"].items():
-        path = _file_of(begun, eval_set_id, options.agent_dir)
-        one = load_chosen(path, options.initial_session, explicit, frozenset(case_ids))
+    for began_with in header.sets:
+        name = began_with.eval_set_id
+        path = _file_of(begun, began_with, options.agent_dir)
+        one = load_chosen(path, options.initial_session, explicit, frozenset(began_with.eval_ids))
         here = [case.eval_id for case in one.plan.cases]
-        gone = [eval_id for eval_id in case_ids if eval_id not in here]
-        if one.plan.eval_set_id != eval_set_id or gone:
-            raise _refused(begun, f"{eval_set_id} has no {_some(gone or case_ids)} any more")
-        began_with = begun.header["sets"][eval_set_id]
+        gone = [eval_id for eval_id in began_with.eval_ids if eval_id not in here]
+        if one.plan.eval_set_id != name or gone:
+            raise _refused(begun, f"{name} has no {_some(gone or began_with.eval_ids)} any more")
         # As the log has it.
         now = secrets.masked(one.plan.config.model_dump(mode="json", exclude_defaults=True))
-        if config_changed := list(config_changes(began_with["config"], now)):
-            raise _refused(begun, f"{eval_set_id} is scored otherwise: {'; '.join(config_changed)}")
+        if config_changed := list(config_changes(began_with.config, now)):
+            raise _refused(begun, f"{name} is scored otherwise: {'; '.join(config_changed)}")
         # Cases that came later are no part of this run.
-        chosen.append(replace(one, plan=replace(one.plan, whole=began_with.get("whole", False))))
+        chosen.append(replace(one, plan=replace(one.plan, whole=began_with.whole)))
+    if not chosen:
+        raise _refused(begun, "its log does not say which cases it was begun with")
     return chosen
 
 
-def _file_of(begun: Begun, eval_set_id: str, agent_dir: Path) -> Path:
-    given: str | None = begun.header["sets"][eval_set_id].get("path")
-    if given is None:
+def _file_of(begun: Begun, one: LoggedSet, agent_dir: Path) -> Path:
+    path = file_of(agent_dir, one.path)
+    if one.path == one.eval_set_id and not path.is_file():
         # Who ran it knew the id only.
-        return select(open_workspace(agent_dir), [eval_set_id])[0][0].path
-    path = agent_folder(agent_dir) / given
+        return select(open_workspace(agent_dir), [one.eval_set_id])[0][0].path
     if not path.is_file():
         raise _refused(begun, f"{path} is not there any more")
     return path
@@ -147,8 +153,9 @@ def known_results(begun: Begun, chosen: Sequence[ChosenSet], options: argparse.N
     missing = 0
     for one in chosen:
         runs = options.runs or one.plan.config.evaltui.repeats.runs
+        path = case_path(options.agent_dir, one.path)
         for case in one.plan.cases:
-            key = one.plan.eval_set_id, case.eval_id
+            key = CaseId(path, case.eval_id)
             mine = {number: result for number, result in finished.get(key, {}).items() if number < runs}
             if any(result.expects != case_fingerprint(case) for result in mine.values()):
                 changed.append(case.eval_id)
@@ -161,9 +168,9 @@ def known_results(begun: Begun, chosen: Sequence[ChosenSet], options: argparse.N
     return known
 
 
-def carried(known: Known) -> Iterator[tuple[str, str, int]]:
-    for (eval_set_id, eval_id), repeats in known.items():
-        yield from ((eval_set_id, eval_id, number) for number in repeats)
+def carried(known: Known) -> Iterator[tuple[CaseId, int]]:
+    for case, repeats in known.items():
+        yield from ((case, number) for number in repeats)
 
 
 def _refused(begun: Begun, why: str) -> UsageError:

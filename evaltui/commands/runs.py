@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 
 from evaltui.commands.output import width, write_lines
@@ -48,9 +48,9 @@ def _list(agent_dir: Path, cells: int) -> Iterator[Line]:
         except (OSError, ValueError) as error:
             yield [("! ", "red"), (f"{log.stem}  cannot be read", "")]
             yield [(f"    {visible(str(error))}", "dim")]
-    if not logs:
+    if not logs and not any(not is_own(path) for path in adk_results(agent_dir)):
         yield [(f"no run of {visible(str(agent_dir))} was kept yet", "")]
-    elif len(logs) > _SHOWN:
+    if len(logs) > _SHOWN:
         yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "dim")]
     yield from _of_adk(agent_dir, cells)
 
@@ -73,7 +73,7 @@ def _of_adk(agent_dir: Path, cells: int) -> Iterator[Line]:
 
 
 def _run(run: StoredRun, names: Sequence[str]) -> Iterator[Line]:
-    started = datetime.fromisoformat(run.header["started"]).astimezone()
+    started = run.header.started.astimezone()
     named = f"  {visible(', '.join(names))}" if names else ""
     yield [*_mark(run), (f" {run.id}  {started:%Y-%m-%d %H:%M}  ", ""), (_ended(run), ""), (named, "bold")]
     yield [("    ", ""), *_counts(run), (f" · {_selected(run)}", "dim")]
@@ -82,22 +82,22 @@ def _run(run: StoredRun, names: Sequence[str]) -> Iterator[Line]:
 def _mark(run: StoredRun) -> Line:
     if run.footer is None:
         return [("…", "yellow")]
-    status = Status(run.footer["status"])
+    status = run.footer.status
     return [(GLYPHS[status], STYLES[status])]
 
 
 def _ended(run: StoredRun) -> str:
     if run.footer is None:
         return "still running" if is_being_written(run.path) else "interrupted"
-    status = Status(run.footer["status"]).lower().replace("_", " ")
+    status = run.footer.status.lower().replace("_", " ")
     # Logs of earlier versions do not say how long it took.
-    seconds = run.footer.get("seconds")
+    seconds = run.footer.seconds
     return status if seconds is None else f"{status:13}  {seconds:.1f} s"
 
 
 def _counts(run: StoredRun) -> Line:
-    line = counts([Status(result["status"]) for result in run.results])
-    left = sum(map(len, _sets(run).values())) - len(run.results)
+    line = counts([result.summary.status for result in run.results])
+    left = sum(len(one.eval_ids) for one in run.header.sets) - len(run.results)
     if left:
         line += [(", ", "")] if line else []
         line.append((f"{left} not finished", "yellow"))
@@ -106,14 +106,10 @@ def _counts(run: StoredRun) -> Line:
 
 def _selected(run: StoredRun) -> str:
     """`lights (4 cases), thermostat:set_bedroom`"""
+    shared = Counter(one.eval_set_id for one in run.header.sets)
     named = (
-        f"{name}:{ids[0]}" if len(ids) == 1 else f"{name} ({len(ids)} cases)"
-        for name, ids in _sets(run).items()
+        f"{name}:{one.eval_ids[0]}" if len(one.eval_ids) == 1 else f"{name} ({len(one.eval_ids)} cases)"
+        for one in run.header.sets
+        for name in [one.eval_set_id if shared[one.eval_set_id] == 1 else one.path]
     )
     return visible(", ".join(named))
-
-
-def _sets(run: StoredRun) -> dict[str, list[str]]:
-    """The ids of the selected cases by set."""
-    selected: dict[str, list[str]] = run.header["selected"]
-    return selected

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -49,6 +50,14 @@ class AdkRun:
     eval_set_id: str
     created: float
     cases: tuple[CaseResult, ...]
+
+    @property
+    def started(self) -> datetime:
+        """When it was written, as far as it says."""
+        try:
+            return datetime.fromtimestamp(self.created, UTC)
+        except (OSError, OverflowError, ValueError):
+            return datetime.fromtimestamp(0, UTC)
 
 
 def run_from_adk(data: Any) -> AdkRun:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.outcome import CaseResult, Status
 from evaltui.core.show import show_change
+from evaltui.core.wording import in_words
 
 Json = dict[str, Any]
-# The ids of a set and of a case in it.
-Key = tuple[str, str]
 
 _TOKENS = "token_usage_v1"
 _MOST_DETAILS = 3
@@ -23,7 +25,8 @@ class CaseSummary:
 
     `scores` are those of the metrics that pass or fail it, `seconds` wall time, `tokens` those of all turns:
     each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
-    `judges` the model and the prompt by which each metric was judged that was.
+    `judges` the model and the prompt by which each metric was judged that was, `path` the case's file as in
+    `CaseId`.
     """
 
     eval_set_id: str
@@ -38,10 +41,11 @@ class CaseSummary:
     tokens: float | None = None
     expects: str = ""
     judges: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
 
     @property
-    def key(self) -> Key:
-        return self.eval_set_id, self.eval_id
+    def id(self) -> CaseId:
+        return CaseId(self.path or self.eval_set_id, self.eval_id)
 
     @property
     def passes(self) -> bool:
@@ -50,9 +54,10 @@ class CaseSummary:
 
     def to_json(self) -> Json:
         """Without what is usual: one run, its verdict by the policy `all`."""
-        data: Json = {
-            "eval_set_id": self.eval_set_id,
+        data: Json = {"path": self.path} if self.path else {}
+        data |= {
             "eval_id": self.eval_id,
+            "eval_set_id": self.eval_set_id,
             "status": self.status.value,
         }
         if self.runs != 1:
@@ -70,24 +75,43 @@ class CaseSummary:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CaseSummary:
-        """Raises KeyError or ValueError for what is no summary."""
-        status = Status(data["status"])
-        runs = data.get("runs", 1)
-        passed = data.get("passed", int(status is Status.PASSED))
+        """Raises ValueError for what is no summary."""
+        status = Status(_checked(data, "status", str))
+        runs = _checked(data, "runs", int, 1)
+        passed = _checked(data, "passed", int, int(status is Status.PASSED))
+        if not 0 <= passed <= runs or runs < 1:
+            raise ValueError(f"{passed} of {runs} runs cannot have passed")
         return cls(
-            eval_set_id=data["eval_set_id"],
-            eval_id=data["eval_id"],
+            eval_set_id=_checked(data, "eval_set_id", str),
+            eval_id=_checked(data, "eval_id", str),
             status=status,
             runs=runs,
             passed=passed,
-            policy=data.get("pass_if", "all"),
-            policy_met=data.get("policy_met", passed == runs),
-            scores=data.get("scores", {}),
-            seconds=data.get("seconds"),
-            tokens=data.get("tokens"),
-            expects=data.get("expects", ""),
-            judges=data.get("judges", {}),
+            policy=_checked(data, "pass_if", str, "all"),
+            policy_met=_checked(data, "policy_met", bool, passed == runs),
+            scores=_checked_all(data, "scores", (int, float)),
+            seconds=_checked(data, "seconds", (int, float, type(None)), None),
+            tokens=_checked(data, "tokens", (int, float, type(None)), None),
+            expects=_checked(data, "expects", str, ""),
+            judges=_checked_all(data, "judges", (str,)),
+            path=_checked(data, "path", str, ""),
         )
+
+
+def _checked(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> Any:
+    value = data.get(name, absent)
+    if value is ...:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{name} is {in_words(value)}")
+    return value
+
+
+def _checked_all(data: Mapping[str, Any], name: str, kind: tuple[type, ...]) -> Any:
+    values = _checked(data, name, dict, {})
+    for one in values:
+        _checked(values, one, kind)
+    return values
 
 
 def summarize(case: CaseResult) -> CaseSummary:
@@ -114,6 +138,7 @@ def summarize(case: CaseResult) -> CaseSummary:
             for metric in case.metrics
             if metric.judge is not None
         },
+        path=case.path,
     )
 
 
@@ -134,7 +159,7 @@ class Circumstances:
     """What a run depends on besides its cases.
 
     `files` are the agent's with what they hold, as fingerprints; `configs` the effective config of each set
-    as JSON. Each is empty, and `model` "", where nobody knows.
+    as JSON, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -148,19 +173,23 @@ class Circumstances:
 class RunSummary:
     """A run as it is compared with another one.
 
-    `unfinished` are cases that were selected and have no result; `whole` are the sets of which every case was
-    selected, so that a case that is not there did not exist.
+    `unfinished` are cases that were selected and have no result; `whole` are the paths of the sets of which
+    every case was selected, so that a case that is not there did not exist. Where it is `by_label`, the run
+    tells cases by set id only, as results of google-adk and logs of earlier versions do. `ambiguous` are its
+    cases of which nobody knows the file: they are never taken for a case of another run.
     """
 
     id: str
-    cases: Mapping[Key, CaseSummary]
-    unfinished: frozenset[Key] = frozenset()
+    cases: Mapping[CaseId, CaseSummary]
+    unfinished: frozenset[CaseId] = frozenset()
     whole: frozenset[str] = frozenset()
     circumstances: Circumstances = Circumstances()
+    by_label: bool = False
+    ambiguous: frozenset[CaseId] = frozenset()
 
-    def lacks(self, key: Key) -> bool:
+    def lacks(self, key: CaseId) -> bool:
         """Whether there was no such case when the run began, as far as the run can tell."""
-        return key not in self.cases and key not in self.unfinished and key[0] in self.whole
+        return key not in self.cases and key not in self.unfinished and key.path in self.whole
 
 
 Kind = Literal["broken", "fixed", "flaky", "expectation changed", "new", "gone", "not run", "unchanged"]
@@ -196,10 +225,16 @@ class CaseChange:
     """
 
     kind: Kind
-    key: Key
+    key: CaseId
     base: CaseSummary | None
     candidate: CaseSummary | None
     reasons: tuple[str, ...] = ()
+
+    @property
+    def eval_set_id(self) -> str:
+        """The label of its set."""
+        known = self.candidate or self.base
+        return known.eval_set_id if known else self.key.path
 
     @property
     def scores(self) -> tuple[ScoreChange, ...]:
@@ -234,6 +269,15 @@ class Comparison:
     candidate: RunSummary
     cases: tuple[CaseChange, ...]
 
+    @cached_property
+    def set_names(self) -> Mapping[str, str]:
+        """What is written before the id of a case, by the path of its set: `orders:`, "" for a single set."""
+        labels = {change.key.path: change.eval_set_id for change in self.cases}
+        if len(labels) < 2:
+            return dict.fromkeys(labels, "")
+        shared = Counter(labels.values())
+        return {path: f"{label if shared[label] == 1 else path}:" for path, label in labels.items()}
+
     def of(self, kind: Kind) -> tuple[CaseChange, ...]:
         return tuple(change for change in self.cases if change.kind == kind)
 
@@ -256,6 +300,11 @@ class Comparison:
                 yield change.base, change.candidate
 
 
+def case_name(change: CaseChange, comparison: Comparison) -> str:
+    """The id of a case, with that of its set where there are several, or the file where they share one."""
+    return comparison.set_names[change.key.path] + change.key.eval_id
+
+
 def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
     known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
     return Total(sum(mine for mine, _ in known), sum(theirs for _, theirs in known)) if known else None
@@ -263,11 +312,49 @@ def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
 
 def compare(base: RunSummary, candidate: RunSummary) -> Comparison:
     """Swapping the runs swaps broken and fixed, new and gone, and leaves the other kinds as they are."""
+    base, candidate = _placed(base, candidate), _placed(candidate, base)
     keys = dict.fromkeys([*candidate.cases, *base.cases])
-    return Comparison(base, candidate, tuple(_change(key, base, candidate) for key in keys))
+    changes = (change for key in keys for change in _changes(key, base, candidate))
+    return Comparison(base, candidate, tuple(changes))
 
 
-def _change(key: Key, base: RunSummary, candidate: RunSummary) -> CaseChange:
+def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
+    """A run that knows set ids only, with the files that another run has for them.
+
+    A case of a set id that several files of the other run have is ambiguous.
+    """
+    if not run.by_label:
+        return run
+    paths: dict[str, set[str]] = {}
+    if not other.by_label:
+        for summary in other.cases.values():
+            paths.setdefault(summary.eval_set_id, set()).add(summary.id.path)
+    cases: dict[CaseId, CaseSummary] = {}
+    ambiguous = set(run.ambiguous)
+    for key, summary in run.cases.items():
+        found = paths.get(summary.eval_set_id, set())
+        if key not in ambiguous and len(found) == 1 and not summary.path:
+            summary = replace(summary, path=next(iter(found)))
+        elif len(found) > 1:
+            ambiguous.add(summary.id)
+        cases[summary.id] = summary
+    return replace(run, cases=cases, ambiguous=frozenset(ambiguous))
+
+
+def _changes(key: CaseId, base: RunSummary, candidate: RunSummary) -> Iterator[CaseChange]:
+    unclear = [run for run in (base, candidate) if key in run.ambiguous]
+    if not unclear:
+        yield _change(key, base, candidate)
+        return
+    reasons = tuple(f"several files have it, and {run.id} does not say which one it ran" for run in unclear)
+    before, after = base.cases.get(key), candidate.cases.get(key)
+    if after is not None:
+        yield CaseChange("not run", key, None, after, reasons)
+    if before is not None:
+        yield CaseChange("not run", key, before, None, reasons)
+
+
+def _change(key: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
     before, after = base.cases.get(key), candidate.cases.get(key)
     if before is None:
         return CaseChange("new" if base.lacks(key) else "not run", key, before, after)
@@ -295,7 +382,7 @@ def _other_expectation(
         yield f"policy {before.policy} → {after.policy}"
     if then.adk_verdicts != now.adk_verdicts:
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
-    changes = list(config_changes(config_of(then, before.key), config_of(now, after.key)))
+    changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
     # What the config says of judges need not be said twice.
     yield from changes or _other_judges(before, after)
 
@@ -306,13 +393,14 @@ def _other_judges(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
             yield f"{metric} was judged by {before.judges[metric]}, now by {judge}"
 
 
-def config_of(circumstances: Circumstances, key: Key) -> Json | None:
+def _config_of(circumstances: Circumstances, case: CaseSummary) -> Json | None:
+    config = circumstances.configs.get(case.id.path)
+    return None if config is None else config_of(config, case.eval_set_id, case.eval_id)
+
+
+def config_of(config: Json, eval_set_id: str, eval_id: str) -> Json:
     """What a case is scored by: the config of its set without what is about other cases, and without how
-    often cases are run; None where nobody knows."""
-    eval_set_id, eval_id = key
-    config = circumstances.configs.get(eval_set_id)
-    if config is None:
-        return None
+    often cases are run."""
     own = {
         name: [one for one in value if _is_about(one, eval_set_id, eval_id)]
         if isinstance(value, list)
@@ -354,25 +442,27 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def what_changed(base: RunSummary, candidate: RunSummary, key: Key | None = None) -> tuple[str, ...]:
+def what_changed(base: RunSummary, candidate: RunSummary, key: CaseId | None = None) -> tuple[str, ...]:
     """What was different between two runs besides what the agent did, in words: the agent's files, its model,
     and what a case is scored by; without a `key` what every case of a set is."""
     then, now = base.circumstances, candidate.circumstances
     found = [*_agent_changes(then, now)]
     if key is None:
-        for eval_set_id in dict.fromkeys([*then.configs, *now.configs]):
+        labels = {one.id.path: one.eval_set_id for run in (base, candidate) for one in run.cases.values()}
+        for path in dict.fromkeys([*then.configs, *now.configs]):
+            label = labels.get(path, path)
+            name = label if list(labels.values()).count(label) == 1 else path
             # No case has this id: rules for single cases are left out.
-            one = (eval_set_id, "")
-            found += [f"{eval_set_id}: {text}" for text in config_changes(*_both(then, now, one))]
+            configs = [
+                None if config is None else config_of(config, label, "")
+                for config in (then.configs.get(path), now.configs.get(path))
+            ]
+            found += [f"{name}: {text}" for text in config_changes(*configs)]
         if then.adk_verdicts != now.adk_verdicts:
             found.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
     elif (before := base.cases.get(key)) and (after := candidate.cases.get(key)):
         found += _other_expectation(before, after, then, now)
     return tuple(found)
-
-
-def _both(then: Circumstances, now: Circumstances, key: Key) -> tuple[Json | None, Json | None]:
-    return config_of(then, key), config_of(now, key)
 
 
 def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:

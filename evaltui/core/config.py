@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, field_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from evaltui.core.arg_rule import ArgRule
 from evaltui.core.recordings.choices import ToolMode
@@ -19,6 +20,16 @@ class _Camel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
+def _no_truth_value(value: Any) -> Any:
+    # As a number, true would be 1 and false 0, which every score reaches.
+    if isinstance(value, bool):
+        raise PydanticCustomError("float_type", "is no number")
+    return value
+
+
+Threshold = Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)]
+
+
 class BaseCriterion(_Camel):
     """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK.
 
@@ -28,7 +39,7 @@ class BaseCriterion(_Camel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
-    threshold: float
+    threshold: Threshold
     include_intermediate_responses_in_final: bool = False
     lower_is_better: bool = False
 
@@ -152,7 +163,7 @@ class EvaltuiBlock(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    criteria: dict[str, float | OwnCriterion] = Field(default_factory=dict)
+    criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
     optional: list[StrictStr] = Field(default_factory=list)
     rules: list[ArgRule] = Field(default_factory=list)
     turns: list[TurnMark] = Field(default_factory=list)
@@ -164,7 +175,7 @@ class EvaltuiBlock(BaseModel):
 class EvalConfig(_Camel):
     """`criteria` maps a metric's name to its threshold or to an object with `threshold`."""
 
-    criteria: dict[str, float | BaseCriterion] = Field(default_factory=dict)
+    criteria: dict[str, Threshold | BaseCriterion] = Field(default_factory=dict)
     custom_metrics: dict[str, CustomMetric] | None = None
     user_simulator_config: SimulatorConfig | None = None
     live_model_config: dict[str, Any] | None = None

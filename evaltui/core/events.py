@@ -42,7 +42,7 @@ class Event:
     `id` is unique within a case and repeat, `parent` the id of the event it happened in: calls made inside
     an agent tool have the outer call as parent, and `data["nested"]` is true for them. `agent` is the author.
     Of the events split from one step, all have `data["step"]`, the step's id; the first also has what the
-    step as a whole has (see `Step`).
+    step as a whole has (see `Step`). `path` and `case` are those of `CaseId`, `set` the id of the set.
     """
 
     kind: Kind
@@ -54,6 +54,7 @@ class Event:
     parent: str = ""
     branch: str = ""
     duration: float | None = None
+    path: str = ""
     set: str = ""
     case: str = ""
     repeat: int = 0

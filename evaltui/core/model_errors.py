@@ -95,6 +95,7 @@ _EXPECTED = {
     "list": "a list",
     "tuple": "a list",
     "float": "a number",
+    "finite": "a finite number",
     "int": "a whole number",
     "bool": "true or false",
 }

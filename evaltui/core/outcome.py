@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
+from evaltui.core.case_id import CaseId
+
 if TYPE_CHECKING:
     from evaltui.core.evalset import Invocation
 
@@ -229,7 +231,7 @@ class RepeatResult:
 @dataclass(frozen=True)
 class CaseResult:
     """A case over all its repeats; metrics, error, turns and what stopped it are those of the repeat that
-    decides."""
+    decides. `path` is its file as in `CaseId`, "" where nobody knows."""
 
     eval_id: str
     status: Status
@@ -242,6 +244,11 @@ class CaseResult:
     policy: str = "all"
     policy_met: bool = True
     stopped: str = ""
+    path: str = ""
+
+    @property
+    def id(self) -> CaseId:
+        return CaseId(self.path or self.eval_set_id, self.eval_id)
 
     @property
     def passed_repeats(self) -> int:

@@ -22,7 +22,7 @@ def own_metric_warnings(config: EvalConfig) -> list[Problem]:
     """What google-adk takes without a word although it does not mean it; snake_case paths."""
     return [
         Problem(Severity.WARNING, path, message)
-        for found in (_misplaced(config), _of_custom_metrics(config), _thresholds(config))
+        for found in (_misplaced(config), _of_custom_metrics(config), _empty_intervals(config))
         for path, message in found
     ]
 
@@ -71,19 +71,14 @@ def _of_metric_info(name: str, custom: CustomMetric, path: JsonPath) -> Iterator
         yield (*path, "metric_name"), f"is {info.metric_name!r}, but the metric is called {name!r}"
 
 
-def _thresholds(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
-    """Intervals in which there is no score, and thresholds outside of them."""
+def _empty_intervals(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    """Intervals in which there is no score."""
     for metric in config.metrics():
         interval, name = metric.interval, metric.metric_name
         if interval is None:
             continue
-        path: JsonPath = ("evaltui", "criteria", name)
-        place: JsonPath = (*path, "interval")
+        place: JsonPath = ("evaltui", "criteria", name, "interval")
         if not metric.scores_turns:
             place = ("custom_metrics", name, "metric_info", "metric_value_info", "interval")
-        if name not in config.evaltui.criteria:
-            path = ("criteria", name)
         if interval.min_value > interval.max_value:
             yield place, f"no score is {interval}: min_value is greater than max_value"
-        elif metric.threshold is not None and not interval.holds(metric.threshold):
-            yield path, f"the threshold {metric.threshold:g} is outside of its range, {interval}"

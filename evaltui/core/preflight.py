@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from evaltui.core.case_traits import CaseTraits, traits_of
-from evaltui.core.config import EvalConfig, EvalMetric, Interval
+from evaltui.core.config import EvalConfig, EvalMetric
 from evaltui.core.evalset import EvalCase
 from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
-from evaltui.core.metrics.metric import effective_threshold
-from evaltui.core.metrics.registry import METRICS, MetricInfo
+from evaltui.core.metrics.registry import METRICS, MetricInfo, is_known
 from evaltui.core.reach import Facts, Found, Readiness, reach_of_metric, reach_of_user
-from evaltui.core.show import show_value
 from evaltui.core.stored_cases import heads_of
 
 SCENARIO = "conversation_scenario"
@@ -23,11 +21,16 @@ SCENARIO = "conversation_scenario"
 
 @dataclass(frozen=True)
 class SetToCheck:
-    """Cases of a set that are to be run, and the config that scores them."""
+    """Cases of a set that are to be run, and the config that scores them. `path` is that of `CaseId`."""
 
     eval_set_id: str
     cases: Sequence[EvalCase]
     config: EvalConfig
+    path: str = ""
+
+    @property
+    def known_as(self) -> str:
+        return self.path or self.eval_set_id
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class MetricCheck:
     Of one that runs for some cases only, `without` are those that it cannot score, by the ids of set and
     case, out of `cases`. `sets` are those that this holds for; with `in_all` they are all sets of the run. A
     metric that runs may have a `why`, too: then something about it may not be meant. One that is `withheld`
-    is not even tried; others that cannot run say so themselves.
+    is not even tried; others that cannot run say so themselves. `paths` are those of the sets, as in
+    `CaseId`.
     """
 
     metric: str
@@ -50,6 +54,7 @@ class MetricCheck:
     without: tuple[tuple[str, str], ...] = ()
     optional: bool = False
     withheld: bool = False
+    paths: tuple[str, ...] = ()
 
     @property
     def is_fine(self) -> bool:
@@ -65,6 +70,7 @@ class _InSet(NamedTuple):
     """Where it holds: for so many cases, `without` those."""
 
     eval_set_id: str
+    path: str
     cases: int
     without: tuple[str, ...]
 
@@ -77,10 +83,11 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
     sets = [one for one in sets if one.cases]
     groups: dict[str, dict[tuple[Found, bool], list[_InSet]]] = {}
     for one in sets:
+        known = {SCENARIO, *(metric.metric_name for metric in one.config.metrics() if is_known(metric))}
         for name, found, cases in _of_set(one, facts):
-            optional = name in one.config.evaltui.optional
+            optional = name in one.config.evaltui.optional and name in known
             alike = groups.setdefault(name, {}).setdefault((found, optional), [])
-            alike.append(_InSet(one.eval_set_id, cases, found.without))
+            alike.append(_InSet(one.eval_set_id, one.known_as, cases, found.without))
     return tuple(
         MetricCheck(
             name,
@@ -93,15 +100,19 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
             without=tuple((one.eval_set_id, eval_id) for one in alike for eval_id in one.without),
             optional=optional,
             withheld=found.withheld,
+            paths=tuple(one.path for one in alike),
         )
         for name, group in groups.items()
         for (found, optional), alike in group.items()
     )
 
 
-def withheld(checks: Iterable[MetricCheck], eval_set_id: str) -> dict[str, str]:
-    """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played."""
-    return {check.metric: check.reason for check in checks if check.withheld and eval_set_id in check.sets}
+def withheld(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
+    """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played.
+
+    `path` is that of `CaseId`.
+    """
+    return {check.metric: check.reason for check in checks if check.withheld and path in check.paths}
 
 
 def in_short(checks: Iterable[MetricCheck]) -> str:
@@ -143,13 +154,10 @@ def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
 def _of_set(one: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
     """What holds for each metric, and how many cases it is for."""
     cases = _Cases(one)
-    recorded = one.eval_set_id in facts.recorded
+    recorded = one.known_as in facts.recorded
     for metric in one.config.metrics():
         found = (
-            reach_of_metric(metric, one.config, facts, recorded=recorded)
-            or _data(metric, cases)
-            or _threshold(metric)
-            or Found()
+            reach_of_metric(metric, one.config, facts, recorded=recorded) or _data(metric, cases) or Found()
         )
         yield metric.metric_name, found, cases.count
     if cases.simulated and (problem := reach_of_user(one.config, facts, recorded)):
@@ -234,26 +242,3 @@ def _lacking(cases: _Cases, without: Sequence[str], why: str, fix: str) -> Found
     if len(without) == cases.count:
         return Found(Readiness.CANNOT, why, fix)
     return Found(Readiness.SOME_CASES, why, fix, without=tuple(without))
-
-
-# The threshold
-
-
-def _threshold(metric: EvalMetric) -> Found | None:
-    """A threshold that is no score of the metric: every score reaches it, or none does."""
-    interval = metric.interval if metric.custom_function_path else _interval(metric.metric_name)
-    threshold = effective_threshold(metric)
-    if interval is None or threshold is None or interval.holds(threshold):
-        return None
-    return Found(
-        Readiness.RUNS,
-        f"its threshold, {show_value(threshold)}, is outside of its range, {interval}",
-        "give it one in that range",
-    )
-
-
-def _interval(name: str) -> Interval | None:
-    info = METRICS.get(name)
-    if info is None or info.interval is None:
-        return None
-    return Interval(min_value=info.interval[0], max_value=info.interval[1])

@@ -28,7 +28,7 @@ class Readiness(StrEnum):
 class Facts:
     """What is known of this machine and of the agent's folder, without importing or asking anything.
 
-    `has_module` tells whether a function of the user's would find its module. `recorded` are the ids of the
+    `has_module` tells whether a function of the user's would find its module. `recorded` are the paths of the
     sets that have recordings.
     """
 

@@ -18,9 +18,11 @@ Trajectory = tuple[tuple[Call, ...], ...]
 
 
 def case_over_repeats(
-    eval_set_id: str, eval_id: str, repeats: Sequence[RepeatResult], pass_if: PassIf
+    eval_set_id: str, eval_id: str, repeats: Sequence[RepeatResult], pass_if: PassIf, path: str = ""
 ) -> CaseResult:
-    """Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict."""
+    """`path` is the case's file as in `CaseId`.
+
+    Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict."""
     worst = min(repeats, key=lambda repeat: GRAVEST_FIRST.index(repeat.status))
     passed = sum(repeat.status is Status.PASSED for repeat in repeats)
     status = Status.FLAKY if 0 < passed < len(repeats) else worst.status
@@ -36,6 +38,7 @@ def case_over_repeats(
         policy=str(pass_if),
         policy_met=passed >= _needed(pass_if, len(repeats)),
         stopped=worst.stopped,
+        path=path,
     )
 
 

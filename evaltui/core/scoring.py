@@ -17,7 +17,14 @@ from evaltui.core.diff import diff_state, expectation_of, turn_result
 from evaltui.core.evalset import EvalCase, Invocation, full_text, tool_calls
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
-from evaltui.core.metrics.registry import METRICS, MetricInput, metrics_to_run, run_judged_metric, run_metric
+from evaltui.core.metrics.registry import (
+    METRICS,
+    MetricInput,
+    is_known,
+    metrics_to_run,
+    run_judged_metric,
+    run_metric,
+)
 from evaltui.core.metrics.response_match import scored_text, unscored_texts
 from evaltui.core.metrics.trajectory import ignores_args
 from evaltui.core.outcome import (
@@ -254,8 +261,12 @@ def _verdict(metrics: Sequence[MetricResult], expected: Expected) -> Status:
 
 
 def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
-    is_optional = metric.name in expected.effective_config.evaltui.optional
-    return replace(metric, is_optional=True) if is_optional else metric
+    config = expected.effective_config
+    if metric.name not in config.evaltui.optional:
+        return metric
+    # One that nobody knows would never be evaluated, wherever it is run.
+    known = any(is_known(one) for one in config.metrics() if one.metric_name == metric.name)
+    return replace(metric, is_optional=True) if known else metric
 
 
 def _passed_over(metric: MetricResult, expected: Expected) -> bool:

@@ -28,6 +28,7 @@ from evaltui.core.model_errors import spellings, validate_model
 from evaltui.core.own_metrics import own_metric_warnings
 from evaltui.core.problems import JsonPath, Problem, Severity
 from evaltui.core.spelling import camel, spelt
+from evaltui.core.thresholds import outside_of_range
 from evaltui.core.wording import did_you_mean, in_words, likely_typos
 
 _SPEAKER_ROLES = (None, "user", "model")
@@ -79,6 +80,8 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
     if isinstance(data, dict):
         problems += likely_typos(data, spellings(EvalConfig), ())
     if config is not None:
+        if outside := list(outside_of_range(config)):
+            return None, [*problems, *(_error(path, why) for path, why in outside)]
         if not config.metrics():
             problems.append(_warning((), "asks for no metric, so nothing is scored"))
         problems += _of_optional(config)

@@ -46,7 +46,8 @@ def write_adk_result(agent_dir: Path, result: dict[str, Any]) -> Path:
 
 def adk_results(agent_dir: Path) -> list[Path]:
     """The result files of an agent, those written here among them, the oldest one first."""
-    files = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
+    found = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
+    files = [file for file in found if file.is_file()]
     return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
 
 
@@ -70,5 +71,5 @@ def read_adk_result(path: Path) -> AdkRun:
         raise ValueError(f"{path} is not a result file of google-adk: {data}")
     try:
         return run_from_adk(data)
-    except ValueError as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a result file of google-adk: {error}") from error

@@ -89,4 +89,6 @@ def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
     config, problems = validate_config(data)
-    return config, [*duplicate_keys(text, str(path)), *locate(problems, text, str(path))]
+    # Of two criteria with one name, only one would be scored.
+    twice = duplicate_keys(text, str(path), Severity.ERROR)
+    return None if twice else config, [*twice, *locate(problems, text, str(path))]

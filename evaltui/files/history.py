@@ -6,18 +6,20 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.compare import CaseSummary, Circumstances, Key, RunSummary, summarize, what_changed
+from evaltui.core.case_id import CaseId
+from evaltui.core.compare import CaseSummary, Circumstances, RunSummary, summarize, what_changed
 from evaltui.core.fingerprints import fingerprint
-from evaltui.core.outcome import CaseResult, Status, gravest
+from evaltui.core.outcome import CaseResult, RepeatResult, Status, gravest
 from evaltui.core.wording import did_you_mean
 from evaltui.files import runs as logs
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.adk_results import adk_results, read_adk_result
 from evaltui.files.agent_files import AgentFiles
+from evaltui.files.run_header import RunHeader
 from evaltui.files.runs import latest_run, run_logs, runs_folder
 from evaltui.files.saving import ChangedOutsideError, fingerprint_of, save
 from evaltui.files.workspace import SelectionError
@@ -114,18 +116,18 @@ class KeptRun:
     status: Status | None
     seconds: float | None
     summary: RunSummary
-    _case: Callable[[Key], CaseResult]
-    _events: Callable[[Key], dict[int, list[Event]]]
+    _case: Callable[[CaseId], CaseResult]
+    _events: Callable[[CaseId], dict[int, list[Event]]]
 
     @property
     def id(self) -> str:
         return self.summary.id
 
-    def case(self, key: Key) -> CaseResult:
+    def case(self, key: CaseId) -> CaseResult:
         """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
         return self._case(key)
 
-    def events(self, key: Key) -> dict[int, list[Event]]:
+    def events(self, key: CaseId) -> dict[int, list[Event]]:
         """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
         return self._events(key)
 
@@ -137,11 +139,11 @@ def open_run(path: Path) -> KeptRun:
 
 def _open_adk_result(path: Path) -> KeptRun:
     run = read_adk_result(path)
-    cases = {(case.eval_set_id, case.eval_id): case for case in run.cases}
-    summary = RunSummary(run_id(path), {key: summarize(case) for key, case in cases.items()})
+    cases = {case.id: case for case in run.cases}
+    summary = RunSummary(run_id(path), {key: summarize(case) for key, case in cases.items()}, by_label=True)
     return KeptRun(
         path=path,
-        started=datetime.fromtimestamp(run.created, UTC),
+        started=run.started,
         status=gravest(case.status for case in run.cases),
         seconds=None,
         summary=summary,
@@ -152,45 +154,43 @@ def _open_adk_result(path: Path) -> KeptRun:
 
 def _open_log(path: Path) -> KeptRun:
     run = logs.read_run(path)
-    rows = {(row["eval_set_id"], row["eval_id"]): row for row in run.results}
+    cases = {one.id: one for one in run.results}
     return KeptRun(
         path=path,
-        started=datetime.fromisoformat(run.header["started"]),
-        status=Status(run.footer["status"]) if run.footer else None,
-        seconds=run.footer.get("seconds") if run.footer else None,
-        summary=_summary(run, rows),
-        _case=lambda key: _case_of(path, rows[key]),
-        _events=lambda key: _events_of(path, rows[key]),
+        started=run.header.started,
+        status=run.footer.status if run.footer else None,
+        seconds=run.footer.seconds if run.footer else None,
+        summary=summary_of(run),
+        _case=lambda key: case_of(path, cases[key]),
+        _events=lambda key: _events_of(path, cases[key]),
     )
 
 
-def _summary(run: logs.StoredRun, rows: Mapping[Key, Json]) -> RunSummary:
-    selected = [
-        (eval_set_id, eval_id)
-        for eval_set_id, ids in run.header.get("selected", {}).items()
-        for eval_id in ids
-    ]
+def summary_of(run: logs.StoredRun) -> RunSummary:
+    """A log as it is compared. Raises OSError, and ValueError for a log that is damaged."""
+    header, results = run.header, {one.id: one for one in run.results}
+    selected = [case for case, _ in header.selected()]
     # In the order of the selection: cases are finished in any order.
-    done = [key for key in dict.fromkeys([*selected, *rows]) if key in rows]
-    sets: Mapping[str, Json] = run.header.get("sets", {})
+    done = [case for case in dict.fromkeys([*selected, *results]) if case in results]
     return RunSummary(
         run.id,
-        {key: CaseSummary.from_json(rows[key]) for key in done},
-        frozenset(key for key in selected if key not in rows),
-        frozenset(eval_set_id for eval_set_id, one in sets.items() if one.get("whole")),
-        circumstances_of(run.header, logs.read_agent(run.path)),
+        {case: results[case].summary for case in done},
+        frozenset(case for case in selected if case not in results),
+        frozenset(one.path for one in header.sets if one.whole),
+        circumstances_of(header, logs.read_agent(run.path)),
+        by_label=header.by_label,
+        ambiguous=frozenset(CaseId(*ids) for ids in header.twins),
     )
 
 
-def circumstances_of(header: Mapping[str, Any], agent: Mapping[str, Any]) -> Circumstances:
+def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstances:
     """From the header of a log, and what the run found out of its agent."""
-    sets: Mapping[str, Json] = header.get("sets", {})
     return Circumstances(
-        files=header.get("files", {}),
-        agent=agent.get("name", ""),
-        model=agent.get("model", ""),
-        configs={eval_set_id: one["config"] for eval_set_id, one in sets.items() if "config" in one},
-        adk_verdicts=bool(header.get("adk_verdicts")),
+        files=header.files,
+        agent=str(agent.get("name") or ""),
+        model=str(agent.get("model") or ""),
+        configs={one.path: one.config for one in header.sets if one.config is not None},
+        adk_verdicts=bool(header.data.get("adk_verdicts")),
     )
 
 
@@ -199,30 +199,48 @@ def files_of(agent_dir: Path) -> dict[str, str]:
     return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).look().items()}
 
 
-def _events_of(path: Path, row: Mapping[str, Any]) -> dict[int, list[Event]]:
-    from evaltui.core.events import Event
-
-    if "events" not in row:
+def _events_of(path: Path, case: logs.LoggedCase) -> dict[int, list[Event]]:
+    if case.events is None:
         return {}
-    start, end = row["events"]
-    found = logs.events_between(path, start, end, row["eval_set_id"], row["eval_id"])
-    return {repeat: [Event.from_json(data) for data in events] for repeat, events in found.items()}
+    found = logs.events_between(path, case.events, case.id, case.summary.eval_set_id)
+    return {repeat: [logs.event_of(path, data) for data in events] for repeat, events in found.items()}
 
 
-def _case_of(path: Path, row: Mapping[str, Any]) -> CaseResult:
-    from evaltui.core.record import invocations_from_events
+def case_of(path: Path, case: logs.LoggedCase) -> CaseResult:
+    """The whole result of a case in a log, with what the agent did.
+
+    Raises OSError, and ValueError for a log that is damaged.
+    """
+    events = _events_of(path, case)
+    repeats = [
+        stored_repeat(path, result, events.get(number, []))
+        for number, result in enumerate(logs.repeats_of(path, case))
+    ]
+    return over_repeats(path, case, repeats)
+
+
+def over_repeats(path: Path, case: logs.LoggedCase, repeats: Sequence[RepeatResult]) -> CaseResult:
+    """A case in a log, of the results of its runs. Raises ValueError where there are none."""
     from evaltui.core.repeats import case_over_repeats, pass_if_of
+
+    summary = case.summary
+    if not repeats:
+        raise ValueError(f"{path} has no result of {summary.eval_id}")
+    pass_if = pass_if_of(summary.policy)
+    return case_over_repeats(summary.eval_set_id, summary.eval_id, repeats, pass_if, case.id.path)
+
+
+def stored_repeat(path: Path, result: Json, events: Sequence[Event] = ()) -> RepeatResult:
+    """One run of a case as a log has it, with what the agent did. Raises ValueError for anything else."""
+    from evaltui.core.record import invocations_from_events
     from evaltui.core.stored_results import repeat_from_json
 
-    events = _events_of(path, row)
-    repeats = [
-        repeat_from_json(result, invocations_from_events(events.get(number, [])))
-        for number, result in enumerate(logs.repeats_of(path, row))
-    ]
-    if not repeats:
-        raise ValueError(f"{path} has no result of {row['eval_id']}")
-    pass_if = pass_if_of(row.get("pass_if", "all"))
-    return case_over_repeats(row["eval_set_id"], row["eval_id"], repeats, pass_if)
+    try:
+        return repeat_from_json(result, invocations_from_events(events))
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: a run of a case cannot be read: {error!r}") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: a run of a case cannot be read: {error}") from error
 
 
 # A case over time
@@ -242,7 +260,7 @@ class CasePoint:
 class CaseHistory:
     """What came of a case in the last runs that had it, the oldest one first."""
 
-    key: Key
+    key: CaseId
     points: tuple[CasePoint, ...]
 
     @property
@@ -284,15 +302,15 @@ class History:
 
     def __init__(self, agent_dir: Path) -> None:
         self._agent_dir = agent_dir
-        self._known: dict[Path, tuple[datetime, Circumstances]] = {}
+        self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
-    def of(self, key: Key, last: int = 20) -> CaseHistory:
+    def of(self, key: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
         """The last runs that have a result of the case. A log that cannot be read is passed over."""
         points: list[CasePoint] = []
         for path in reversed(run_logs(self._agent_dir)):
             try:
-                point = self._point(path, key)
-            except (OSError, ValueError, KeyError):
+                point = self._point(path, key, eval_set_id)
+            except (OSError, ValueError):
                 continue
             if point is not None:
                 points.append(point)
@@ -300,22 +318,19 @@ class History:
                     break
         return CaseHistory(key, tuple(reversed(points)))
 
-    def _point(self, path: Path, key: Key) -> CasePoint | None:
-        row = logs.result_of(path, logs.read_index(path), key)
-        if row is None:
+    def _point(self, path: Path, key: CaseId, eval_set_id: str) -> CasePoint | None:
+        header, circumstances = self._run(path)
+        found = logs.result_of(path, header, logs.read_index(path), key, eval_set_id)
+        if found is None:
             return None
-        summary = CaseSummary.from_json(row)
-        started, circumstances = self._run(path)
-        return CasePoint(
-            started, summary, RunSummary(run_id(path), {key: summary}, circumstances=circumstances), path
-        )
+        run = RunSummary(run_id(path), {key: found.summary}, circumstances=circumstances)
+        return CasePoint(header.started, found.summary, run, path)
 
-    def _run(self, path: Path) -> tuple[datetime, Circumstances]:
+    def _run(self, path: Path) -> tuple[RunHeader, Circumstances]:
         known = self._known.get(path)
         if known is None:
             header = logs.read_header(path)
-            started = datetime.fromisoformat(header["started"])
-            known = started, circumstances_of(header, logs.read_agent(path))
+            known = header, circumstances_of(header, logs.read_agent(path))
             # In a log that is being written, the agent may come later.
             if known[1].agent:
                 self._known[path] = known

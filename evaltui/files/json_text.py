@@ -103,8 +103,10 @@ def _mismatch(bracket: str) -> str:
     return f"the bracket after this should not be {bracket}"
 
 
-def duplicate_keys(text: str, file: str | None = None) -> list[Problem]:
-    """A warning for each key that an object has more than once; the text must be valid JSON."""
+def duplicate_keys(
+    text: str, file: str | None = None, severity: Severity = Severity.WARNING
+) -> list[Problem]:
+    """A problem for each key that an object has more than once; the text must be valid JSON."""
     repeated: list[tuple[dict[str, Any], str]] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -123,9 +125,10 @@ def duplicate_keys(text: str, file: str | None = None) -> list[Problem]:
         return []
     places = _places(data)
     paths = [(*places[id(made)], key) for made, key in repeated if id(made) in places]
-    problems = [
-        Problem(Severity.WARNING, path, "given more than once; the last one counts") for path in paths
-    ]
+    said = "given more than once"
+    if severity is Severity.WARNING:
+        said += "; the last one counts"
+    problems = [Problem(severity, path, said) for path in paths]
     return locate(problems, text, file)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from evaltui.core.config import EvalConfig
 from evaltui.core.editing.references import dangling, idle_rules, slow_rules
+from evaltui.core.evalset import EvalSet
+from evaltui.core.model_errors import spellings
 from evaltui.core.problems import Problem, Severity
 from evaltui.files.config_files import config_file
 from evaltui.files.configs import choice_problems, read_config
@@ -14,6 +17,10 @@ from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.set_entry import SetEntry, read_entry
 from evaltui.files.workspace import open_workspace, sets_below
+
+# What agent-starter-pack calls it, too.
+_CONFIG_NAMES = (CONFIG_NAME, "eval_config.json")
+_OF_SETS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
 
 
 def lint(paths: Sequence[str | Path]) -> list[Problem]:
@@ -28,22 +35,31 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
         files |= dict.fromkeys(found)
         if not found:
             problems.append(Problem(Severity.ERROR, (), "holds no eval sets", file=str(path)))
+    seen: dict[str, Path] = {}
     for file in files:
         if _is_config(file):
             of_file = _lint_config(file)
         else:
-            of_file = [*choice_problems(file), *read_eval_set(file).problems]
+            read = read_eval_set(file)
+            of_file = [*choice_problems(file), *read.problems, *_same_label(file, read.eval_set, seen)]
         problems += sorted(of_file, key=lambda problem: problem.line or 0)
     return problems
+
+
+def _same_label(file: Path, eval_set: EvalSet | None, seen: dict[str, Path]) -> Iterator[Problem]:
+    """Rules and marks of a config, and what is typed on the command line, name sets by their ids."""
+    if eval_set is None:
+        return
+    first = seen.setdefault(eval_set.eval_set_id, file)
+    if first.resolve() != file.resolve():
+        message = f"{eval_set.eval_set_id!r} is the id of {first}, too; give each set an id of its own"
+        yield Problem(Severity.WARNING, ("eval_set_id",), message, file=str(file))
 
 
 def format_problem(problem: Problem) -> str:
     """`path/to/file.json: error: eval_cases[2]: missing; line 41`"""
     sentence = f"{problem.severity}: {problem}"
     return f"{problem.file}: {sentence}" if problem.file else sentence
-
-
-_OF_A_SET = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -56,7 +72,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 def _is_config(file: Path) -> bool:
     """By name, else by what is in it: `--config` takes a file of any name."""
-    if file.name == CONFIG_NAME:
+    if file.name in _CONFIG_NAMES:
         return True
     if file.name.endswith(SUFFIXES):
         return False
@@ -65,9 +81,10 @@ def _is_config(file: Path) -> bool:
     except OSError:
         return False
     data = parse(text) if isinstance(text, str) else None
-    if not isinstance(data, dict) or data.keys() & _OF_A_SET:
+    if not isinstance(data, dict) or data.keys() & _OF_SETS:
         return False
-    return "criteria" in data or "config" in file.name.lower()
+    of_configs = {key for keys in spellings(EvalConfig) for key in keys}
+    return bool(data.keys() & of_configs) or "config" in file.name.lower()
 
 
 def _lint_config(file: Path) -> list[Problem]:

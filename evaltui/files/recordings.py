@@ -10,10 +10,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 
 from evaltui.core.problems import EvalSetError
 from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, written
+from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import RECORDINGS
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
 
@@ -28,9 +31,40 @@ _MOST_LINES_NAMED = 3
 
 
 def recordings_path(set_path: Path, eval_set_id: str) -> Path:
-    """Where the recordings of a set are. What a file name cannot have is written as `%2F`."""
-    name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", eval_set_id)
+    """Where the recordings of a set are. What a file name cannot have is written as `%2F`.
+
+    Where another set of its folder has the same id, each has a file of its own, which names the set's file.
+    """
+    shared = any(_label(file) == eval_set_id for file in _neighbours(set_path))
+    label = f"{eval_set_id} ({set_path.name})" if shared else eval_set_id
+    name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", label)
     return set_path.parent / RECORDINGS / f"{name}{SUFFIX}"
+
+
+def _neighbours(set_path: Path) -> list[Path]:
+    try:
+        files = list(set_path.parent.iterdir())
+    except OSError:
+        return []
+    return [file for file in files if file.name.endswith(SUFFIXES) and file.name != set_path.name]
+
+
+def _label(file: Path) -> str:
+    """The id of a set, without reading all of what it holds; "" where it cannot be read."""
+    try:
+        stat = file.stat()
+        return _label_in(file, stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else ""
+    except (OSError, ValueError):
+        return ""
+
+
+@lru_cache(maxsize=1024)
+def _label_in(file: Path, modified: int, size: int) -> str:
+    found = _SET_ID.search(file.read_bytes())
+    return str(json.loads(found[1])) if found else set_name(file)
+
+
+_SET_ID = re.compile(rb'"(?:eval_set_id|evalSetId)"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True)

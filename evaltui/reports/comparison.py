@@ -16,6 +16,7 @@ from evaltui.core.compare import (
     RunSummary,
     ScoreChange,
     Total,
+    case_name,
     what_changed,
 )
 from evaltui.core.show import visible
@@ -84,9 +85,7 @@ def _differs(score: ScoreChange) -> bool:
 
 
 def _name(change: CaseChange, comparison: Comparison) -> str:
-    eval_set_id, eval_id = change.key
-    sets = {key[0] for key in (*comparison.base.cases, *comparison.candidate.cases)}
-    return visible(f"{eval_set_id}:{eval_id}" if len(sets) > 1 else eval_id)
+    return visible(case_name(change, comparison))
 
 
 def _case(change: CaseChange, name: str) -> Line:
@@ -188,8 +187,9 @@ def _total(total: Total | None) -> Json | None:
 
 def _change(change: CaseChange) -> Json:
     return {
-        "eval_set_id": change.key[0],
-        "eval_id": change.key[1],
+        "eval_set_id": change.eval_set_id,
+        "path": change.key.path,
+        "eval_id": change.key.eval_id,
         "change": change.kind.replace(" ", "_"),
         "regression": change.is_regression,
         "reasons": change.reasons,

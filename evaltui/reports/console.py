@@ -53,7 +53,7 @@ def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -
     each = "1 run each" if runs == 1 else f"{runs} runs each"
     recordings = f"recordings {report.record}, " if report.uses_recordings else ""
     return [
-        (visible(info.eval_set_id), "bold"),
+        (visible(report.name_of(info)), "bold"),
         (f" ({counted}, {each}, {recordings}{report.parallel} at once)", ""),
     ]
 

@@ -35,6 +35,7 @@ COLUMNS = (
     "case_status",
     "judge",
     "judged",
+    "path",
 )
 
 _Row = dict[str, str | float | None]
@@ -76,6 +77,7 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "eval_id": case.eval_id,
             "repeat": number,
             "case_status": case.status.value,
+            "path": case.path,
         }
         for row in _repeat_rows(repeat, expected):
             yield head | row

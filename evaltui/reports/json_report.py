@@ -68,6 +68,7 @@ def case_result_json(case: CaseResult) -> Json:
     document: Json = valid_json(
         {
             "eval_set_id": case.eval_set_id,
+            "path": case.path,
             "eval_id": case.eval_id,
             "status": case.status.value,
             "policy": {"pass_if": case.policy, "met": case.policy_met},

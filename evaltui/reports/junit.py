@@ -17,7 +17,8 @@ from evaltui.reports.model import RunReport, SetInfo, verdict
 def junit_report(report: RunReport) -> str:
     """One suite per set. What failed is a failure; what raised or could not be evaluated is an error.
 
-    A flaky case passes or fails by its policy, with the number of passed runs in the text. Characters that
+    Where sets share an id, the names of suites and classes have the file, too. A flaky case passes or fails
+    by its policy, with the number of passed runs in the text. Characters that
     XML cannot hold are spelled out.
     """
     root = ET.Element("testsuites", name=visible(report.agent), time=f"{report.seconds:.3f}")
@@ -31,7 +32,7 @@ def junit_report(report: RunReport) -> str:
 def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.Element:
     suite = ET.Element(
         "testsuite",
-        name=visible(info.eval_set_id),
+        name=visible(report.name_of(info)),
         time=f"{sum(map(_seconds, cases)):.3f}",
         timestamp=report.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     )
@@ -46,7 +47,7 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.
     for name, value in known.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))
     for case in cases:
-        suite.append(_testcase(case))
+        suite.append(_testcase(case, report.name_of(info)))
     return suite
 
 
@@ -62,11 +63,11 @@ def _tag(case: CaseResult) -> str:
     return {Status.PASSED: "", Status.FAILED: "failure"}.get(verdict(case), "error")
 
 
-def _testcase(case: CaseResult) -> ET.Element:
+def _testcase(case: CaseResult, classname: str) -> ET.Element:
     element = ET.Element(
         "testcase",
         name=visible(case.eval_id),
-        classname=visible(case.eval_set_id),
+        classname=visible(classname),
         time=f"{_seconds(case):.3f}",
     )
     if tag := _tag(case):

@@ -21,8 +21,8 @@ class SetInfo:
     """A set that was run, and the config it was scored by.
 
     `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
-    no file gave. `cases` are those that were run, by id, with what they expect. `passed_over` is a config
-    that stands above the set and was not used for it.
+    no file gave. `cases` are those that were run, by id, with what they expect, `case_path` is their file as
+    in `CaseId`. `passed_over` is a config that stands above the set and was not used for it.
     """
 
     eval_set_id: str
@@ -31,7 +31,12 @@ class SetInfo:
     effective: dict[str, Any]
     defaulted: tuple[str, ...] = ()
     cases: Mapping[str, EvalCase] = field(default_factory=dict)
+    case_path: str = ""
     passed_over: Path | None = None
+
+    @property
+    def known_as(self) -> str:
+        return self.case_path or self.eval_set_id
 
     def expected(self, eval_id: str) -> list[Invocation]:
         """What each turn of a case expects; nothing where a user is simulated."""
@@ -43,7 +48,7 @@ class SetInfo:
 class RunReport:
     """A run and its circumstances: `started` is UTC, `seconds` wall time.
 
-    Each case of the result belongs to one of the sets, by `eval_set_id`.
+    Each case of the result belongs to one of the sets, by the path of its id.
     """
 
     result: RunResult
@@ -65,12 +70,17 @@ class RunReport:
         return self.record != "off" or self.calls.stubbed_tools > 0
 
     def by_set(self) -> list[tuple[SetInfo, list[CaseResult]]]:
-        """Each set with its cases; of files that share a set id the first one stands for all."""
-        infos = {one.eval_set_id: one for one in reversed(self.sets)}
-        cases: dict[str, list[CaseResult]] = {one.eval_set_id: [] for one in self.sets}
+        """Each set with its cases."""
+        infos = {one.known_as: one for one in self.sets}
+        cases: dict[str, list[CaseResult]] = {path: [] for path in infos}
         for case in self.result.cases:
-            cases[case.eval_set_id].append(case)
-        return [(infos[eval_set_id], found) for eval_set_id, found in cases.items()]
+            cases[case.id.path].append(case)
+        return [(infos[path], found) for path, found in cases.items()]
+
+    def name_of(self, info: SetInfo) -> str:
+        """The id of a set, with its file where another set of the run has the same id."""
+        shared = sum(one.eval_set_id == info.eval_set_id for one in self.sets) > 1
+        return f"{info.eval_set_id} ({info.known_as})" if shared else info.eval_set_id
 
 
 def verdict(case: CaseResult) -> Status:

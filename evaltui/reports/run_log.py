@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core import events
+from evaltui.core.case_id import CaseId
 from evaltui.core.compare import summarize
 from evaltui.core.outcome import Status
 from evaltui.core.recordings.choices import DEFAULT_MODE
 from evaltui.core.stored_cases import heads_of
 from evaltui.core.stored_results import repeat_to_json
-from evaltui.files.folders import agent_folder
 from evaltui.files.history import files_of
+from evaltui.files.run_header import LoggedSet
 from evaltui.files.runs import RunLog, lines_of_cases
 from evaltui.runner.plan import (
     AgentLoaded,
@@ -28,8 +29,8 @@ from evaltui.runner.plan import (
 )
 
 Json = dict[str, Any]
-# A run of a case: the ids of set and case, and its number from 0.
-Repeat = tuple[str, str, int]
+# A run of a case, and its number from 0.
+Repeat = tuple[CaseId, int]
 
 
 class LoggedRun:
@@ -50,8 +51,7 @@ class LoggedRun:
             "started": started.isoformat(),
             "agent_dir": str(plan.agent_dir),
             "agent_name": plan.agent_name,
-            "selected": _selected(plan),
-            "sets": {one.eval_set_id: _set(one, plan.agent_dir) for one in plan.sets},
+            "sets": [_set(plan, one).to_json() for one in plan.sets],
             "runs": plan.runs,
             "pass_if": plan.pass_if,
             "adk_verdicts": plan.adk_verdicts,
@@ -83,29 +83,28 @@ class LoggedRun:
         Raises OSError, and ValueError where that log is damaged.
         """
         for line in lines_of_cases(earlier):
-            repeat = line.get("set", ""), line["case"], line.get("repeat", 0)
-            if repeat not in repeats:
+            if (line.case, line.repeat) not in repeats:
                 continue
-            match line["kind"]:
+            match line.kind:
                 case "case_started":
-                    self._log.started(*repeat)
+                    self._log.started(line.case, line.eval_set_id, line.repeat)
                 case "repeat_result":
-                    self._log.repeat(*repeat, line["result"])
+                    self._log.repeat(line.case, line.eval_set_id, line.repeat, line.data["result"])
                 case _:
-                    self._log.event(line)
+                    self._log.event({**line.data, "path": line.case.path})
 
     def take(self, update: Update) -> None:
         match update:
             case Happened(event):
                 self._log.event(event.to_json())
-            case CaseStarted(eval_set_id, eval_id, repeat):
-                self._log.started(eval_set_id, eval_id, repeat)
+            case CaseStarted(case, eval_set_id, repeat):
+                self._log.started(case, eval_set_id, repeat)
             case AgentLoaded(info):
                 self._log.event({"kind": "agent", **info})
-            case RepeatDone(eval_set_id, eval_id, repeat, result):
-                self._log.repeat(eval_set_id, eval_id, repeat, repeat_to_json(result))
+            case RepeatDone(case, eval_set_id, repeat, result):
+                self._log.repeat(case, eval_set_id, repeat, repeat_to_json(result))
             case CaseDone(result):
-                self._log.result(summarize(result).to_json())
+                self._log.result(summarize(result))
 
     def close(self, status: Status | None = None) -> None:
         """End the log; without a status it stays that of a run that was interrupted."""
@@ -113,18 +112,11 @@ class LoggedRun:
         self._log.close({"status": status, "seconds": round(seconds, 3)} if status else None)
 
 
-def _selected(plan: RunPlan) -> dict[str, list[str]]:
-    selected: dict[str, list[str]] = {}
-    for one in plan.sets:
-        # Files may share a set id.
-        selected.setdefault(one.eval_set_id, []).extend(head.eval_id for head in heads_of(one.cases))
-    return selected
-
-
-def _set(plan: SetPlan, agent_dir: Path) -> Json:
-    """Where a set is, as seen from the agent's folder; whether all of it is run, and what scores it."""
-    data: Json = {"config": plan.config.model_dump(mode="json", exclude_defaults=True)}
-    if plan.path is not None:
-        path, folder = plan.path.resolve(), agent_folder(agent_dir).resolve()
-        data["path"] = str(path.relative_to(folder) if path.is_relative_to(folder) else path)
-    return data | ({"whole": True} if plan.whole else {})
+def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
+    return LoggedSet(
+        plan.path_of(one),
+        one.eval_set_id,
+        tuple(head.eval_id for head in heads_of(one.cases)),
+        one.config.model_dump(mode="json", exclude_defaults=True),
+        one.whole,
+    )

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.config import EvalConfig, PassIf
 from evaltui.core.evalset import EvalCase, EvalSet
 from evaltui.core.events import Event, Json
 from evaltui.core.fingerprints import case_fingerprint
 from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, gravest
 from evaltui.core.preflight import SCENARIO, MetricCheck, withheld
+from evaltui.core.problems import format_path
 from evaltui.core.record import invocations_from_events
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.recordings.modes import modes_of
@@ -22,7 +24,9 @@ from evaltui.core.replay import expected_places
 from evaltui.core.scoring import Expected, failed_repeat, is_judged, not_evaluated, score_repeat
 from evaltui.core.simulation.user import simulated_user, stopped
 from evaltui.core.stored_cases import CaseHead, heads_of
+from evaltui.core.thresholds import outside_of_range
 from evaltui.core.waiting import responses_in
+from evaltui.files.case_paths import case_path
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.folders import agent_folder
@@ -60,8 +64,8 @@ class SetPlan:
 @dataclass(frozen=True)
 class RunPlan:
     """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
-    `runs` and `pass_if` None what each set's config says. `known` are runs of cases, by the ids of set and
-    case and counted from 0, whose results an earlier run has: they are not run again. `record` and `tools`
+    `runs` and `pass_if` None what each set's config says. `known` are runs of cases, counted from 0, whose
+    results an earlier run has: they are not run again. `record` and `tools`
     say what is asked and what is taken from recordings; see `core.recordings.choices`. `checks` are what is
     known of its metrics beforehand: those that cannot run are not tried (see `runner.preflight.checked`)."""
 
@@ -75,7 +79,7 @@ class RunPlan:
     import_timeout: float = IMPORT_TIMEOUT
     agent_name: str | None = None
     adk_verdicts: bool = False
-    known: Mapping[tuple[str, str], Mapping[int, RepeatResult]] = field(default_factory=dict)
+    known: Mapping[CaseId, Mapping[int, RepeatResult]] = field(default_factory=dict)
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
     checks: tuple[MetricCheck, ...] = ()
@@ -83,6 +87,10 @@ class RunPlan:
     @property
     def case_count(self) -> int:
         return sum(len(one.cases) for one in self.sets)
+
+    def path_of(self, one: SetPlan) -> str:
+        """The path of `CaseId` of a set's cases."""
+        return one.eval_set_id if one.path is None else case_path(self.agent_dir, one.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +100,12 @@ class WorkItem:
     `index` is the case's place in its set, `number` its place among all the cases of the plan.
     """
 
+    case: CaseId
     set: SetPlan
     head: CaseHead
     index: int
     number: int
     repeat: int
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.set.eval_set_id, self.head.eval_id
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,8 @@ class AgentBroken:
 
 @dataclass(frozen=True)
 class CaseStarted:
+    case: CaseId
     eval_set_id: str
-    eval_id: str
     repeat: int
 
 
@@ -129,8 +134,8 @@ class Happened:
 class RepeatDone:
     """One run of a case is over; `CaseDone` follows the last one."""
 
+    case: CaseId
     eval_set_id: str
-    eval_id: str
     repeat: int
     result: RepeatResult
 
@@ -237,6 +242,9 @@ async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost 
 def _checked_items(plan: RunPlan) -> list[WorkItem]:
     if any(number is not None and number < 1 for number in (plan.runs, plan.parallel, plan.workers)):
         raise ValueError("runs, parallel and workers must be at least 1")
+    for one in plan.sets:
+        for path, why in outside_of_range(one.config):
+            raise ValueError(f"{one.eval_set_id}: {format_path(path)}: {why}")
     items = list(_items(plan))
     if not items:
         raise ValueError("nothing to run: no case is selected")
@@ -262,9 +270,11 @@ def _recordings(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None,
 def _items(plan: RunPlan) -> Iterable[WorkItem]:
     number = 0
     for one in plan.sets:
+        path = plan.path_of(one)
         for index, head in enumerate(heads_of(one.cases)):
+            case = CaseId(path, head.eval_id)
             for repeat in range(plan.runs or one.config.evaltui.repeats.runs):
-                yield WorkItem(one, head, index, number, repeat)
+                yield WorkItem(case, one, head, index, number, repeat)
             number += 1
 
 
@@ -314,9 +324,9 @@ class _Run:
         self._progress = [_Progress() for _ in range(plan.case_count)]
         for item in items:
             self._progress[item.number].awaited += 1
-        self._known = [item for item in items if item.repeat in plan.known.get(item.key, {})]
-        self._items = [item for item in items if item.repeat not in plan.known.get(item.key, {})]
-        self._withheld = {one.eval_set_id: withheld(plan.checks, one.eval_set_id) for one in plan.sets}
+        self._known = [item for item in items if item.repeat in plan.known.get(item.case, {})]
+        self._items = [item for item in items if item.repeat not in plan.known.get(item.case, {})]
+        self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
         # One of their own: a metric function that blocks its process would hold up every answer.
         self._asking = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
@@ -334,7 +344,7 @@ class _Run:
         try:
             await self._open_recordings()
             for item in self._known:
-                self._put(item, self._plan.known[item.key][item.repeat])
+                self._put(item, self._plan.known[item.case][item.repeat])
             for item in refused:
                 await self.done(item, Ran())
             async with self._judging:
@@ -352,7 +362,7 @@ class _Run:
         """Whether there is nothing to run; what a case says is looked at only where it has a say in it."""
         if not item.head.simulated:
             return not item.head.has_turns
-        out_of_reach = self._withheld[item.set.eval_set_id]
+        out_of_reach = self._withheld[item.case.path]
         return _refusal(item.set.cases[item.index], item.set.config, out_of_reach) is not None
 
     async def _open_recordings(self) -> None:
@@ -379,7 +389,7 @@ class _Run:
                 case,
                 config,
                 self._plan.adk_verdicts,
-                self._withheld[eval_set_id],
+                self._withheld[item.case.path],
                 item.set.config_name,
             )
         return progress.expected
@@ -412,12 +422,14 @@ class _Run:
         return {"turns": messages, "places": places_to_json(expected_places(turns))}
 
     def started(self, item: WorkItem) -> None:
-        self._tell(CaseStarted(*item.key, item.repeat))
+        self._tell(CaseStarted(item.case, item.set.eval_set_id, item.repeat))
 
     def happened(self, item: WorkItem, event: Event) -> None:
-        eval_set_id, eval_id = item.key
         self._seq += 1
-        placed = replace(event, seq=self._seq, set=eval_set_id, case=eval_id, repeat=item.repeat)
+        path, eval_id = item.case
+        placed = replace(
+            event, seq=self._seq, path=path, set=item.set.eval_set_id, case=eval_id, repeat=item.repeat
+        )
         self._tell(Happened(placed))
 
     def recorded(self, item: WorkItem, line: Json) -> None:
@@ -480,7 +492,7 @@ class _Run:
                 recordings.end(item.head.eval_id, item.repeat, complete=ran.error is None, judged=judged)
         await self._saving.save_if_due()
         verdict = replace(verdict, expects=case_fingerprint(expected.case), stopped=stopped(ran.events))
-        self._tell(RepeatDone(*item.key, item.repeat, verdict))
+        self._tell(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
 
     def _put(self, item: WorkItem, verdict: RepeatResult) -> None:
@@ -490,7 +502,8 @@ class _Run:
             return
         pass_if = self._plan.pass_if or item.set.config.evaltui.repeats.pass_if
         repeats = [progress.repeats[number] for number in sorted(progress.repeats)]
-        result = case_over_repeats(*item.key, repeats, pass_if)
+        path, eval_id = item.case
+        result = case_over_repeats(item.set.eval_set_id, eval_id, repeats, pass_if, path)
         progress.status = result.status
         progress.expected = progress.repeats = None
         if self._keeps:

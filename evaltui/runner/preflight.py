@@ -25,11 +25,16 @@ if TYPE_CHECKING:
 def checked(plan: RunPlan) -> RunPlan:
     """The plan with a check of every metric that it asks for."""
     sets = [
-        SetToCheck(one.eval_set_id, one.cases, as_adk_has_it(one.config) if plan.adk_verdicts else one.config)
+        SetToCheck(
+            one.eval_set_id,
+            one.cases,
+            as_adk_has_it(one.config) if plan.adk_verdicts else one.config,
+            plan.path_of(one),
+        )
         for one in plan.sets
     ]
     recorded = (
-        one.eval_set_id
+        plan.path_of(one)
         for one in plan.sets
         if one.path is not None and recordings_path(one.path, one.eval_set_id).is_file()
     )
@@ -37,7 +42,7 @@ def checked(plan: RunPlan) -> RunPlan:
 
 
 def facts_of(agent_dir: Path, record: RecordMode = DEFAULT_MODE, recorded: Iterable[str] = ()) -> Facts:
-    """What is known of this machine and an agent. `recorded` are the ids of the sets with recordings."""
+    """What is known of this machine and an agent. `recorded` are the sets with recordings, as in `CaseId`."""
     folder = agent_folder(agent_dir)
     environment = _environment(agent_dir)
     return Facts(

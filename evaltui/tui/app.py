@@ -102,6 +102,7 @@ class WorkbenchApp(KeysInOrder[int]):
             if isinstance(screen, MainScreen):
                 screen.offer_unsaved()
         await self.workbench.warm_up()
+        self.run_worker(self.workbench.restore(), group="restore")
         if not gc.isenabled():
             # The command line has put it off until here.
             gc.freeze()

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaltui.core.compare import Key
+    from evaltui.core.case_id import CaseId
     from evaltui.files.history import CaseHistory, CasePoint, History
+
+# A case, and the id of its set.
+Wanted = tuple["CaseId", str]
 
 # Who goes through a list looks at no case for longer than this: nothing is read meanwhile.
 _PAUSE = 0.3
@@ -35,14 +38,15 @@ class Histories:
     def __init__(self, agent_dir: Path, changed: Callable[[], None]) -> None:
         self._agent_dir = agent_dir
         self._changed = changed
-        self._known: dict[Key, tuple[int, CasePast]] = {}
+        self._known: dict[Wanted, tuple[int, CasePast]] = {}
         self._version = 0
-        self._wanted: Key | None = None
+        self._wanted: Wanted | None = None
         self._history: History | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    def get(self, key: Key) -> CasePast | None:
+    def get(self, case: CaseId, eval_set_id: str) -> CasePast | None:
         """What is known of a case; where there may be more by now, it is read, and `changed` called then."""
+        key = case, eval_set_id
         version, known = self._known.get(key, (-1, None))
         if version != self._version:
             self._wanted = key
@@ -69,15 +73,15 @@ class Histories:
                 del self._known[next(iter(self._known))]
             self._changed()
 
-    def _read_one(self, key: Key) -> CasePast:
+    def _read_one(self, key: Wanted) -> CasePast:
         """In a thread: the first frame does not wait for what reads logs."""
         from evaltui.files.history import CaseHistory, History, run_names
 
         self._history = self._history or History(self._agent_dir)
         try:
-            history = self._history.of(key)
+            history = self._history.of(*key)
         except OSError:
-            history = CaseHistory(key, ())
+            history = CaseHistory(key[0], ())
         return CasePast(history, {run: name for name, run in run_names(self._agent_dir).items()})
 
     async def close(self) -> None:

@@ -117,7 +117,7 @@ class KeptRuns:
         name = self._names.get(run_id(path), "")
         try:
             return read_row(path, name, self._files)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError) as error:
             return KeptRow(path, began(path), name, problem=str(error))
 
 
@@ -144,13 +144,13 @@ def began(path: Path) -> datetime:
 
 
 def read_row(path: Path, name: str, files: Mapping[str, str]) -> KeptRow:
-    """`files` are those of the agent now. Raises OSError, and ValueError or KeyError for what is no run."""
+    """`files` are those of the agent now. Raises OSError, and ValueError for what is no run."""
     if path.name.endswith(ADK_SUFFIX):
         adk = read_adk_result(path)
         statuses = [case.status for case in adk.cases]
         return KeptRow(
             path,
-            datetime.fromtimestamp(adk.created, UTC) if adk.created else began(path),
+            adk.started if adk.created else began(path),
             name,
             status=gravest(statuses),
             counts=Counter(status.value for status in statuses),
@@ -158,22 +158,21 @@ def read_row(path: Path, name: str, files: Mapping[str, str]) -> KeptRow:
             sets=(adk.eval_set_id,),
         )
     run = logs.read_run(path)
-    selected: Mapping[str, Sequence[str]] = run.header.get("selected", {})
-    counts = Counter(str(row["status"]) for row in run.results)
-    before: Mapping[str, str] = run.header.get("files", {})
+    header = run.header
+    counts = Counter(one.summary.status.value for one in run.results)
     ending: Ending = "over"
     if run.footer is None:
         ending = "going on" if logs.is_being_written(path) else "interrupted"
     return KeptRow(
         path,
-        datetime.fromisoformat(run.header["started"]),
+        header.started,
         name,
         ending,
-        Status(run.footer["status"]) if run.footer else None,
+        run.footer.status if run.footer else None,
         counts,
-        sum(map(len, selected.values())),
-        tuple(selected),
-        run.footer.get("seconds") if run.footer else None,
+        sum(len(one.eval_ids) for one in header.sets),
+        tuple(one.eval_set_id for one in header.sets),
+        run.footer.seconds if run.footer else None,
         str(logs.read_agent(path).get("model") or ""),
-        changed_files(before, files) if before else None,
+        changed_files(header.files, files) if header.files else None,
     )

@@ -132,8 +132,9 @@ async def score_again(
             )
         repeats.append(replace(new, actual=(), stopped=repeat.stopped))
     pass_if = config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
-    result = case_over_repeats(eval_set_id, stored.head.eval_id, repeats, pass_if)
-    return replace(scored, result=result, stored=stored, config=config, judged_as=judged_as)
+    path = scored.result.path
+    result = case_over_repeats(eval_set_id, stored.head.eval_id, repeats, pass_if, path)
+    return replace(scored, result=result, stored=stored, config=config, judged_as=judged_as, outdated=())
 
 
 def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.config import EvalConfig
 from evaltui.core.outcome import Status
 from evaltui.core.preflight import in_short
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.stored_cases import StoredCase, StoredCases
+from evaltui.files.case_paths import case_path
 from evaltui.reports.run_log import LoggedRun
 from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan
 from evaltui.runner.pool import StartedHost
@@ -34,7 +36,7 @@ class Prepared:
     """A plan, which file each of its cases is from, and what it is scored by."""
 
     plan: RunPlan
-    keys: dict[tuple[str, str], CaseKey]
+    keys: dict[CaseId, CaseKey]
     cases: dict[CaseKey, tuple[StoredCase, EvalConfig]]
 
 
@@ -49,66 +51,55 @@ def prepare(
     """Read the chosen sets, and look whether their metrics can be computed here.
 
     A set that cannot be run is left out with a remark.
-
-    A run tells its results by set id, so files that share an id go into plans of their own.
     """
-    batches: list[dict[str, tuple[Path, StoredCases, EvalConfig]]] = []
+    sets: list[tuple[Path, str, StoredCases, EvalConfig]] = []
     for one in chosen:
         opened = documents.open(one.path)
         if opened.eval_set is None or opened.config is None:
             run.remarks.append(f"{one.path.name} cannot be run: {opened.errors[0]}")
             continue
         cases = opened.cases if one.eval_ids is None else opened.cases.only(set(one.eval_ids))
-        if not cases:
-            continue
-        eval_set_id = opened.eval_set.eval_set_id
-        batch = next((batch for batch in batches if eval_set_id not in batch), None)
-        if batch is None:
-            batches.append(batch := {})
-        batch[eval_set_id] = one.path, cases, opened.config.config
-    whole = {one.path for one in chosen if one.eval_ids is None}
-    prepared = (_prepared(agent_dir, batch, whole) for batch in batches)
+        if cases:
+            sets.append((one.path, opened.eval_set.eval_set_id, cases, opened.config.config))
+    if not sets:
+        return []
+    prepared = _prepared(agent_dir, sets, {one.path for one in chosen if one.eval_ids is None})
     runs, pass_if = run.repeated or (None, None)
-    asked = [
-        replace(one, plan=replace(one.plan, record=record, tools=tools, runs=runs, pass_if=pass_if))
-        for one in prepared
-    ]
-    if run.resumes:
-        asked = [replace(one, plan=_resumed(one.plan, run.resumes)) for one in asked]
-    plans = [replace(one, plan=checked(one.plan)) for one in asked]
-    run.checks = tuple(check for one in plans for check in one.plan.checks)
+    plan = replace(prepared.plan, record=record, tools=tools, runs=runs, pass_if=pass_if)
+    plan = checked(_resumed(plan, run.resumes) if run.resumes else plan)
+    run.checks = plan.checks
     run.unready = in_short(run.checks)
-    return plans
+    return [replace(prepared, plan=plan)]
 
 
 def _resumed(plan: RunPlan, resumption: Resumption) -> RunPlan:
     """As the run was begun."""
     header = resumption.header
-    whole = {eval_set_id: one.get("whole", False) for eval_set_id, one in header["sets"].items()}
+    whole = {one.path for one in header.sets if one.whole}
     return replace(
         plan,
-        sets=tuple(replace(one, whole=whole[one.eval_set_id]) for one in plan.sets),
-        runs=header.get("runs"),
-        pass_if=header.get("pass_if"),
-        agent_name=header.get("agent_name"),
-        adk_verdicts=bool(header.get("adk_verdicts")),
+        sets=tuple(replace(one, whole=plan.path_of(one) in whole) for one in plan.sets),
+        runs=header.data.get("runs"),
+        pass_if=header.data.get("pass_if"),
+        agent_name=header.data.get("agent_name"),
+        adk_verdicts=bool(header.data.get("adk_verdicts")),
         known=resumption.known,
     )
 
 
 def _prepared(
-    agent_dir: Path, batch: dict[str, tuple[Path, StoredCases, EvalConfig]], whole: set[Path]
+    agent_dir: Path, sets: Sequence[tuple[Path, str, StoredCases, EvalConfig]], whole: set[Path]
 ) -> Prepared:
-    cases = {
-        CaseKey(path, one.head.eval_id): (one, config)
-        for path, stored, config in batch.values()
-        for one in stored.stored
-    }
-    set_ids = {path: eval_set_id for eval_set_id, (path, _, _) in batch.items()}
-    keys = {(set_ids[key.path], key.eval_id): key for key in cases}
+    keys: dict[CaseId, CaseKey] = {}
+    cases: dict[CaseKey, tuple[StoredCase, EvalConfig]] = {}
+    for path, _, stored, config in sets:
+        named = case_path(agent_dir, path)
+        for one in stored.stored:
+            key = keys[CaseId(named, one.head.eval_id)] = CaseKey(path, one.head.eval_id)
+            cases[key] = one, config
     plans = (
         SetPlan(eval_set_id, stored, config, path, whole=path in whole)
-        for eval_set_id, (path, stored, config) in batch.items()
+        for path, eval_set_id, stored, config in sets
     )
     return Prepared(RunPlan(agent_dir, tuple(plans)), keys, cases)
 

@@ -67,6 +67,7 @@ class Scored:
     without the invocations of its repeats: `Workbench.trace` has what they are made of. `chosen` is the
     repeat that the user wants to see, `pass_if` the policy that was asked for with the run, `past` what a run
     of an earlier sitting is called. `judged_as` is what judges saw, once the case has been scored again.
+    `outdated` says what besides the agent was another one in that sitting: `the case`, `the config`.
     """
 
     result: CaseResult
@@ -79,6 +80,7 @@ class Scored:
     pass_if: PassIf | None = None
     past: str = ""
     judged_as: tuple[StoredCase, EvalConfig] | None = None
+    outdated: tuple[str, ...] = ()
 
     @property
     def repeat(self) -> int:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
+    from evaltui.core.case_id import CaseId
     from evaltui.core.events import Event
+    from evaltui.files.runs import LoggedCase
 
 # A case that loops may print without end.
 MOST_EVENTS = 100_000
@@ -45,10 +47,9 @@ class _Stretch(NamedTuple):
 
     run: int
     log: Path
-    start: int
-    end: int
+    place: tuple[int, int]
+    case: CaseId
     eval_set_id: str
-    eval_id: str
 
 
 @dataclass
@@ -90,14 +91,19 @@ class Traces:
         else:
             live.left_out += 1
 
-    def done(self, key: CaseKey, eval_set_id: str, log: Path | None, log_size: int | None) -> None:
-        """Nothing more will happen in the case: from now on its log is read where it was kept."""
+    def done(
+        self, key: CaseKey, case: CaseId, eval_set_id: str, log: Path | None, log_size: int | None
+    ) -> None:
+        """Nothing more will happen in the case: from now on its log is read where it was kept.
+
+        `case` and `eval_set_id` are what the log calls it.
+        """
         live = self._live.pop(key, None)
         self._forget(key)
         if live is None:
             return
         if log is not None and live.start is not None and log_size is not None:
-            self._stretches[key] = _Stretch(live.run, log, live.start, log_size, eval_set_id, key.eval_id)
+            self._stretches[key] = _Stretch(live.run, log, (live.start, log_size), case, eval_set_id)
         else:
             self._kept[key] = live.run, live.events
             if len(self._kept) > _KEPT_WITHOUT_LOG:
@@ -107,9 +113,9 @@ class Traces:
         """What is known to have happened in a case, by repeat."""
         self._kept[key] = run, {repeat: list(some) for repeat, some in events.items()}
 
-    def keep_stretch(self, key: CaseKey, run: int, log: Path, stretch: tuple[int, int], set_id: str) -> None:
+    def keep_stretch(self, key: CaseKey, run: int, log: Path, case: LoggedCase) -> None:
         """Where in a log, in bytes, the events of a case are."""
-        self._stretches[key] = _Stretch(run, log, *stretch, set_id, key.eval_id)
+        self._stretches[key] = _Stretch(run, log, case.events or (0, 0), case.id, case.summary.eval_set_id)
 
     def run_over(self) -> None:
         """What still ran was cancelled: what is known of its last whole run stays."""
@@ -192,8 +198,8 @@ class Traces:
 
 
 def _events_of(stretch: _Stretch) -> _ByRepeat:
-    from evaltui.core.events import Event
-    from evaltui.files.runs import events_between
+    from evaltui.files.runs import event_of, events_between
 
-    found = events_between(stretch.log, stretch.start, stretch.end, stretch.eval_set_id, stretch.eval_id)
-    return {repeat: [Event.from_json(data) for data in events] for repeat, events in found.items()}
+    log = stretch.log
+    found = events_between(log, stretch.place, stretch.case, stretch.eval_set_id)
+    return {repeat: [event_of(log, data) for data in events] for repeat, events in found.items()}

@@ -11,12 +11,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.events import SIMULATED_USER
 from evaltui.core.model_calls import ModelCalls, count_model_calls, judge_calls
 from evaltui.core.problems import Problem, Severity
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
 from evaltui.runner.failures import AgentBrokenError
+from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.console import Console
 from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.documents import Documents, OpenSet
@@ -397,9 +400,15 @@ class Workbench:
         return self._last_status(key)
 
     def is_stale(self, key: CaseKey) -> bool:
-        """Whether the case's last result is from an agent that has been changed since then."""
+        """Whether the agent, the case or the config has been changed since the case's last result."""
+        return bool(self.changed_since(key))
+
+    def changed_since(self, key: CaseKey) -> tuple[str, ...]:
+        """What has been changed since the case's last result: `the agent`, `the case`, `the config`."""
         scored = self.results.get(key)
-        return scored is not None and scored.code != self.code
+        if scored is None:
+            return ()
+        return (("the agent",) if scored.code != self.code else ()) + scored.outdated
 
     def _every_outcome(self) -> Iterator[tuple[Results, Traces]]:
         """What is shown, and what is kept for when an earlier run is no longer shown."""
@@ -410,7 +419,7 @@ class Workbench:
     def history(self, key: CaseKey) -> CasePast | None:
         """What earlier runs say of a case; None while they are being read, and observers are told then."""
         entry = self.entry(key.path)
-        return self._histories.get((entry.eval_set_id, key.eval_id)) if entry else None
+        return self._histories.get(self.case_id(key), entry.eval_set_id) if entry else None
 
     def runs_changed(self) -> None:
         """There are other runs than before, or they are called otherwise."""
@@ -419,13 +428,33 @@ class Workbench:
 
     # Earlier runs
 
+    async def restore(self) -> None:
+        """Show the last result that earlier sittings have of each case, where this one has none yet."""
+        from evaltui.workbench.last_outcomes import MOST_RUNS, last_outcomes
+
+        # Numbers below zero are those of no run of this sitting.
+        number = -self._pasts - 1
+        self._pasts += MOST_RUNS
+        found = last_outcomes(self.agent_dir, self.sets, self.documents, self.code, number)
+        while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
+            results, traces = self._latest or (self.results, self.traces)
+            running = self.run.running if self.run is not None else set()
+            for one in outcomes:
+                if results.get(one.key) is None and one.key not in running:
+                    results.put(one.key, one.scored)
+                    traces.keep_stretch(one.key, one.scored.run, one.log, one.logged)
+            self._filter_is_stale = True
+            self._changed()
+
     async def open_run(self, path: Path, title: str) -> bool:
         """Show what came of an earlier run, instead of the last results; False where it cannot be read."""
         from evaltui.workbench.past_runs import Opening, open_past_run
 
         self._pasts += 1
         # Numbers below zero are those of no run of this sitting.
-        opening = Opening(path, title, -self._pasts, self.sets, self.documents, self._changed, self.code)
+        opening = Opening(
+            self.agent_dir, path, title, -self._pasts, self.sets, self.documents, self._changed, self.code
+        )
         try:
             past = await asyncio.to_thread(open_past_run, opening)
         except (OSError, ValueError) as error:
@@ -438,17 +467,22 @@ class Workbench:
         self.past, self.results, self.traces = past, past.results, past.traces
         self._filter_is_stale = True
         self.notice = None
-        if past.gone:
+        if past.unclear:
+            many = "1 of its cases" if past.unclear == 1 else f"{past.unclear} of its cases"
+            self.say(f"{many} may be of several files with the same set id, so none is shown")
+        elif past.gone:
             self.say(f"{past.gone} of its cases are not in the eval sets any more")
         self._changed()
         return True
 
-    def case_of(self, ids: tuple[str, str]) -> Selection | None:
-        """Where a case is now, by the ids of its set and its own; None where it is not any more."""
-        for entry in self.sets:
-            if entry.eval_set_id == ids[0] and any(case.eval_id == ids[1] for case in entry.cases):
-                return Selection(entry.path, ids[1])
-        return None
+    def case_id(self, key: CaseKey) -> CaseId:
+        return CaseId(case_path(self.agent_dir, key.path), key.eval_id)
+
+    def case_of(self, case: CaseId, eval_set_id: str) -> Selection | None:
+        """Where a case of a run is now; None where it is not any more."""
+        by_label = case.path == eval_set_id
+        key = CasePlaces(self.agent_dir, self.sets).find(case, eval_set_id, by_label=by_label)
+        return Selection(*key) if key else None
 
     def refuses_to_open(self) -> str | None:
         """Why no earlier run can be shown now, as a sentence."""
@@ -632,7 +666,7 @@ class Workbench:
             run.remarks.append("the selected cases are no longer in their files")
         if self._list_is_stale(run.selected, chosen):
             await self.open()
-        from evaltui.workbench.past_runs import stretches_of
+        from evaltui.files.runs import read_run
         from evaltui.workbench.running import perform
 
         for number, prepared in enumerate(plans):
@@ -642,8 +676,8 @@ class Workbench:
             await perform(prepared, run, partial(self._take, run, prepared), host)
             if run.resumes and run.log:
                 # What was carried over was never heard of while it ran.
-                for ids, stretch in (await asyncio.to_thread(stretches_of, run.log)).items():
-                    self.traces.keep_stretch(prepared.keys[ids], run.number, run.log, stretch, ids[0])
+                for logged in (await asyncio.to_thread(read_run, run.log)).results:
+                    self.traces.keep_stretch(prepared.keys[logged.id], run.number, run.log, logged)
 
     @cached_property
     def spare(self) -> Spare:
@@ -688,8 +722,8 @@ class Workbench:
                 self.agent_error = None
             case plan.AgentBroken(error):
                 self.agent_error = error
-            case plan.CaseStarted(eval_set_id, eval_id, repeat):
-                key = prepared.keys[eval_set_id, eval_id]
+            case plan.CaseStarted(case=case, repeat=repeat):
+                key = prepared.keys[case]
                 run.running.add(key)
                 self.traces.started(key, run.number, repeat, run.log_size)
                 run.working_since = run.working_since or time.monotonic()
@@ -705,10 +739,10 @@ class Workbench:
                 run.calls.take(event)
                 self._follow(run, prepared, event)
             case plan.CaseDone(result):
-                key = prepared.keys[result.eval_set_id, result.eval_id]
+                key = prepared.keys[result.id]
                 run.running.discard(key)
                 calls = sum(map(judge_calls, result.repeats), self._model_calls(key))
-                self.traces.done(key, result.eval_set_id, run.log, run.log_size)
+                self.traces.done(key, result.id, result.eval_set_id, run.log, run.log_size)
                 run.done.add(key)
                 run.told = time.time()
                 run.counts[result.status] += 1
@@ -726,7 +760,7 @@ class Workbench:
         return count_model_calls(self.traces.all_live_events(key), reported=reported)
 
     def _follow(self, run: Run, prepared: Prepared, event: Event) -> None:
-        key = prepared.keys.get((event.set, event.case))
+        key = prepared.keys.get(CaseId(event.path, event.case))
         if event.kind == "console" and event.agent != SIMULATED_USER:
             self.console.add(run.number, event.data["source"], event.data["text"], key)
         if key is not None:

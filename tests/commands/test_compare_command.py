@@ -14,7 +14,7 @@ def keep(agent, **statuses):
     sets = {"lights": {"whole": True, "config": {}}}
     log = RunLog.create(agent, {"selected": {"lights": list(statuses)}, "sets": sets})
     for case, status in statuses.items():
-        log.result(CaseSummary("lights", case, Status(status)).to_json())
+        log.result(CaseSummary("lights", case, Status(status)))
     log.close({"status": "PASSED", "seconds": 1.5})
     return log.path
 

@@ -39,7 +39,10 @@ def test_with_a_key_every_metric_can_run(capsys, monkeypatch):
     assert "Cannot" not in out
 
 
-CONFIG = {"criteria": {"response_match_score": 0.5, "saftey_v1": 0.8}, "evaltui": {"optional": ["saftey_v1"]}}
+CONFIG = {
+    "criteria": {"response_match_score": 0.5, "saftey_v1": 0.8, "hallucinations_v1": 0.5},
+    "evaltui": {"optional": ["saftey_v1", "hallucinations_v1"]},
+}
 SAID = {"parts": [{"text": "hi"}]}
 
 
@@ -61,7 +64,8 @@ def test_what_the_configs_of_an_agent_or_a_set_ask_for_comes_first(agent, place,
     asked, _, every = capsys.readouterr().out.partition("All metrics")
     lines = [line.rstrip() for line in asked.splitlines()]
     assert "✓ response_match_score  1 case" in lines
-    assert "– saftey_v1             none of 1 case  optional" in lines
+    # Only a metric that there is may be optional.
+    assert "– saftey_v1             none of 1 case" in lines
     assert "no metric is called saftey_v1. Write safety_v1, if that is meant." in asked
     # The key is in the agent's .env file.
     assert "Cannot" not in every

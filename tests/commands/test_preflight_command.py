@@ -95,7 +95,8 @@ def test_optional_metrics_keep_nothing_from_passing(agent, capsys):
 
 
 def test_an_optional_metric_that_fails_fails_the_case(agent, capsys):
-    set_config(agent, {"response_match_score": 2.0}, optional=["response_match_score"])
+    name = "trajectory_single_tool_use"
+    set_config(agent, {name: {"threshold": 1, "tool": "bell"}}, optional=[name])
     assert ran(agent, capsys=capsys)[0] == 1
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from command_line import call
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.outcome import Status
 from evaltui.core.repeats import trajectory_groups
 from evaltui.files.history import find_run, open_run
@@ -54,13 +55,13 @@ def test_three_of_five(agent, policy, code, meets, capsys):
     ) in out
 
     run = open_run(find_run(agent, "last"))
-    case = run.case(("lights", "movie_mode"))
+    case = run.case(CaseId("lights.evalset.json", "movie_mode"))
     assert (case.status, case.policy, case.policy_met) == (Status.FLAKY, policy, code == 0)
     assert [repeat.status.value for repeat in case.repeats] == ["PASSED", "FAILED"] * 2 + ["PASSED"]
     said = [repeat.actual[0].final_response.parts[0].text for repeat in case.repeats]
     assert said == ["enjoy the film", "no idea", "enjoy the film", "enjoy the film", "enjoy the film"]
     assert [turn.response.actual for repeat in case.repeats for turn in repeat.turns] == said
     assert [group.repeats for group in trajectory_groups(case)] == [(0, 1, 2, 4), (3,)]
-    events = run.events(("lights", "movie_mode"))
+    events = run.events(CaseId("lights.evalset.json", "movie_mode"))
     assert sorted(events) == [0, 1, 2, 3, 4]
     assert sum(event.kind == "tool_call" for event in events[3]) == 2

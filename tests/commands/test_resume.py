@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from command_line import call
 
+from evaltui.core.case_id import CaseId
 from evaltui.files.history import open_run
 from evaltui.files.runs import RunLog, latest_run, read_run
 
@@ -107,9 +108,9 @@ def test_interrupt_resume_compare(agent, capsys):
     assert report["cases"][0]["repeats"][0]["actual"][0]["final_response"]["parts"] == [{"text": "right"}]
     resumed = open_run(latest_run(agent))
     assert (resumed.id != first, resumed.status) == (True, "FAILED")
-    kinds = [event.kind for event in resumed.events(("basics", "case_0"))[0]]
+    kinds = [event.kind for event in resumed.events(CaseId("basics.evalset.json", "case_0"))[0]]
     assert kinds == ["user", "text"]
-    (said,) = resumed.case(("basics", "case_3")).repeats[0].actual
+    (said,) = resumed.case(CaseId("basics.evalset.json", "case_3")).repeats[0].actual
     assert said.final_response.parts[0].text == "wrong"
 
     (agent / "prompt.txt").write_text("5")

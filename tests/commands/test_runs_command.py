@@ -4,6 +4,8 @@ import time
 import pytest
 from command_line import call
 
+from evaltui.core.compare import CaseSummary
+from evaltui.core.outcome import Status
 from evaltui.files.runs import RunLog
 
 
@@ -12,7 +14,7 @@ def keep(agent, statuses, footer, selected=None, started="2026-01-02T03:04:05+00
     cases = [f"case {number}" for number in range(len(statuses))]
     log = RunLog.create(agent, {"selected": selected or {"lights": cases}, "started": started})
     for case, status in zip(cases, statuses, strict=True):
-        log.result({"eval_set_id": "lights", "eval_id": case, "status": status})
+        log.result(CaseSummary("lights", case, Status(status)))
     log.close(footer)
     # Within a millisecond, ids do not tell which run came first.
     number = len(list(log.path.parent.iterdir()))
@@ -118,3 +120,16 @@ def test_results_of_google_adk_are_listed_unless_they_were_written_here(write_ag
     assert any(line.startswith("✓ theirs  2026-01-02 12:04  google-adk") for line in lines)
     assert any(line.startswith("! broken  cannot be read") for line in lines)
     assert not any("ours" in line for line in lines)
+
+
+def test_with_a_result_of_google_adk_only_a_run_was_kept(write_agent, capsys):
+    agent = write_agent("")
+    folder = agent / ".adk" / "eval_history"
+    folder.mkdir(parents=True)
+    case = {"eval_set_id": "lights", "eval_id": "one", "final_eval_status": 1, "session_id": "s"}
+    result = {"eval_set_id": "lights", "creation_timestamp": 1767323045.0, "eval_case_results": [case]}
+    (folder / "home_lights_1.evalset_result.json").write_text(json.dumps(result))
+    assert call("runs", agent) == 0
+    out = capsys.readouterr().out
+    assert "google-adk" in out
+    assert "kept yet" not in out

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.compare import (
     KINDS,
     CaseSummary,
@@ -26,11 +27,11 @@ def summary(eval_id, status, eval_set_id="s", **fields):
 
 
 def run(*cases, whole=("s",), **fields):
-    return RunSummary("run", {case.key: case for case in cases}, whole=frozenset(whole), **fields)
+    return RunSummary("run", {case.id: case for case in cases}, whole=frozenset(whole), **fields)
 
 
 def kinds(base, candidate):
-    return {change.key[1]: change.kind for change in compare(base, candidate).cases}
+    return {change.key.eval_id: change.kind for change in compare(base, candidate).cases}
 
 
 def flaky(eval_id, met):
@@ -51,7 +52,8 @@ def test_every_kind():
         flaky("fails by policy", False),
         summary("edited", F, expects="b"),
     )
-    base.cases["s", "edited"] = replace(base.cases["s", "edited"], expects="a")
+    edited = CaseId("s", "edited")
+    base.cases[edited] = replace(base.cases[edited], expects="a")
     assert kinds(base, candidate) == {
         "broke": "broken",
         "fails by policy": "broken",
@@ -65,7 +67,7 @@ def test_every_kind():
         "bad": "unchanged",
         "other trouble": "unchanged",
     }
-    regressions = {change.key[1] for change in compare(base, candidate).regressions}
+    regressions = {change.key.eval_id for change in compare(base, candidate).regressions}
     # What failed before is excused; a new expectation is not, since nobody has met it yet.
     assert regressions == {"broke", "fails by policy", "edited"}
 
@@ -74,9 +76,9 @@ def test_what_was_not_asked_for_is_neither_new_nor_gone():
     part, whole = run(summary("a", P), whole=()), run(summary("a", P), summary("b", F))
     assert kinds(part, whole) == {"a": "unchanged", "b": "not run"}
     assert kinds(whole, part) == {"a": "unchanged", "b": "not run"}
-    assert [change.key[1] for change in compare(part, whole).regressions] == ["b"]
+    assert [change.key.eval_id for change in compare(part, whole).regressions] == ["b"]
     assert compare(whole, part).regressions == ()
-    interrupted = run(summary("a", P), unfinished=frozenset({("s", "b")}))
+    interrupted = run(summary("a", P), unfinished=frozenset({CaseId("s", "b")}))
     assert kinds(interrupted, whole)["b"] == kinds(whole, interrupted)["b"] == "not run"
     elsewhere = run(summary("b", P, "other set"), whole=("other set",))
     assert set(kinds(whole, elsewhere).values()) == {"not run"}
@@ -106,12 +108,12 @@ def summaries(draw):
     )
 
 
-keys = st.frozensets(st.tuples(st.sampled_from(["s", "t"]), st.sampled_from("abcdef")), max_size=3)
+keys = st.frozensets(st.builds(CaseId, st.sampled_from(["s", "t"]), st.sampled_from("abcdef")), max_size=3)
 configs = st.fixed_dictionaries({}, optional={"s": st.sampled_from([{}, {"criteria": {"m": 0.5}}])})
 runs = st.builds(
     lambda cases, unfinished, whole, configs, quirks: RunSummary(
         "r",
-        {case.key: case for case in cases},
+        {case.id: case for case in cases},
         unfinished,
         whole,
         Circumstances(configs=configs, adk_verdicts=quirks),
@@ -182,11 +184,9 @@ CONFIG = {
 
 
 def test_a_case_is_scored_by_what_is_about_it():
-    circumstances = Circumstances(configs={"s": CONFIG})
-    mine, other = config_of(circumstances, ("s", "a")), config_of(circumstances, ("s", "c"))
+    mine, other = config_of(CONFIG, "s", "a"), config_of(CONFIG, "s", "c")
     assert mine["evaltui"] == {"rules": CONFIG["evaltui"]["rules"], "thoughts": "score"}
     assert other == {"criteria": CONFIG["criteria"], "evaltui": {"thoughts": "score"}}
-    assert config_of(circumstances, ("t", "a")) is None
 
 
 def changed_config(**criteria):
@@ -226,7 +226,7 @@ def test_what_was_different_between_two_runs():
     )
     agent = ("agent: agent.py, new.py (new), old.py (gone)", "model gemini-1 → gemini-2")
     assert what_changed(base, now) == agent
-    assert what_changed(base, now, ("s", "a")) == (*agent, "the case was changed")
+    assert what_changed(base, now, CaseId("s", "a")) == (*agent, "the case was changed")
 
 
 def test_a_case_that_is_judged_otherwise_has_another_expectation():

@@ -69,7 +69,7 @@ def test_nothing_is_wrong_with_what_is_documented():
                 "criteria": {"kind": {"threshold": 2}},
                 "custom_metrics": {"kind": {**CODE, "metric_info": info()}},
             },
-            "warning criteria.kind: the threshold 2 is outside of its range, -1 to 1",
+            "error criteria.kind: its threshold, 2, is outside of its range, -1 to 1",
         ),
         (
             {
@@ -115,7 +115,7 @@ def test_nothing_is_wrong_with_what_is_documented():
         ),
         (
             {"evaltui": {"criteria": {"brief": {**SHORT, "interval": {"min_value": 1, "max_value": 2}}}}},
-            "warning evaltui.criteria.brief: the threshold 0.5 is outside of its range, 1 to 2",
+            "error evaltui.criteria.brief: its threshold, 0.5, is outside of its range, 1 to 2",
         ),
         (
             {

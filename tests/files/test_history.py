@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.compare import CaseSummary
 from evaltui.core.outcome import RepeatResult, Status
 from evaltui.core.stored_results import repeat_to_json
 from evaltui.files import history, runs
 from evaltui.files.history import History, find_run, name_run, open_run, run_names, spark
+from evaltui.files.run_header import LoggedSet
 from evaltui.files.runs import RunLog
 from evaltui.files.workspace import SelectionError
 
@@ -16,12 +18,18 @@ P, F = Status.PASSED, Status.FAILED
 CONFIG = {"criteria": {"response_match_score": 0.8}}
 
 
+PATH = "evals/lights.evalset.json"
+
+
+def lights(case):
+    return CaseId(PATH, case)
+
+
 def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
     """A log of a run in which these cases came out so."""
     known = {
         "started": f"2026-01-02T03:04:{number:02}+00:00",
-        "selected": {"lights": list(statuses)},
-        "sets": {"lights": {"config": CONFIG, "whole": True}},
+        "sets": [LoggedSet(PATH, "lights", tuple(statuses), CONFIG, whole=True).to_json()],
         **(header or {}),
     }
     log = RunLog.create(agent, known)
@@ -29,12 +37,13 @@ def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
     for case, status in statuses.items():
         if status is None:
             continue
-        log.started("lights", case, 0)
-        log.event({"kind": "text", "set": "lights", "case": case, "repeat": 0, "turn": 0, "agent": "home"})
-        log.repeat("lights", case, 0, repeat_to_json(RepeatResult(status, seconds=1.5, expects="x")))
+        log.started(lights(case), "lights", 0)
+        named = {"path": PATH, "set": "lights", "case": case}
+        log.event({"kind": "text", **named, "repeat": 0, "turn": 0, "agent": "home"})
+        log.repeat(lights(case), "lights", 0, repeat_to_json(RepeatResult(status, seconds=1.5, expects="x")))
         passed = {"passed": int(status is P), "policy_met": status is P}
         summary = {"scores": {"response_match_score": number / 10}, "expects": "x", **fields}
-        log.result(CaseSummary("lights", case, status, **passed, **summary).to_json())
+        log.result(CaseSummary("lights", case, status, **passed, **summary, path=PATH))
     if closed:
         log.close({"status": "PASSED", "seconds": 2.5})
     else:
@@ -89,23 +98,23 @@ def test_a_run_is_opened_with_its_summaries(tmp_path):
     path = keep(tmp_path, {"b": F, "a": P, "c": None}, number=5, header=header)
     run = open_run(path)
     assert (run.id, run.status, run.seconds) == (path.stem, P, 2.5)
-    assert list(run.summary.cases) == [("lights", "b"), ("lights", "a")]
-    assert run.summary.cases["lights", "a"].scores == {"response_match_score": 0.5}
-    assert run.summary.unfinished == {("lights", "c")}
-    assert run.summary.whole == {"lights"}
+    assert list(run.summary.cases) == [lights("b"), lights("a")]
+    assert run.summary.cases[lights("a")].scores == {"response_match_score": 0.5}
+    assert run.summary.unfinished == {lights("c")}
+    assert run.summary.whole == {PATH}
     circumstances = run.summary.circumstances
     assert (circumstances.files, circumstances.agent, circumstances.model) == (
         {"agent.py": "1"},
         "home",
         "gemini-1",
     )
-    assert circumstances.configs == {"lights": CONFIG}
+    assert circumstances.configs == {PATH: CONFIG}
     assert circumstances.adk_verdicts
-    case = run.case(("lights", "b"))
+    case = run.case(lights("b"))
     assert (case.status, case.repeats[0].seconds, case.repeats[0].expects) == (F, 1.5, "x")
-    assert [event.kind for event in run.events(("lights", "b"))[0]] == ["text"]
+    assert [event.kind for event in run.events(lights("b"))[0]] == ["text"]
     with pytest.raises(KeyError):
-        run.case(("lights", "c"))
+        run.case(lights("c"))
 
 
 def test_an_interrupted_run_is_opened_as_far_as_it_came(tmp_path):
@@ -115,7 +124,7 @@ def test_an_interrupted_run_is_opened_as_far_as_it_came(tmp_path):
         path.write_bytes(whole)
         run = open_run(path)
         assert (run.status, len(run.summary.cases), len(run.summary.unfinished)) == (None, cases, 3 - cases)
-        assert run.case(("lights", "a")).status is P
+        assert run.case(lights("a")).status is P
 
 
 RESULT = {
@@ -140,9 +149,9 @@ def test_a_result_file_of_google_adk_is_a_run(tmp_path, encodings, bom):
     run = open_run(path)
     assert (run.id, run.status) == ("home_lights_17.5", P)
     assert run.started.timestamp() == 1767323045.0
-    assert run.summary.cases["lights", "a"].runs == 2
-    assert [repeat.session_id for repeat in run.case(("lights", "a")).repeats] == ["s", "t"]
-    assert run.events(("lights", "a")) == {}
+    assert run.summary.cases[CaseId("lights", "a")].runs == 2
+    assert [repeat.session_id for repeat in run.case(CaseId("lights", "a")).repeats] == ["s", "t"]
+    assert run.events(CaseId("lights", "a")) == {}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"text"', '"[1"', "{}", "not json"])
@@ -161,7 +170,7 @@ def test_a_case_over_time(tmp_path):
     keep(tmp_path, {"b": P}, number=4, header=header)
     (tmp_path / ".evaltui" / "runs" / "20260102T000005.000Z-abcdef.jsonl").write_text("damaged\n")
     keep(tmp_path, {"a": F}, number=6, header={"files": {"prompts.py": "2"}}, closed=False, expects="y")
-    found = History(tmp_path).of(("lights", "a"))
+    found = History(tmp_path).of(lights("a"), "lights")
     assert [point.summary.status for point in found.points] == [F, P, P, F]
     assert [point.started.second for point in found.points] == [1, 2, 3, 6]
     assert found.last_passed is found.points[2]
@@ -169,20 +178,21 @@ def test_a_case_over_time(tmp_path):
     assert found.sparkline() == "▁██▁"
     assert found.sparkline("response_match_score") == spark([0.1, 0.2, 0.3, 0.6])
     assert found.sparkline("safety_v1") == "····"
-    assert open_run(found.points[0].path).case(("lights", "a")).status is F
-    assert [point.started.second for point in History(tmp_path).of(("lights", "a"), last=2).points] == [3, 6]
-    never = History(tmp_path).of(("lights", "nothing"))
+    assert open_run(found.points[0].path).case(lights("a")).status is F
+    last_two = History(tmp_path).of(lights("a"), "lights", last=2)
+    assert [point.started.second for point in last_two.points] == [3, 6]
+    never = History(tmp_path).of(lights("nothing"), "lights")
     assert (never.points, never.last_passed, never.changed_since, never.sparkline()) == ((), None, (), "")
 
 
 def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):
     past = History(tmp_path)
     first = keep(tmp_path, {"a": P}, number=1)
-    assert len(past.of(("lights", "a")).points) == 1
+    assert len(past.of(lights("a"), "lights").points) == 1
     keep(tmp_path, {"a": F}, number=2)
-    assert len(past.of(("lights", "a")).points) == 2
+    assert len(past.of(lights("a"), "lights").points) == 2
     first.unlink()
-    assert [point.summary.status for point in past.of(("lights", "a")).points] == [F]
+    assert [point.summary.status for point in past.of(lights("a"), "lights").points] == [F]
 
 
 def test_of_a_large_log_little_is_read(tmp_path, monkeypatch):
@@ -197,10 +207,10 @@ def test_of_a_large_log_little_is_read(tmp_path, monkeypatch):
         return original(text, *args, **options)
 
     monkeypatch.setattr(runs.json, "loads", counting)
-    assert len(History(tmp_path).of(("lights", "case 7")).points) == 1
+    assert len(History(tmp_path).of(lights("case 7"), "lights").points) == 1
     assert read < header_and_index / 2
     read = 0
-    open_run(path).case(("lights", "case 7"))
+    open_run(path).case(lights("case 7"))
     assert read < header_and_index + 2000
 
 

@@ -100,6 +100,27 @@ def test_a_config_is_known_by_its_content_too(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    "text", ["{}", '{"evaltui": {}}', '{"customMetrics": {}}', '{"user_simulator_config": {"model": "m"}}']
+)
+def test_a_config_without_criteria_is_no_eval_set(tmp_path, text):
+    config = tmp_path / "eval_config.json"
+    config.write_text(text)
+    assert all("eval_cases" not in str(problem) for problem in lint([config]))
+    assert not [problem for problem in lint([config]) if problem.severity is Severity.ERROR]
+
+
+def test_sets_that_share_an_id_are_named(agent):
+    twin = agent / "twin.evalset.json"
+    for file in (agent / "lights.evalset.json", twin):
+        write_set(file, "lights", on=1)
+    (problem,) = lint([agent])
+    assert problem.severity is Severity.WARNING
+    assert problem.file == str(twin)
+    first = agent / "lights.evalset.json"
+    assert str(problem) == f"eval_set_id: 'lights' is the id of {first}, too; give each set an id of its own"
+
+
 def test_nothing_to_lint_is_an_error(tmp_path):
     assert [format_problem(problem) for problem in lint([tmp_path, tmp_path / "x.test.json"])] == [
         f"{tmp_path}: error: holds no eval sets",

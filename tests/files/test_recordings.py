@@ -97,3 +97,14 @@ def test_a_file_that_is_no_text_is_not_overwritten(path):
     with pytest.raises(EvalSetError):
         save_recordings(path, {("a", 0): [call("a")]}, {})
     assert path.read_bytes() == b"\xff\xfe"
+
+
+def test_sets_of_one_folder_that_share_an_id_do_not_share_recordings(tmp_path):
+    one, other = (tmp_path / f"{name}.evalset.json" for name in "ab")
+    one.write_text('{"eval_set_id": "orders", "eval_cases": []}')
+    assert recordings_path(one, "orders") == tmp_path / "recordings" / "orders.jsonl"
+    other.write_text('{\n "eval_cases": [],\n "evalSetId" : "ord\\u0065rs"\n}')
+    paths = [recordings_path(path, "orders") for path in (one, other)]
+    assert [path.name for path in paths] == ["orders (a.evalset.json).jsonl", "orders (b.evalset.json).jsonl"]
+    other.write_text('{"eval_set_id": "other", "eval_cases": []}')
+    assert recordings_path(one, "orders").name == "orders.jsonl"

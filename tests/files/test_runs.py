@@ -10,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from evaltui.core.case_id import CaseId
+from evaltui.core.compare import CaseSummary
+from evaltui.core.outcome import Status
 from evaltui.files.runs import (
+    Footer,
     RunLog,
+    StoredRun,
     events_between,
     is_being_written,
     latest_run,
+    read_header,
     read_index,
     read_run,
     repeats_of,
@@ -22,22 +28,30 @@ from evaltui.files.runs import (
 )
 
 
-def result(number: int) -> dict[str, object]:
-    return {"eval_set_id": "s", "eval_id": f"case {number}", "status": "PASSED"}
+def result(number: int) -> CaseSummary:
+    return CaseSummary("s", f"case {number}", Status.PASSED, passed=1, policy_met=True, path="s.evalset.json")
+
+
+def summaries(run: StoredRun) -> tuple[CaseSummary, ...]:
+    return tuple(one.summary for one in run.results)
+
+
+def eval_ids(run: StoredRun) -> list[str]:
+    return [one.id.eval_id for one in run.results]
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path):
-    log = RunLog.create(tmp_path, {"agent": "my_agent", "selected": {"s": ["case 1"]}})
+    log = RunLog.create(tmp_path, {"agent": "my_agent"})
     log.event({"seq": 1, "t": 0.5, "kind": "text", "content": {"parts": [{"text": "grüße 🌻\n\ud83d"}]}})
     log.result(result(1))
     log.event({"seq": 2, "t": 0.7, "kind": "user"})
     log.close({"status": "PASSED"})
     run = read_run(log.path)
-    assert run.header["agent"] == "my_agent"
-    assert {"version", "evaltui", "python", "started"} <= run.header.keys()
-    assert run.results == (result(1),)
+    assert run.header.data["agent"] == "my_agent"
+    assert {"version", "evaltui", "python", "started"} <= run.header.data.keys()
+    assert summaries(run) == (result(1),)
     assert run.complete
-    assert run.footer == {"status": "PASSED"}
+    assert run.footer == Footer(Status.PASSED)
     assert [event["seq"] for event in run.events()] == [1, 2]
     assert next(run.events())["content"]["parts"][0]["text"] == "grüße 🌻\n\ud83d"
     first, *_ = log.path.read_text().splitlines()
@@ -69,7 +83,7 @@ def test_results_are_on_disk_at_once_and_events_soon(tmp_path, monkeypatch):
     assert list(read_run(log.path).events()) == []
     log.result(result(1))
     run = read_run(log.path)
-    assert (run.results, [event["seq"] for event in run.events()]) == ((result(1),), [1])
+    assert (summaries(run), [event["seq"] for event in run.events()]) == ((result(1),), [1])
     assert not run.complete
     now = 101.0
     log.event({"seq": 2, "kind": "text"})
@@ -97,9 +111,7 @@ def test_a_log_cut_anywhere_is_read_up_to_the_cut(tmp_path):
         log.path.write_bytes(whole[:cut])
         run = read_run(log.path)
         kinds = [data["kind"] for line in whole[:cut].splitlines() if (data := _json(line))]
-        assert [one["eval_id"] for one in run.results] == [
-            f"case {number}" for number in range(kinds.count("case_result"))
-        ]
+        assert eval_ids(run) == [f"case {number}" for number in range(kinds.count("case_result"))]
         assert len(list(run.events())) == kinds.count("text")
         assert run.complete == ("footer" in kinds)
     log.path.write_bytes(whole[: header - 5])
@@ -110,8 +122,9 @@ def test_a_log_cut_anywhere_is_read_up_to_the_cut(tmp_path):
 def test_a_killed_run_leaves_every_result(tmp_path):
     code = (
         "import sys; from pathlib import Path; from evaltui.files.runs import RunLog\n"
+        "from evaltui.core.compare import CaseSummary; from evaltui.core.outcome import Status\n"
         "log = RunLog.create(Path(sys.argv[1]), {})\n"
-        "for number in range(8): log.result({'eval_set_id': 's', 'eval_id': str(number)})\n"
+        "for number in range(8): log.result(CaseSummary('s', str(number), Status.FAILED))\n"
         "print('ready', flush=True)\n"
         "while True: log.event({'seq': 1, 'kind': 'text', 'data': {'text': 'x' * 999}})\n"
     )
@@ -121,7 +134,7 @@ def test_a_killed_run_leaves_every_result(tmp_path):
     child.wait()
     child.stdout.close()
     run = read_run(latest_run(tmp_path))
-    assert [one["eval_id"] for one in run.results] == [str(number) for number in range(8)]
+    assert eval_ids(run) == [str(number) for number in range(8)]
     assert not run.complete
     assert all(event["kind"] == "text" for event in run.events())
 
@@ -162,21 +175,31 @@ def finished(tmp_path, cases):
     log = RunLog.create(tmp_path, {})
     for repeat in range(2):
         for case in cases:
-            log.started("s", case, repeat)
-            log.event({"kind": "text", "set": "s", "case": case, "repeat": repeat, "data": {"n": repeat}})
+            log.started(CaseId(PATH, case), "s", repeat)
+            log.event(
+                {
+                    "kind": "text",
+                    "path": PATH,
+                    "set": "s",
+                    "case": case,
+                    "repeat": repeat,
+                    "data": {"n": repeat},
+                }
+            )
     for case in cases:
         for repeat in reversed(range(2)):
-            log.repeat("s", case, repeat, {"status": "PASSED", "seconds": repeat})
-        log.result({"eval_set_id": "s", "eval_id": case, "status": "PASSED", "runs": 2})
+            log.repeat(CaseId(PATH, case), "s", repeat, {"status": "PASSED", "seconds": repeat})
+        log.result(CaseSummary("s", case, Status.PASSED, runs=2, passed=2, path=PATH))
     return log
 
 
+PATH = 'a "quoted" folder/s.evalset.json'
 ODD = [
     "plain",
     'a "quoted" one',
     'x","eval_id":"plain',
     "\ud800 grüße",
-    '"eval_set_id":"s","eval_id":"plain",',
+    '"path":"s","eval_id":"plain",',
 ]
 
 
@@ -185,19 +208,19 @@ def test_one_case_is_read_from_its_places(tmp_path, closed):
     log = finished(tmp_path, ODD)
     if closed:
         log.close({"status": "PASSED"})
-    index = read_index(log.path)
+    index, header = read_index(log.path), read_header(log.path)
     assert len(index) < log.path.stat().st_size / 3
     for case in ODD:
-        row = result_of(log.path, index, ("s", case))
-        assert (row["eval_id"], row["runs"]) == (case, 2)
-        assert [one["seconds"] for one in repeats_of(log.path, row)] == [0, 1]
-        events = events_between(log.path, *row["events"], "s", case)
+        found = result_of(log.path, header, index, CaseId(PATH, case), "s")
+        assert (found.id.eval_id, found.summary.runs) == (case, 2)
+        assert [one["seconds"] for one in repeats_of(log.path, found)] == [0, 1]
+        events = events_between(log.path, found.events, found.id, "s")
         assert {number: [one["data"] for one in found] for number, found in events.items()} == {
             0: [{"n": 0}],
             1: [{"n": 1}],
         }
-    assert result_of(log.path, index, ("s", "nothing")) is None
-    assert result_of(log.path, index, ("", "plain")) is None
+    assert result_of(log.path, header, index, CaseId(PATH, "nothing"), "s") is None
+    assert result_of(log.path, header, index, CaseId("", "plain"), "") is None
 
 
 def test_the_index_is_all_that_is_read_of_a_closed_log(tmp_path):
@@ -208,7 +231,7 @@ def test_the_index_is_all_that_is_read_of_a_closed_log(tmp_path):
     damaged = text.replace(b'{"kind":"case_result",', b'{"kind":"case_result";').replace(b'"text"', b'"text;')
     assert damaged != text
     log.path.write_bytes(damaged)
-    assert [one["eval_id"] for one in read_run(log.path).results] == ["a", "b"]
+    assert eval_ids(read_run(log.path)) == ["a", "b"]
 
 
 def test_a_log_is_told_from_one_that_is_being_written(tmp_path):

@@ -26,7 +26,7 @@ def summary(eval_id, status, **fields):
 def run(name, *cases, **circumstances):
     return RunSummary(
         name,
-        {case.key: case for case in cases},
+        {case.id: case for case in cases},
         whole=frozenset({"lights"}),
         circumstances=Circumstances(**circumstances),
     )

@@ -73,6 +73,7 @@ async def test_a_row_per_turn_and_metric_with_both_sides():
         "case_status": "FAILED",
         "judge": "",
         "judged": "",
+        "path": "",
     }
     assert second["reason"]
 

@@ -113,8 +113,11 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
     async with app.run_test(size=size) as pilot:
         await opened(app, pilot, coin, "good")
         await pilot.press("3")
+        # What the last run said of each case is there again.
         await until(pilot, shows(app, "last 2 runs, "))
-        assert "○ not run" in screen_text(app)
+        await until(pilot, lambda: sum(app.workbench.results.counts().values()) == 3)
+        await until(pilot, lambda: "○ not run" not in screen_text(app))
+        assert "before the agent was changed" not in screen_text(app)
         await pilot.press("H")
         await until(pilot, shows(app, "2 runs", RunsScreen))
         await until(pilot, lambda: screen_text(app).count("✗ 2") + screen_text(app).count("✗ 1") >= 2)
@@ -132,7 +135,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         # From the case there to its result in that run.
         row = row_with(app, "bad  ")
         await pilot.click(offset=(10, row))
-        await until(pilot, lambda: app.screen.rows.current.key == ("coins", "bad"))
+        await until(pilot, lambda: app.screen.rows.current.key.eval_id == "bad")
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.past is not None)
         assert app.workbench.selection.case == CaseKey(coin, "bad")
@@ -223,22 +226,34 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
 
 
 async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
+    from evaltui.core.case_id import CaseId
     from evaltui.core.compare import CaseSummary
     from evaltui.core.outcome import RepeatResult
     from evaltui.core.stored_results import repeat_to_json
+    from evaltui.files.run_header import LoggedSet
     from evaltui.files.runs import RunLog
 
+    path = "coins.evalset.json"
     cases = {f"case_{number}": [turn("hi", "hello")] for number in range(10_000)}
     write_cases(coin.parent, "coins", cases)
     for passed in (True, False):
         status = Status.PASSED if passed else Status.FAILED
-        sets = {"coins": {"config": {}, "whole": True}}
-        log = RunLog.create(coin.parent, {"selected": {"coins": list(cases)}, "sets": sets})
+        sets = [LoggedSet(path, "coins", tuple(cases), {}, whole=True).to_json()]
+        log = RunLog.create(coin.parent, {"sets": sets})
         for case in cases:
-            log._repeats.setdefault(("coins", case), {})[0] = log.size
+            log._repeats.setdefault(CaseId(path, case), {})[0] = log.size
             result = repeat_to_json(RepeatResult(status))
-            log._write({"kind": "repeat_result", "set": "coins", "case": case, "repeat": 0, "result": result})
-            log.result(CaseSummary("coins", case, status, passed=int(passed), policy_met=passed).to_json())
+            log._write(
+                {
+                    "kind": "repeat_result",
+                    "path": path,
+                    "set": "coins",
+                    "case": case,
+                    "repeat": 0,
+                    "result": result,
+                }
+            )
+            log.result(CaseSummary("coins", case, status, passed=int(passed), policy_met=passed, path=path))
         log.close({"status": status.value, "seconds": 1.0})
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=WIDE) as pilot:

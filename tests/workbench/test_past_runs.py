@@ -110,7 +110,7 @@ async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
     assert [workbench.history(key) for key in keys] == [None] * len(keys)
     # Only the case that was looked at last is read.
     await until(lambda: workbench.history(keys[-1]) is not None)
-    assert workbench._histories._known.keys() == {("greetings", keys[-1].eval_id)}
+    assert workbench._histories._known.keys() == {(workbench.case_id(keys[-1]), "greetings")}
 
 
 # Opening
@@ -361,7 +361,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
         ("agent", "it cannot go on, the agent was changed since: agent.py"),
         ("case", "it cannot go on, the case bad was changed since"),
         ("gone", "it cannot go on, greetings has no bad any more"),
-        ("set", "it cannot go on, there is no set greetings any more"),
+        ("set", "it cannot go on, there is no set greetings in greetings.evalset.json any more"),
         ("config", "it cannot go on, greetings is scored otherwise"),
     ],
 )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from evaltui.core.case_id import CaseId
 from evaltui.core.events import Event
 from evaltui.core.outcome import CaseResult, RepeatResult, Status
 from evaltui.files.runs import RunLog
@@ -167,7 +168,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
         traces.happened(key, event)
     assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == ["lived"]
     log.close()
-    traces.done(key, "set", log.path, log.size)
+    traces.done(key, CaseId("a.evalset.json", "case"), "set", log.path, log.size)
     await until(lambda: traces.get(key, 0))
     assert told
     assert [event.content["parts"][0]["text"] for event in traces.get(key, 0).events] == ["lived"]

@@ -24,7 +24,15 @@ from evaltui.core.metrics.metric import Metric, MetricInput, effective_threshold
 from evaltui.core.outcome import ErrorInfo, MetricResult, Status
 from evaltui.core.own_metrics import MISPLACED, names_function
 
-__all__ = ["METRICS", "MetricInfo", "MetricInput", "metrics_to_run", "run_judged_metric", "run_metric"]
+__all__ = [
+    "METRICS",
+    "MetricInfo",
+    "MetricInput",
+    "is_known",
+    "metrics_to_run",
+    "run_judged_metric",
+    "run_metric",
+]
 
 Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model"]
 
@@ -188,6 +196,11 @@ _ALL = (
 )
 
 METRICS: dict[str, MetricInfo] = {info.name: info for info in _ALL}
+
+
+def is_known(metric: EvalMetric) -> bool:
+    """Whether there is such a metric; only one that there is may be optional."""
+    return metric.metric_name in METRICS or metric.custom_function_path is not None
 
 
 def metrics_to_run(config: EvalConfig) -> list[EvalMetric]:

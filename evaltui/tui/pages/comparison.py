@@ -133,8 +133,8 @@ def _percent(total: Total) -> str:
 
 def write_change(page: Page, change: CaseChange) -> None:
     """All of it: why it is of its kind, and every figure."""
-    _, eval_id = change.key
-    page.row((visible(eval_id), "bold"), (f"  {visible(change.key[0])}", "dim"))
+    where = " · ".join(dict.fromkeys((change.eval_set_id, change.key.path)))
+    page.row((visible(change.key.eval_id), "bold"), (f"  {visible(where)}", "dim"))
     page.labelled("verdict", [*_in_words(change.base), (" → ", "dim"), *_in_words(change.candidate)])
     if change.reasons:
         page.labelled("why", [(visible("; ".join(change.reasons)), "")])

@@ -102,8 +102,10 @@ def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
         if workbench.is_waiting(key):
             page.row((f"waits for its turn; this is from {scored.run_name}", "dim"))
             page.blank()
-        elif workbench.is_stale(key):
-            page.row((f"from {scored.run_name}, before the agent was changed", "yellow"))
+        elif changed := workbench.changed_since(key):
+            what = " and ".join(changed)
+            were = "was" if len(changed) == 1 else "were"
+            page.row((f"from {scored.run_name}, before {what} {were} changed", "yellow"))
             page.blank()
         elif scored.past and case_changed(scored):
             page.text(

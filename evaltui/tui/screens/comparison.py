@@ -9,7 +9,8 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.message import Message
 
-from evaltui.core.compare import CaseChange, Key, Kind
+from evaltui.core.case_id import CaseId
+from evaltui.core.compare import CaseChange, Kind, case_name
 from evaltui.core.show import visible
 from evaltui.reports.comparison import comparison_lines
 from evaltui.reports.lines import Line, draw
@@ -40,7 +41,7 @@ _COPIED_WIDTH = 110
 Side = tuple[Path, str]
 
 
-class ComparisonScreen(DialogScreen[tuple[Path, str, Key] | None], inherit_bindings=False):
+class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
     """Returns the run and the case that the user wants to see."""
 
     BINDINGS = bindings(Scope.COMPARISON)
@@ -132,7 +133,7 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, Key] | None], inherit_bindi
             self._workbench.say(reason)
         else:
             path, title = self._candidate if row.candidate is not None else self._base
-            self.dismiss((path, title, row.key))
+            self.dismiss((path, title, row.key, row.eval_set_id))
 
     def _copy(self) -> None:
         if self._compared is None:
@@ -184,12 +185,10 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._folded: set[Kind] = set(FOLDED_AT_FIRST)
         self._rows: list[ComparedRow] = []
         self._names = 0
-        self._several_sets = False
 
     def show(self, compared: Compared | None) -> None:
         self._compared = compared
         changes = compared.comparison.cases if compared else ()
-        self._several_sets = len({change.key[0] for change in changes}) > 1
         self._names = max((len(self._id_of(change)) for change in changes), default=0)
         self._write()
         # Whoever compares wants to see a case first, not the title above it.
@@ -219,8 +218,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.move_to(title)
 
     def _id_of(self, change: CaseChange) -> str:
-        eval_set_id, eval_id = change.key
-        return visible(f"{eval_set_id}:{eval_id}" if self._several_sets else eval_id)
+        return visible(case_name(change, self._compared.comparison)) if self._compared else ""
 
     def line(self, number: int) -> Line:
         row = self._rows[number]

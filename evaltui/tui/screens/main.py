@@ -464,11 +464,11 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             return
         if wanted.case is None:
             self._go_to("cases")
-        elif selection := workbench.case_of(wanted.case):
+        elif selection := workbench.case_of(wanted.case, wanted.eval_set_id):
             workbench.select(selection)
             self._go_to("result")
         else:
-            workbench.say(f"the case {wanted.case[1]} is not in the eval sets any more")
+            workbench.say(f"the case {wanted.case.eval_id} is not in the eval sets any more")
 
     def action_preflight(self) -> None:
         if (run := self._workbench.run) is not None:

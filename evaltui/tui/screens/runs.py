@@ -9,7 +9,7 @@ from typing import NamedTuple
 from textual.app import ComposeResult
 from textual.message import Message
 
-from evaltui.core.compare import Key
+from evaltui.core.case_id import CaseId
 from evaltui.core.show import visible
 from evaltui.reports.lines import Line, cells, pad
 from evaltui.tui.action_screen import DialogScreen
@@ -43,7 +43,8 @@ class Wanted(NamedTuple):
 
     path: Path
     title: str
-    case: Key | None = None
+    case: CaseId | None = None
+    eval_set_id: str = ""
     resumes: bool = False
 
 
@@ -158,7 +159,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         after = list(paths).index(path) + 1
         return paths[after] if after < len(paths) else None
 
-    def _compared(self, chosen: tuple[Path, str, Key] | None) -> None:
+    def _compared(self, chosen: tuple[Path, str, CaseId, str] | None) -> None:
         if chosen is not None:
             self.dismiss(Wanted(*chosen))
 

@@ -1,0 +1,33 @@
+"""What the file of an eval set is called wherever a case is named, and which file that is."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from evaltui.files.folders import agent_folder
+
+
+def case_path(agent_dir: Path, set_path: Path) -> str:
+    """The path of `CaseId`: as seen from the agent's folder, with `/` on every system."""
+    return _relative(str(agent_folder(agent_dir).absolute()), str(set_path.absolute()))
+
+
+@lru_cache(maxsize=4096)
+def _relative(folder: str, path: str) -> str:
+    seen = _from(folder, path)
+    if seen.startswith("../"):
+        # One of the two may have been named through a link.
+        real = _from(os.path.realpath(folder), os.path.realpath(path))
+        seen = seen if real.startswith("../") else real
+    return seen
+
+
+def _from(folder: str, path: str) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def file_of(agent_dir: Path, path: str) -> Path:
+    """The file that a path of `CaseId` stands for."""
+    return Path(os.path.normpath(agent_folder(agent_dir).absolute() / path))

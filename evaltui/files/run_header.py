@@ -1,0 +1,169 @@
+"""The first line of a run log: what the run was begun with."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args
+
+from evaltui.core.case_id import CaseId
+from evaltui.core.recordings.choices import RecordMode, ToolMode
+from evaltui.core.wording import in_words
+from evaltui.files.folders import OWN_FOLDER
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LoggedSet:
+    """An eval set of a run, and which of its cases were selected.
+
+    `path` is that of `CaseId`, `config` what scored it, None where nobody knows; `whole` where all of its
+    cases were selected.
+    """
+
+    path: str
+    eval_set_id: str
+    eval_ids: tuple[str, ...]
+    config: Json | None = None
+    whole: bool = False
+
+    def to_json(self) -> Json:
+        data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
+        if self.config is not None:
+            data["config"] = self.config
+        return data | ({"whole": True} if self.whole else {})
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """`files` are the agent's with fingerprints of what they hold, `data` is all that the line says.
+
+    Where it is `by_label`, the log is of an earlier version, which told cases by set id only. `twins` are the
+    ids of set and case of those of which it cannot tell the file.
+    """
+
+    started: datetime
+    sets: tuple[LoggedSet, ...]
+    files: Mapping[str, str]
+    data: Json
+    by_label: bool = False
+    twins: frozenset[tuple[str, str]] = frozenset()
+
+    def selected(self) -> Iterator[tuple[CaseId, str]]:
+        """The selected cases, each with its set id."""
+        for one in self.sets:
+            yield from ((CaseId(one.path, eval_id), one.eval_set_id) for eval_id in one.eval_ids)
+
+    def id_of(self, path: Any, eval_set_id: Any, eval_id: Any) -> CaseId:
+        """The case that a line is about, by what the line says. Raises ValueError for what is no text."""
+        for value in (path or "", eval_set_id, eval_id):
+            if not isinstance(value, str):
+                raise ValueError(f"an id of a case is {in_words(value)}")
+        if path:
+            return CaseId(path, eval_id)
+        found = next((one.path for one in self.sets if one.eval_set_id == eval_set_id), eval_set_id)
+        is_twin = (eval_set_id, eval_id) in self.twins
+        return CaseId(eval_set_id if is_twin else found, eval_id)
+
+
+def header_from_json(log: Path, data: Json) -> RunHeader:
+    """Raises ValueError where something is missing or of another kind than it is."""
+    sets = data.get("sets", [])
+    by_label = "selected" in data or not isinstance(sets, list)
+    files = _object(data, "files")
+    for name in files:
+        _text(files, name)
+    for name, kind in _KINDS.items():
+        if name in data and not isinstance(data[name], kind):
+            raise ValueError(f"{name} is {in_words(data[name])}")
+    if "runs" in data and data["runs"] < 1:
+        raise ValueError(f"runs is {in_words(data['runs'])}")
+    _check_choices(data)
+    twins: frozenset[tuple[str, str]] = frozenset()
+    if by_label:
+        found = tuple(_sets_by_label(log, data))
+        twins = frozenset(
+            (one.eval_set_id, eval_id)
+            for one in found
+            for eval_id, count in Counter(one.eval_ids).items()
+            if count > 1
+        )
+    else:
+        found = tuple(_logged_set(one) for one in sets)
+    started = datetime.fromisoformat(_text(data, "started"))
+    return RunHeader(started, found, files, data, by_label, twins)
+
+
+# What the run was begun with, as far as it was asked for.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "runs": (int,),
+    "agent_name": (str,),
+    "config": (str,),
+    "initial_session": (str,),
+}
+
+
+def _check_choices(data: Json) -> None:
+    for name, choices in (("record", get_args(RecordMode)), ("tools", get_args(ToolMode))):
+        if data.get(name) not in (None, *choices):
+            raise ValueError(f"{name} is {in_words(data[name])}")
+    match data.get("pass_if"):
+        case None | "all" | "majority":
+            pass
+        case int() | float() as rate if 0 < rate <= 1:
+            pass
+        case other:
+            raise ValueError(f"pass_if is {in_words(other)}")
+
+
+def _logged_set(data: Any) -> LoggedSet:
+    if not isinstance(data, dict):
+        raise ValueError(f"an eval set is {in_words(data)}")
+    config = _object(data, "config") if "config" in data else None
+    path, eval_set_id = _text(data, "path"), _text(data, "eval_set_id")
+    return LoggedSet(path, eval_set_id, _texts(data, "eval_ids"), config, bool(data.get("whole")))
+
+
+def _sets_by_label(log: Path, data: Json) -> Iterator[LoggedSet]:
+    """Earlier versions kept the sets, and the selected cases, by set id."""
+    selected, sets = _object(data, "selected"), _object(data, "sets")
+    for eval_set_id in dict.fromkeys([*selected, *sets]):
+        one = _object(sets, eval_set_id)
+        config = _object(one, "config") if "config" in one else None
+        path = _as_seen(log, _text(one, "path")) if "path" in one else eval_set_id
+        eval_ids = _texts(selected, eval_set_id) if eval_set_id in selected else ()
+        yield LoggedSet(path, eval_set_id, eval_ids, config, bool(one.get("whole")))
+
+
+def _as_seen(log: Path, path: str) -> str:
+    """Earlier versions wrote the whole path of a set that is not below the agent's folder."""
+    own, runs = log.resolve().parent.parent, log.resolve().parent.name
+    if not Path(path).is_absolute() or (own.name, runs) != (OWN_FOLDER, "runs"):
+        return path
+    return Path(os.path.relpath(path, own.parent)).as_posix()
+
+
+def _object(data: Mapping[str, Any], name: str) -> Json:
+    value = data.get(name, {})
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is {in_words(value)}")
+    return value
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {in_words(value) if name in data else 'missing'}")
+    return value
+
+
+def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    values = data.get(name)
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+        raise ValueError(f"{name} is not a list of texts")
+    return tuple(values)

@@ -1,0 +1,143 @@
+"""Logs and result files of others, damaged ones and binary ones are named wherever a run is read."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import call
+
+from evaltui.core.case_id import CaseId
+from evaltui.core.compare import CaseSummary, compare
+from evaltui.core.outcome import MetricResult, RepeatResult, Status
+from evaltui.core.stored_results import repeat_to_json
+from evaltui.files.history import History, open_run
+from evaltui.files.resuming import finished_repeats
+from evaltui.files.run_header import LoggedSet
+from evaltui.files.runs import RunLog, read_run
+from evaltui.workbench.kept_runs import read_row
+
+CASE = CaseId("evals/lights.evalset.json", "night")
+WRONG: tuple[Any, ...] = (None, 7, -1, "x", [1], {"a": 1}, True, 1e300)
+
+
+@pytest.fixture
+def log(tmp_path) -> Path:
+    """A whole log of one case, beside a good one."""
+    return [keep(tmp_path) for _ in range(2)][1]
+
+
+def keep(agent: Path) -> Path:
+    (agent / "agent.py").touch()
+    sets = [LoggedSet(CASE.path, "lights", (CASE.eval_id,), {"criteria": {"m": 0.5}}, whole=True).to_json()]
+    log = RunLog.create(agent, {"sets": sets, "files": {"agent.py": "1"}, "runs": 1})
+    log.event({"kind": "agent", "name": "home", "model": "gemini"})
+    log.started(CASE, "lights", 0)
+    named = {"path": CASE.path, "set": "lights", "case": CASE.eval_id, "repeat": 0, "turn": 0, "t": 0.5}
+    log.event({"kind": "user", "content": {"role": "user", "parts": [{"text": "dark"}]}, **named})
+    call_part = {"function_call": {"name": "dim", "args": {"to": 5}}}
+    log.event({"kind": "tool_call", "content": {"role": "model", "parts": [call_part]}, **named})
+    result = RepeatResult(Status.FAILED, (MetricResult("m", 0.2, 0.5, Status.FAILED),), seconds=1.0)
+    log.repeat(CASE, "lights", 0, repeat_to_json(result))
+    log.result(CaseSummary("lights", CASE.eval_id, Status.FAILED, scores={"m": 0.2}, path=CASE.path))
+    log.close({"status": "FAILED", "seconds": 1.5})
+    return log.path
+
+
+def read_everywhere(log: Path) -> None:
+    """Whatever reads runs; what is no run is an OSError or a ValueError with a sentence."""
+    agent = log.parent.parent.parent
+    History(agent).of(CASE, "lights")
+    for read in (read_run, finished_repeats, lambda path: read_row(path, "", {})):
+        with suppress(OSError, ValueError):
+            read(log)
+    with suppress(OSError, ValueError):
+        run = open_run(log)
+        compare(run.summary, run.summary)
+        for case in run.summary.cases:
+            for of_case in (run.case, run.events):
+                with suppress(OSError, ValueError):
+                    of_case(case)
+
+
+def damaged(data: Any) -> Iterator[Any]:
+    """The data with one member gone, or something else in its place, anywhere in it."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield {name: one for name, one in data.items() if name != key}
+            yield from ({**data, key: wrong} for wrong in WRONG)
+            yield from ({**data, key: other} for other in damaged(value))
+    elif isinstance(data, list) and data:
+        yield from ([wrong, *data[1:]] for wrong in WRONG)
+        yield from ([other, *data[1:]] for other in damaged(data[0]))
+
+
+def test_every_member_of_every_line_may_be_missing_or_of_another_kind(log, thorough):
+    lines = log.read_text().splitlines()
+    number = 0
+    for at, line in enumerate(lines):
+        for other in damaged(json.loads(line)):
+            number += 1
+            # The whole table takes a while.
+            if not thorough and number % 7:
+                continue
+            # Without an index, every line is read where it stands.
+            for kept in (lines, [one for one in lines if '"kind":"index"' not in one[:20]][:-1]):
+                if at < len(kept):
+                    text = [*kept[:at], json.dumps(other, separators=(",", ":")), *kept[at + 1 :]]
+                    log.write_text("\n".join(text) + "\n")
+                    read_everywhere(log)
+    assert number > 800
+
+
+FOREIGN = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 20,
+    "text": b"hello\n",
+    "list": b"[1]\n",
+    "another header": b'{"kind":"header","version":3}\n',
+    "deep": b'{"kind":"header","version":3,"sets":' + b"[" * 20_000 + b"]" * 20_000 + b"}\n",
+    "a number": b'{"kind":"header","version":3,"started":5}\n',
+    "a row": b'{"kind":"header","version":2,"started":"2026-01-01T00:00:00+00:00"}\n{"kind":"case_result"}\n',
+    "a footer": b'{"kind":"header","version":2,"started":"2026-01-01T00:00:00+00:00"}\n{"kind":"footer",'
+    b'"status":"GREEN","index":[0,-5]}\n',
+    "old": b'{"kind":"header","version":2,"started":"2026-01-01T00:00:00+00:00","selected":[],"sets":7}\n',
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
+def test_what_is_no_log_is_named_and_hides_no_other(log, text, capsys):
+    agent = log.parent.parent.parent
+    log.write_bytes(text)
+    read_everywhere(log)
+    assert call("runs", agent) == 0
+    out = capsys.readouterr().out
+    assert "cannot be read" in out
+    assert "✗ 1" in out or "1 failed" in out
+    assert call("compare", agent, log.stem, "last") == 2
+    assert log.stem in capsys.readouterr().err
+
+
+def test_a_result_file_of_google_adk_of_any_shape(tmp_path):
+    metric = {
+        "metric_name": "m",
+        "score": 0.5,
+        "eval_status": 1,
+        "details": {"rubric_scores": [{"score": 1}]},
+    }
+    turn = {"actual_invocation": {"user_content": {}}, "eval_metric_results": [metric]}
+    entry = {"eval_id": "a", "final_eval_status": 1, "overall_eval_metric_results": [metric]}
+    whole = {
+        "eval_set_id": "lights",
+        "creation_timestamp": 1767323045.0,
+        "eval_case_results": [{**entry, "eval_metric_result_per_invocation": [turn]}],
+    }
+    path = tmp_path / "x.evalset_result.json"
+    for other in damaged(whole):
+        path.write_text(json.dumps(other))
+        with suppress(OSError, ValueError):
+            open_run(path)
+        with suppress(OSError, ValueError):
+            read_row(path, "", {})

@@ -1,0 +1,53 @@
+"""What cannot be judged is no pass in the workbench either."""
+
+import pytest
+from green_rows import AGENT, JUDGES, METRICS, ROWS
+
+from evaltui.workbench.state import Stage
+from evaltui.workbench.verdicts import NOT_RUN
+from evaltui.workbench.workbench import Workbench
+
+# One of a kind; the others differ in what the same code says of them.
+DAILY = {
+    "unknown and optional",
+    "all metrics optional",
+    "key given twice",
+    "threshold false",
+    "ids given twice",
+    "empty conversation",
+    "all turns context",
+    "all turns skip",
+    "twin",
+    "raises",
+}
+PARAMS = [
+    pytest.param(row, id=name, marks=() if name in DAILY else pytest.mark.thorough)
+    for name, row in ROWS.items()
+    if not row.words
+]
+
+
+@pytest.mark.parametrize("row", PARAMS)
+async def test_no_case_of_it_is_shown_as_passed(row, write_agent):
+    agent = write_agent(AGENT, metrics=METRICS, judges=JUDGES)
+    row.write(agent)
+    workbench = Workbench(agent)
+    try:
+        await workbench.open()
+        workbench.run_all()
+        await workbench.run_over()
+        statuses = [workbench.status(key) for key in workbench.every_case()]
+        if row.code == 2:
+            # It was not begun, and says why.
+            assert set(statuses) <= {NOT_RUN}
+            assert workbench.run is None or workbench.run.stage is Stage.FAILED
+            assert workbench.notice or workbench.run.remarks
+        else:
+            assert set(statuses) - {"PASSED"}
+            assert workbench.results.attention
+    finally:
+        await workbench.close()
+
+
+def test_the_daily_ones_are_there():
+    assert {name for name, row in ROWS.items() if not row.words} > DAILY

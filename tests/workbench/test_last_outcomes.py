@@ -1,0 +1,140 @@
+"""The workbench begins with what came of the cases when they were last run."""
+
+import json
+
+import pytest
+
+from evaltui.files.runs import latest_run
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.verdicts import NOT_RUN
+from evaltui.workbench.workbench import Workbench
+
+ECHO = """
+    def root_agent(message, session):
+        return message
+"""
+
+
+@pytest.fixture
+def echo(write_agent, write_set):
+    folder = write_agent(ECHO, name="echo")
+    return write_set(folder, good=("hello", "hello"), bad=("hello", "goodbye"))
+
+
+@pytest.fixture
+async def open_workbench(echo):
+    """Begins a sitting; what earlier ones have run is on disk only."""
+    opened = []
+
+    async def begin(*, restored=True):
+        workbench = Workbench(echo.parent)
+        opened.append(workbench)
+        await workbench.open()
+        if restored:
+            await workbench.restore()
+        return workbench
+
+    yield begin
+    for workbench in opened:
+        await workbench.close()
+
+
+@pytest.fixture
+async def ran(echo, open_workbench):
+    """A sitting in which everything was run."""
+    workbench = await open_workbench(restored=False)
+    workbench.run_all()
+    await workbench.run_over()
+    return workbench
+
+
+def outcomes(workbench):
+    """Each case with its status and what has changed since."""
+    return {
+        key.eval_id: (workbench.status(key), workbench.changed_since(key)) for key in workbench.every_case()
+    }
+
+
+async def test_the_last_outcomes_are_there_and_f_goes_to_those_that_failed(
+    echo, ran, open_workbench, write_set, until
+):
+    write_set(echo.parent, "more", never=("hi", "hi"))
+    workbench = await open_workbench()
+    assert outcomes(workbench) == {
+        "good": ("PASSED", ()),
+        "bad": ("FAILED", ()),
+        "never": (NOT_RUN, ()),
+    }
+    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.selection.eval_id == "good"
+    workbench.select_failing(1)
+    assert workbench.selection.case == CaseKey(echo, "bad")
+    scored = workbench.results.get(workbench.selection.case)
+    assert scored.run_name.startswith("run of 20")
+    assert scored.result.turns[0].response.actual == "hello"
+    # Nobody has counted its model calls: it is not run again because that was free.
+    assert not scored.calls.need_no_model
+    await until(lambda: workbench.trace(workbench.selection.case) is not None)
+    assert [event.kind for event in workbench.trace(workbench.selection.case).events] == ["user", "text"]
+
+
+@pytest.mark.parametrize("changed", ["the agent", "the case", "the config"])
+async def test_what_was_changed_since_is_stale(changed, echo, ran, open_workbench):
+    match changed:
+        case "the agent":
+            agent = echo.parent / "agent.py"
+            agent.write_text(agent.read_text() + "# more\n")
+        case "the case":
+            data = json.loads(echo.read_text())
+            data["eval_cases"][1]["conversation"][0]["final_response"]["parts"][0]["text"] = "hello"
+            echo.write_text(json.dumps(data))
+        case "the config":
+            (echo.parent / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+    workbench = await open_workbench()
+    good = () if changed == "the case" else (changed,)
+    assert outcomes(workbench) == {"good": ("PASSED", good), "bad": ("FAILED", (changed,))}
+    workbench.run_cases("again", {CaseKey(echo, "bad")})
+    await workbench.run_over()
+    assert workbench.changed_since(CaseKey(echo, "bad")) == ()
+
+
+async def test_a_rule_for_another_case_changes_nothing(echo, ran, open_workbench):
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
+    mark = {"set": "greetings", "case": "bad", "turn": 0, "mode": "skip"}
+    text = json.dumps(config | {"evaltui": {"turns": [mark]}})
+    (echo.parent / "test_config.json").write_text(text)
+    workbench = await open_workbench()
+    assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("FAILED", ("the config",))}
+
+
+async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_workbench, write_set):
+    write_set(echo.parent, good=("hello", "hello"), bad=("hello", "hello"))
+    workbench = await open_workbench()
+    workbench.run_cases("one", {CaseKey(echo, "bad")})
+    await workbench.run_over()
+    damaged = latest_run(echo.parent).with_name("20990101T000000.000Z-abcdef.jsonl")
+    damaged.write_bytes(bytes(range(256)))
+    workbench = await open_workbench()
+    assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("PASSED", ())}
+
+
+async def test_twins_have_their_own_outcomes(echo, open_workbench, write_set):
+    write_set(echo.parent, "twin", set_id="greetings", good=("hello", "no"))
+    workbench = await open_workbench(restored=False)
+    workbench.run_all()
+    await workbench.run_over()
+    workbench = await open_workbench()
+    found = {(key.path.name, key.eval_id): workbench.status(key) for key in workbench.every_case()}
+    assert found == {
+        ("greetings.evalset.json", "good"): "PASSED",
+        ("greetings.evalset.json", "bad"): "FAILED",
+        ("twin.evalset.json", "good"): "FAILED",
+    }
+
+
+async def test_what_was_run_meanwhile_is_newer(echo, ran, open_workbench):
+    workbench = await open_workbench(restored=False)
+    workbench.run_all()
+    await workbench.run_over()
+    await workbench.restore()
+    assert {workbench.results.get(key).run for key in workbench.every_case()} == {1}
