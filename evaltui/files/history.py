@@ -17,8 +17,9 @@ from evaltui.files import runs as logs
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.adk_results import adk_results, read_adk_result
 from evaltui.files.agent_files import AgentFiles
-from evaltui.files.atomic import write_atomically
-from evaltui.files.runs import latest_run, run_logs, runs_folder
+from evaltui.files.atomic import write_privately
+from evaltui.files.folders import make_own_folder
+from evaltui.files.runs import RUNS, latest_run, run_logs, runs_folder
 from evaltui.files.workspace import SelectionError
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ def name_run(agent_dir: Path, ref: str, name: str) -> str:
     if name in ("", "last") or name in ids or name.endswith((logs.SUFFIX, ADK_SUFFIX)):
         raise SelectionError(f"{name!r} cannot be the name of a run")
     names = run_names(agent_dir) | {name: run_id(path)}
-    runs_folder(agent_dir).mkdir(parents=True, exist_ok=True)
-    write_atomically(runs_folder(agent_dir) / _NAMES, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
+    write_privately(
+        make_own_folder(agent_dir, RUNS) / _NAMES, json.dumps(names, indent=2, ensure_ascii=False) + "\n"
+    )
     return run_id(path)
 
 
