@@ -46,10 +46,10 @@ def find_config(set_path: Path, explicit: Path | None = None) -> ConfigInUse:
 
 def _passed_over(set_path: Path, above: Path) -> Problem:
     message = (
-        f"scored by ADK's defaults: {above} is for the sets beside it; --config {above} uses it for all, a "
-        f"{CONFIG_NAME} beside the set for that one"
+        f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; --config {above} "
+        f"uses it for all, a {CONFIG_NAME} beside the set for that one"
     )
-    return Problem(Severity.WARNING, (), message, file=str(set_path))
+    return Problem(Severity.WARNING, (), message, file=str(above))
 
 
 def unclear_config(set_path: Path) -> Problem | None:
@@ -59,10 +59,10 @@ def unclear_config(set_path: Path) -> Problem | None:
         return None
     names = " and ".join(one.name for one in found)
     message = (
-        f"it is not clear which config scores it: {names} in {found[0].parent}; name one with --config, or "
-        f"make a {CONFIG_NAME} beside the set"
+        f"it is not clear which config scores {set_path.name}: {names}; name one with --config, or make a "
+        f"{CONFIG_NAME} beside the set"
     )
-    return Problem(Severity.ERROR, (), message, file=str(set_path))
+    return Problem(Severity.ERROR, (), message, file=str(found[0].parent))
 
 
 def choice_problems(set_path: Path) -> list[Problem]:

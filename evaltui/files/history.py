@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,9 +18,10 @@ from evaltui.files import runs as logs
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.adk_results import adk_results, read_adk_result
 from evaltui.files.agent_files import AgentFiles
+from evaltui.files.atomic import saving_in, write_privately
+from evaltui.files.folders import make_own_folder
 from evaltui.files.run_header import RunHeader
-from evaltui.files.runs import latest_run, run_logs, runs_folder
-from evaltui.files.saving import ChangedOutsideError, fingerprint_of, save
+from evaltui.files.runs import RUNS, latest_run, run_logs, runs_folder
 from evaltui.files.workspace import SelectionError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ Json = dict[str, Any]
 
 _NAMES = "names.json"
 _MOST_TRIES = 50
-
 
 # Finding
 
@@ -88,16 +87,12 @@ def name_run(agent_dir: Path, ref: str, name: str) -> str:
     ids = {run_id(one) for one in [*adk_results(agent_dir), *run_logs(agent_dir)]}
     if name in ("", "last") or name in ids or name.endswith((logs.SUFFIX, ADK_SUFFIX)):
         raise SelectionError(f"{name!r} cannot be the name of a run")
-    runs_folder(agent_dir).mkdir(parents=True, exist_ok=True)
-    file = runs_folder(agent_dir) / _NAMES
-    for _ in range(_MOST_TRIES):
-        # Another process may name a run meanwhile.
-        seen = fingerprint_of(file)
+    file = make_own_folder(agent_dir, RUNS) / _NAMES
+    # Another process may name a run meanwhile.
+    with saving_in([file]):
         names = run_names(agent_dir) | {name: run_id(path)}
-        with suppress(ChangedOutsideError):
-            save(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n", seen)
-            return run_id(path)
-    raise OSError(f"{file} is being written by others all the time")
+        write_privately(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
+    return run_id(path)
 
 
 # Opening

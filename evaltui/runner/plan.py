@@ -182,7 +182,7 @@ async def evaluate(
 ) -> RunResult:
     """Run an agent against eval sets, given as files or as models, and score what it does.
 
-    Without a `config`, that of a file is the `test_config.json` beside it, else ADK's defaults. `record` and
+    Without a `config`, that of a file is the one that `find_config` finds, else ADK's defaults. `record` and
     `tools` say what is taken from recordings, which only files have. Raises EvalSetError for a set, a config
     or recordings that cannot be read, ValueError where there is nothing to run.
     """

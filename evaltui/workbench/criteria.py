@@ -155,8 +155,9 @@ class Criteria:
     @property
     def sets(self) -> list[SetEntry]:
         """The sets that the config applies to."""
-        config_path = self._workbench.editing.config_path
-        return [entry for entry in self._workbench.sets if config_path(entry.path) == self.path]
+        sets = self._workbench.sets
+        config_of = self._workbench.editing.config_paths(entry.path for entry in sets)
+        return [entry for entry in sets if config_of[entry.path] == self.path]
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""

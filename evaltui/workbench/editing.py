@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,16 @@ class Editing:
     def config_path(self, set_path: Path) -> Path:
         """The file that is the config of a set, or would be if there were one."""
         return config_file(set_path, self.explicit_config)
+
+    def config_paths(self, set_paths: Iterable[Path]) -> dict[Path, Path]:
+        """The config of each of many sets; those of one folder share theirs."""
+        by_folder: dict[Path, Path] = {}
+        found: dict[Path, Path] = {}
+        for path in set_paths:
+            if path.parent not in by_folder:
+                by_folder[path.parent] = self.config_path(path)
+            found[path] = by_folder[path.parent]
+        return found
 
     @property
     def explicit_config(self) -> Path | None:

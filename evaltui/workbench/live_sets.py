@@ -140,8 +140,9 @@ class LiveSets:
         """The workspace with these sets, and those that these configs score, as they are now."""
         entries = {entry.path: entry for entry in workspace.sets}
         others = {path for path in paths if path not in entries}
-        scored = [path for path in entries if self._editing.config_path(path) in others] if others else []
-        configs = {self._editing.explicit_config, *map(self._editing.config_path, scored)}
+        config_of = self._editing.config_paths(entries) if others else {}
+        scored = [path for path, config in config_of.items() if config in others]
+        configs = {self._editing.explicit_config, *config_of.values()}
         sets = [path for path in paths if path not in configs and path.name != CONFIG_NAME]
         for path in dict.fromkeys((*sets, *scored)):
             entries[path] = self._followed(path, entries.get(path))

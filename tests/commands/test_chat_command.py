@@ -120,7 +120,7 @@ def test_a_reader_that_goes_away_ends_it(agent):
     ("words", "says"),
     [
         (["nowhere"], "nowhere does not exist"),
-        (["."], "several agents: my_agent"),
+        (["."], "name the agent itself: my_agent"),
         (["my_agent", "--timeout", "0"], "--timeout"),
         (["my_agent", "--initial-session", "nowhere.json"], "nowhere.json cannot be read"),
         (["my_agent", "--initial-session", "bad.json"], "bad.json: state: must be an object"),

@@ -131,7 +131,7 @@ def test_a_set_that_exists_gets_one_more_case_and_keeps_the_rest(agent, monkeypa
 
 WRONG_USES = {
     "no such agent": (["nowhere", "basics"], {}, "nowhere does not exist"),
-    "several agents": ([".", "basics"], {}, "several agents"),
+    "above the agent": ([".", "basics"], {}, "name the agent itself: my_agent"),
     "no such set": (["my_agent", "basic"], {}, "did you mean 'basics'"),
     "no file": (["my_agent", "zzz"], {}, "name its file: NAME.evalset.json"),
     "id of a new set": (["my_agent", "a b.evalset.json"], {}, "letters"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.tui.app import WorkbenchApp, open_workbench
+from evaltui.workbench.criteria import Criteria, MetricRow
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.files.layouts import criteria, starter_pack, uv_package, write
@@ -31,7 +32,7 @@ def test_what_is_passed_over_is_named_on_stderr_and_in_the_reports(tmp_path, cap
     report = tmp_path / "report.json"
     assert call("run", agent, "--workers", "1", f"--report=json={report}") == 0
     err = capsys.readouterr().err
-    assert "orders.evalset.json: scored by ADK's defaults" in err
+    assert f"{above}: scores the sets beside it only, so orders.evalset.json is" in err
     assert f"--config {above}" in err
     (of_set,) = json.loads(report.read_text())["sets"]
     assert of_set["config"]["not_used"] == str(above)
@@ -42,7 +43,7 @@ def test_nothing_is_run_where_it_is_not_clear(tmp_path, capsys):
     for name in ("a_config.json", "b_config.json"):
         write(tmp_path / "tests" / name, criteria(response_match_score=1))
     assert call("run", agent) == 2
-    assert "a_config.json and b_config.json in" in capsys.readouterr().err
+    assert "a_config.json and b_config.json;" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -79,4 +80,36 @@ async def test_the_workbench_scores_by_it_and_edits_it(tmp_path):
     assert workbench.documents.open(path).config.path == config
     assert workbench.editing.config_path(path) == config
     assert workbench.sets_of([config]) == {path}
+    await workbench.close()
+
+
+async def test_what_is_changed_on_screen_goes_to_the_config_above_the_sets(tmp_path):
+    agent = starter_pack(tmp_path)
+    config = tmp_path / "tests" / "eval" / "eval_config.json"
+    workbench = Workbench(agent)
+    await workbench.open()
+    (entry,) = workbench.sets
+    assert workbench.sets_of([config]) == {entry.path}
+    shown = Criteria(workbench, entry.path)
+    assert (shown.path, shown.sets) == (config, [entry])
+    (row,) = (row for row in shown.sections()[0].rows if isinstance(row, MetricRow))
+    assert (row.name, row.threshold) == ("response_match_score", 0.5)
+    assert shown.set_threshold(row, 0.75)
+    assert workbench.editing.unsaved() == [config]
+    assert workbench.documents.open(entry.path).config.config.criteria["response_match_score"] == 0.75
+    assert workbench.editing.save_all()
+    assert json.loads(config.read_text())["criteria"] == {"response_match_score": 0.75}
+    assert [file.name for file in entry.path.parent.iterdir()] == ["basic.evalset.json"]
+    await workbench.close()
+
+
+async def test_where_it_is_not_clear_the_criteria_say_so(tmp_path):
+    agent = uv_package(tmp_path)
+    for name in ("a_config.json", "b_config.json"):
+        write(tmp_path / "tests" / name, criteria(response_match_score=1))
+    workbench = Workbench(agent)
+    await workbench.open()
+    (entry,) = workbench.sets
+    assert "a_config.json and b_config.json;" in Criteria(workbench, entry.path).unreadable()
+    assert "a_config.json" in str(workbench.documents.open(entry.path).errors[0])
     await workbench.close()

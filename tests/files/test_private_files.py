@@ -10,6 +10,7 @@ import pytest
 
 from evaltui.files.adk_results import write_adk_result
 from evaltui.files.agent_settings import remember_config
+from evaltui.files.history import name_run
 from evaltui.files.journal import Journal, recoverable
 from evaltui.files.runs import RunLog, read_run, run_logs
 
@@ -23,8 +24,10 @@ def write_everything(agent):
     log.close({"status": "PASSED"})
     journal = Journal.open(agent, agent / "x.evalset.json", "{}")
     remember_config(agent, agent / "x.json")
+    name_run(agent, "last", "before")
     result = write_adk_result(agent, {"eval_set_result_id": "r"})
-    return [log.path, journal.path, agent / ".evaltui" / "settings.json", result]
+    own = agent / ".evaltui"
+    return [log.path, journal.path, own / "settings.json", own / "runs" / "names.json", result]
 
 
 @pytest.mark.parametrize("is_there", [False, True])
@@ -33,7 +36,7 @@ def test_files_and_folders_are_for_their_user(tmp_path, is_there):
         for folder in (".evaltui", ".evaltui/runs", ".evaltui/recovery"):
             (tmp_path / folder).mkdir(mode=0o755)
     files = write_everything(tmp_path)
-    assert [mode(file) for file in files] == ["0o600"] * 4
+    assert [mode(file) for file in files] == ["0o600"] * 5
     folders = {folder for file in files for folder in file.relative_to(tmp_path).parents}
     assert {mode(tmp_path / folder) for folder in folders if folder.name} == {"0o700"}
 
