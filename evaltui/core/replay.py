@@ -43,8 +43,8 @@ def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection
     """
     said = _steps_said(invocation.intermediate_data, turn)
     user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
-    steps = [user, *_with_answer(said, _json(invocation.final_response))]
-    steps = [replace(step, long_running=_waiting(step, responded)) for step in steps]
+    answered = _with_answer(said, _json(invocation.final_response))
+    steps = [user, *(replace(step, long_running=_waiting(step, responded)) for step in answered)]
     return [
         replace(step, turn=turn, id=f"past-{turn}.{number}", final=step is not user and is_final(step))
         for number, step in enumerate(steps)

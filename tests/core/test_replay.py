@@ -15,6 +15,7 @@ from evaltui.core.events import Event, Step
 from evaltui.core.record import invocations_from_events
 from evaltui.core.replay import past_of_turns, steps_of_invocation
 from evaltui.core.steps import is_made_id, split
+from evaltui.core.waiting import WaitingCalls
 
 
 def content(*parts, role="model"):
@@ -374,3 +375,21 @@ def test_the_turns_of_real_eval_sets_are_pasts():
                 assert all(ids(steps, "function_call"))
                 turns += 1
     assert turns
+
+
+def test_requests_and_calls_that_are_responded_to_wait_after_an_expected_turn():
+    turn = Invocation.model_validate(
+        {
+            "user_content": {"parts": [{"text": "go"}]},
+            "intermediate_data": {
+                "tool_uses": [
+                    {"name": "adk_request_input", "args": {"message": "Who?"}},
+                    {"name": "approve", "args": {}, "id": "later"},
+                    {"name": "search", "args": {}, "id": "done"},
+                ]
+            },
+        }
+    )
+    waiting = WaitingCalls()
+    waiting.take_past(steps_of_invocation(turn, 0, {"later"}))
+    assert [call.name for call in waiting.calls] == ["adk_request_input", "approve"]
