@@ -19,12 +19,15 @@ from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Insert
 from evaltui.core.drafting import TurnDraft, draft_case
 from evaltui.core.editing.cases import new_set_text, set_id_problem
+from evaltui.core.evalset import EvalCase
 from evaltui.core.events import Json
+from evaltui.core.never_passing import never_passes
 from evaltui.core.outcome import ErrorInfo
 from evaltui.core.problems import EvalSetError, Problem, Severity
 from evaltui.core.show import visible
 from evaltui.core.wording import did_you_mean
 from evaltui.files.adk_results import app_name
+from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import agent_folder
 from evaltui.files.json_text import decode
@@ -62,7 +65,17 @@ def record(options: argparse.Namespace) -> int:
     turns = len(recording.messages)
     done = f"{recording.path}: case {recording.eval_id} with {turns} {'turn' if turns == 1 else 'turns'}"
     write_stdout(f"{visible(done)}\n")
+    if reason := _never_passes(recording.path, case):
+        print(f"evaltui record: case {recording.eval_id} {reason}", file=sys.stderr)
     return 0
+
+
+def _never_passes(path: Path, case: Json) -> str:
+    try:
+        config = find_config(path).config
+    except EvalSetError:
+        return ""
+    return never_passes(EvalCase.model_validate(case), config, ())
 
 
 def _prepare(options: argparse.Namespace) -> _Recording:
