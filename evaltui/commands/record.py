@@ -12,14 +12,16 @@ from itertools import groupby
 from pathlib import Path
 
 from evaltui.commands.chat_lines import ChatLines
-from evaltui.commands.output import write_stdout
+from evaltui.commands.output import write_stderr, write_stdout
 from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.document.document import JsonDocument
 from evaltui.core.document.edits import Insert
 from evaltui.core.drafting import TurnDraft, draft_case, without_secrets
 from evaltui.core.editing.cases import new_set_text, set_id_problem
+from evaltui.core.evalset import EvalCase
 from evaltui.core.events import Json
+from evaltui.core.never_passing import never_passes
 from evaltui.core.outcome import ErrorInfo
 from evaltui.core.problems import EvalSetError, Problem, Severity
 from evaltui.core.responding import ResponseError, content_of, expected_call
@@ -27,6 +29,7 @@ from evaltui.core.show import visible
 from evaltui.core.waiting import waiting_calls
 from evaltui.core.wording import did_you_mean
 from evaltui.files.adk_results import app_name
+from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import agent_folder
 from evaltui.files.json_text import decode
@@ -68,7 +71,17 @@ def record(options: argparse.Namespace) -> int:
     # The case is there, whether or not anybody reads that it is.
     with contextlib.suppress(BrokenPipeError):
         write_stdout(f"{visible(done)}\n")
+    if reason := _never_passes(recording.path, case):
+        write_stderr(f"evaltui record: case {recording.eval_id} {reason}")
     return 0
+
+
+def _never_passes(path: Path, case: Json) -> str:
+    try:
+        config = find_config(path).config
+    except EvalSetError:
+        return ""
+    return never_passes(EvalCase.model_validate(case), config, ())
 
 
 def _prepare(options: argparse.Namespace) -> _Recording:

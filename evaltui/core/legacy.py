@@ -173,10 +173,10 @@ def left_out(data: Any) -> Iterator[Problem]:
         found += [(session, (index,), _SESSION_KEYS) for index, session in _dicts(data)]
     for turn, path in _turns(data):
         found.append((turn, path, _TURN_KEYS))
-        for key, known in ((_CALLS_KEY, ("tool_name", "tool_input")), (_SAID_KEY, ("author", "text"))):
+        for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_SAID_KEY, ("author", "text"))):
             inner = turn.get(key)
             entries = _dicts(inner) if isinstance(inner, list) else ()
-            found += [(entry, (*path, key, index), known) for index, entry in entries]
+            found += [(entry, (*path, key, index), fields) for index, entry in entries]
     for item, path, known in found:
         for key in (key for key in item if key not in known):
             message = f"an eval set has no place for it; left out: {show_value(item[key], _LONGEST_VALUE)}"

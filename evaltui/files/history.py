@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _NAMES = "names.json"
-_MOST_TRIES = 50
 
 # Finding
 

@@ -9,9 +9,10 @@ from evaltui.core.config import EvalConfig
 from evaltui.core.editing.references import dangling, idle_rules, slow_rules
 from evaltui.core.evalset import EvalSet
 from evaltui.core.model_errors import spellings
-from evaltui.core.problems import Problem, Severity
+from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.spelling import spelt
 from evaltui.files.config_files import config_file
-from evaltui.files.configs import choice_problems, read_config
+from evaltui.files.configs import choice_problems, find_config, read_config
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
@@ -37,11 +38,7 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
             problems.append(Problem(Severity.ERROR, (), "holds no eval sets", file=str(path)))
     seen: dict[str, Path] = {}
     for file in files:
-        if _is_config(file):
-            of_file = _lint_config(file)
-        else:
-            read = read_eval_set(file)
-            of_file = [*choice_problems(file), *read.problems, *_same_label(file, read.eval_set, seen)]
+        of_file = _lint_config(file) if _is_config(file) else _lint_set(file, seen)
         problems += sorted(of_file, key=lambda problem: problem.line or 0)
     return problems
 
@@ -85,6 +82,37 @@ def _is_config(file: Path) -> bool:
         return False
     of_configs = {key for keys in spellings(EvalConfig) for key in keys}
     return bool(data.keys() & of_configs) or "config" in file.name.lower()
+
+
+def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
+    loaded = read_eval_set(file)
+    problems = [*choice_problems(file), *loaded.problems, *_same_label(file, loaded.eval_set, seen)]
+    text = read_text(file) if loaded.eval_set is not None and loaded.format == "eval set" else ""
+    if loaded.eval_set is None or not isinstance(text, str) or not text:
+        return problems
+    # Models load slowly, and reading this module must not wait for them.
+    from evaltui.core.never_passing import never_passes
+
+    try:
+        used = find_config(file)
+    except EvalSetError:
+        # What is wrong with it is told of the config itself.
+        return problems
+    data = parse(text)
+    cases_key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
+    found = []
+    for index, case in enumerate(loaded.eval_set.eval_cases):
+        set_id = loaded.eval_set.eval_set_id
+        # Where there is no config, who expects no answer may mean to give one without that metric.
+        unscored = {
+            number
+            for number, turn in enumerate(case.conversation or [])
+            if used.config.turn_mode(set_id, case.eval_id, number) == "context"
+            or (used.defaulted and turn.final_response is None)
+        }
+        if reason := never_passes(case, used.config, unscored):
+            found.append(Problem(Severity.WARNING, (cases_key, index), reason))
+    return problems + locate(found, text, str(file))
 
 
 def _lint_config(file: Path) -> list[Problem]:

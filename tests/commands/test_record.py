@@ -230,3 +230,13 @@ def test_an_unwritable_file_is_told(agent, monkeypatch, capsys):
     monkeypatch.setattr("evaltui.files.saving.write_atomically", full)
     assert record(agent, "basics") == 2
     assert "cannot be written: No space left on device" in capsys.readouterr().err
+
+
+def test_a_case_that_can_never_pass_is_recorded_and_said(agent, capsys):
+    (agent / "agent.py").write_text("def root_agent(message, session):\n    return '👍'\n")
+
+    assert record(agent, "basics", "thumb") == 0
+
+    told = capsys.readouterr().err
+    assert "case thumb never passes: turns 1, 2 expect an answer without a word" in told
+    assert load_eval_set(agent / "basics.evalset.json").eval_cases[-1].eval_id == "thumb"

@@ -182,3 +182,20 @@ def test_a_conversation_of_failures_is_no_case(chatted):
     assert chatted.chat.refuses_to_save() == (
         "no turn went through to its end: there is nothing to make a case of"
     )
+
+
+async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until):
+    folder = write_agent("def root_agent(message, session):\n    return '👍'\n")
+    write_set(folder, one=("hi", "something"))
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.chat.new(SessionStart())
+    workbench.chat.send(said("Hi there!"))
+    await until(lambda: not workbench.chat.busy)
+    assert saving.save(
+        workbench, workbench.chat.transcript, saving.proposed(workbench, workbench.chat.transcript)
+    )
+    assert workbench.notice.text.startswith(
+        "hi_there never passes: turn 1 expects an answer without a word, which response_match_score gives 0"
+    )
+    await workbench.close()

@@ -7,6 +7,7 @@ itself; in short form, `function(actual, expected, criterion)` gives the score o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -99,12 +100,12 @@ def result_of_evaluation(given: MetricInput, returned: Mapping[str, Any], where:
 
     Statuses are names, and the function's own: thresholds are its business. A result that breaks ADK's
     contract is an ERROR that says how: it needs one entry per turn, unless nothing was evaluated or the value
-    is informational. So is a score outside of the interval that the config gives for the metric, but for
-    ADK's verdicts. `where` is the place of the function in its file.
+    is informational. So is a score outside of the interval that the config gives for the metric, or one that
+    is no number, but for ADK's verdicts. `where` is the place of the function in its file.
     """
     metric, count = given.metric, len(given.actual)
     try:
-        result = _ReturnedResult.model_validate(dict(returned))
+        result = _ReturnedResult.model_validate(_finite(returned) if given.as_adk else dict(returned))
     except ValidationError as error:
         return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where)
     status = Status(result.overall_eval_status)
@@ -136,6 +137,15 @@ def result_of_evaluation(given: MetricInput, returned: Mapping[str, Any], where:
         _reason(status, turns, result.overall_score),
         lower_is_better=metric.lower_is_better,
     )
+
+
+def _finite(value: Any) -> Any:
+    """The data without scores that are no numbers: google-adk takes them, and the verdict beside them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list) else value
 
 
 def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -> MetricResult:

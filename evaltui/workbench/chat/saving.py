@@ -15,9 +15,12 @@ from evaltui.core.drafting import CaseDraft, TurnDraft, draft_case, propose_eval
 from evaltui.core.editing import references
 from evaltui.core.editing.cases import eval_id_problem
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, insert_at, list_at, set_id
+from evaltui.core.evalset import EvalCase
 from evaltui.core.events import Json
+from evaltui.core.never_passing import never_passes
 from evaltui.core.problems import EvalSetError
 from evaltui.files.adk_results import app_name
+from evaltui.files.configs import find_config
 from evaltui.workbench import set_editing
 from evaltui.workbench.case_plan import refusing
 from evaltui.workbench.chat.conversation import Transcript
@@ -135,9 +138,24 @@ def save(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> 
         )
         if done:
             set_editing.show(workbench, after)
-            workbench.say(f"{choices.eval_id} is a case of {path.name} now, not saved yet: ctrl+s saves it")
+            reason = _never_passes(path, draft)
+            workbench.say(
+                f"{choices.eval_id} {reason}"
+                if reason
+                else f"{choices.eval_id} is a case of {path.name} now, not saved yet: ctrl+s saves it"
+            )
         return done
     return False
+
+
+def _never_passes(path: Path, draft: CaseDraft) -> str:
+    """Why the case can never pass by the config of its set, "" where it can or that is not known."""
+    try:
+        config = find_config(path).config
+    except EvalSetError:
+        return ""
+    context = [turn for turn, mode in draft.marks.items() if mode == "context"]
+    return never_passes(EvalCase.model_validate(draft.case), config, context)
 
 
 def _choice(index: int, text: str, drafted: Json) -> TurnChoice:

@@ -88,3 +88,14 @@ def test_broken_contract_is_an_error_that_says_how(wrong, complaint):
     assert result.reason.startswith("my_agent.metrics.polite returned an unusable result: ")
     assert complaint in result.reason
     assert result.error.message == result.reason
+
+
+@pytest.mark.parametrize("status", ["PASSED", "FAILED"])
+def test_as_adk_has_it_the_verdict_beside_a_score_that_is_no_number_counts(status):
+    actual = invocations([turn("a", answer="Please.")])
+    given = MetricInput(expected=actual, actual=actual, metric=METRIC, as_adk=True)
+
+    result = result_of_evaluation(given, returned(status, float("nan"), ((status, float("inf")),)))
+
+    assert (result.status, result.score) == (Status[status], None)
+    assert [turn.score for turn in result.per_invocation] == [None]

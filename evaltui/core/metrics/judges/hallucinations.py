@@ -6,10 +6,11 @@ cut by `sentences`, and the judge is asked once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evaltui.core.evalset import Invocation, InvocationEvents, full_text
 from evaltui.core.metrics.judges.json_answers import read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, JudgeModelOptions, Question, judge_options
 from evaltui.core.metrics.judges.labels import Labels, contradiction, without_verdict
@@ -18,7 +19,15 @@ from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
 from evaltui.core.metrics.judges.sampling import Sample, ask_all
 from evaltui.core.metrics.judges.schemas import SENTENCES
 from evaltui.core.metrics.judges.sentences import sentences
-from evaltui.core.metrics.judges.transcript import Entry, agents, entries, json_line, transcript
+from evaltui.core.metrics.judges.transcript import (
+    Entry,
+    agents,
+    entries,
+    event_entries,
+    json_line,
+    transcript,
+    turn_entries,
+)
 from evaltui.core.metrics.judges.voting import counted, deciding
 from evaltui.core.metrics.metric import (
     CriterionError,
@@ -30,6 +39,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
+from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.show import cut, visible
 
@@ -109,16 +119,41 @@ def steps_of(given: MetricInput, *, every_text: bool) -> list[Step]:
 
     What was said and done in earlier turns is known to the agent; google-adk does not show it to its judge.
     """
+    if given.as_adk:
+        return [
+            step for turn, one in enumerate(given.actual) for step in _steps_as_adk(one, turn, every_text)
+        ]
     happened = entries(given.actual, thoughts=given.thoughts)
     kinds = ("answer", "text") if every_text else ("answer",)
     found = []
     for place, entry in enumerate(happened):
         if entry.kind in kinds and (pieces := sentences(entry.value)):
-            before = happened[:place]
-            if given.as_adk:
-                before = [earlier for earlier in before if earlier.turn == entry.turn]
-            found.append(Step(entry.turn, tuple(pieces), tuple(before)))
+            found.append(Step(entry.turn, tuple(pieces), tuple(happened[:place])))
     return found
+
+
+def _steps_as_adk(invocation: Invocation, turn: int, every_text: bool) -> Iterator[Step]:
+    """As google-adk 2.13: each part of an event is a text of its own, the answer counts once more where it is
+    among the events, and texts that are no events are not judged."""
+    answer = scored_text(invocation, thoughts=True)
+    data = invocation.intermediate_data
+    if not isinstance(data, InvocationEvents):
+        known = [entry for entry in turn_entries(invocation, turn, thoughts=True) if entry.kind != "answer"]
+        texts = [(answer, known)]
+    else:
+        known = [Entry(turn, "user", full_text(invocation.user_content))]
+        texts = []
+        for event in data.invocation_events:
+            happened = list(event_entries(event, turn, thoughts=True))
+            found = [entry for entry in happened if entry.kind == "grounding"]
+            parts = (event.content.parts if event.content else None) or []
+            if every_text:
+                texts += [(part.text, [*known, *found]) for part in parts if part.text]
+            known = [*known, *happened]
+        texts.append((answer, known))
+    for text, before in texts:
+        if pieces := sentences(text):
+            yield Step(turn, tuple(pieces), tuple(before))
 
 
 def _options(given: MetricInput) -> JudgeModelOptions:

@@ -58,7 +58,7 @@ def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[E
     """What happened in one turn: the user's message, what was said and done, the answer if there is one."""
     data = invocation.intermediate_data
     if isinstance(data, InvocationEvents):
-        done = [entry for event in data.invocation_events for entry in _event_entries(event, turn, thoughts)]
+        done = [entry for event in data.invocation_events for entry in event_entries(event, turn, thoughts)]
     else:
         done = list(_list_entries(data, turn, thoughts)) if data else []
     answer = scored_text(invocation, thoughts=thoughts)
@@ -73,7 +73,8 @@ def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[E
     ]
 
 
-def _event_entries(event: InvocationEvent, turn: int, thoughts: bool) -> Iterator[Entry]:
+def event_entries(event: InvocationEvent, turn: int, thoughts: bool) -> Iterator[Entry]:
+    """What happened in one event: what a search found, what was said, then code and calls."""
     if event.grounding_metadata is not None and (grounding := _json(event.grounding_metadata)):
         yield Entry(turn, "grounding", grounding, event.author)
     parts = (event.content.parts if event.content else None) or []

@@ -60,7 +60,12 @@ labels = st.sampled_from(
 texts = st.lists(labels, min_size=1, max_size=4)
 turns_of_texts = st.lists(
     st.fixed_dictionaries(
-        {"before": st.lists(texts, max_size=2), "answer": st.none() | texts, "fails": st.booleans()}
+        {
+            "before": st.lists(st.lists(texts, min_size=1, max_size=2), max_size=2),
+            "answer": st.none() | texts,
+            "again": st.booleans(),
+            "fails": st.booleans(),
+        }
     ),
     min_size=1,
     max_size=3,
@@ -77,10 +82,18 @@ def words(text):
 async def test_sentences_are_counted_as_adk_counts_them(made, threshold, every_text):
     turns, for_adk, for_us = [], [], []
     for number, one in enumerate(made):
-        before = [event(said(f"Say{number}. " + words(text)), called("look_up")) for text in one["before"]]
+        before = [
+            event(*(said(f"Say{number}. " + words(text)) for text in parts), called("look_up"))
+            for parts in one["before"]
+        ]
         answer = None if one["answer"] is None else f"Answer{number}. " + words(one["answer"])
+        said_before = [text for parts in one["before"] for text in parts]
+        if answer and one["again"]:
+            # As an answer that came with calls: it is among the events, too.
+            before.append(event(said(answer), called("look_up")))
+            said_before.append(one["answer"])
         turns.append(turn("hi", *before, answer=answer))
-        judged_texts = (one["before"] if every_text else []) + ([one["answer"]] if one["answer"] else [])
+        judged_texts = (said_before if every_text else []) + ([one["answer"]] if one["answer"] else [])
         for text in judged_texts:
             said_labels = ["supported", *text]
             if one["fails"]:

@@ -1,0 +1,36 @@
+"""Cases that fail whatever the agent does: answers of no word, which `response_match_score` gives 0."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from evaltui.core.config import EvalConfig
+from evaltui.core.evalset import EvalCase
+from evaltui.core.metrics.metric import effective_threshold
+from evaltui.core.metrics.response_match import scored_text
+from evaltui.core.metrics.rouge import words
+
+_METRIC = "response_match_score"
+_TURNS_NAMED = 3
+
+
+def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -> str:
+    """Why a case can never pass, and what to do; "" where it can. `context` are turns, from 0, not scored."""
+    threshold = next(
+        (effective_threshold(metric) for metric in config.metrics() if metric.metric_name == _METRIC), None
+    )
+    scored = {
+        number: scored_text(turn, thoughts=config.evaltui.thoughts == "score")
+        for number, turn in enumerate(case.conversation or [])
+        if number not in context
+    }
+    wordless = [number for number, text in scored.items() if not words(text)]
+    if threshold is None or not wordless or (len(scored) - len(wordless)) / len(scored) >= threshold:
+        return ""
+    named = ", ".join(str(number + 1) for number in wordless[:_TURNS_NAMED])
+    more = f" and {len(wordless) - _TURNS_NAMED} more" if len(wordless) > _TURNS_NAMED else ""
+    turns = f"turn {named} expects" if len(wordless) == 1 else f"turns {named}{more} expect"
+    return (
+        f"never passes: {turns} an answer without a word, which {_METRIC} gives 0 (threshold {threshold:g}). "
+        f"Mark it as context, or remove {_METRIC} from the config"
+    )

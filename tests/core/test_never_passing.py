@@ -1,0 +1,76 @@
+"""A case whose expected answers have no word is known never to pass, wherever it is made or read."""
+
+import json
+
+import pytest
+
+from evaltui.core.config import EvalConfig
+from evaltui.core.evalset import EvalCase
+from evaltui.core.never_passing import never_passes
+from evaltui.core.outcome import Status
+from evaltui.core.scoring import score_case
+from evaltui.files.lint import lint
+
+PICTURE = {"inline_data": {"mime_type": "image/png", "data": "AAAA"}}
+
+
+def turn(*parts):
+    answer = {"final_response": {"role": "model", "parts": list(parts)}} if parts else {}
+    return {"user_content": {"role": "user", "parts": [{"text": "Hello"}]}, **answer}
+
+
+def case(*turns):
+    return EvalCase.model_validate({"eval_id": "one", "conversation": list(turns)})
+
+
+WORDS = turn({"text": "Hi there"})
+
+
+@pytest.mark.parametrize(
+    ("turns", "threshold"),
+    [
+        ([turn({"text": "👍"})], 0.8),
+        ([turn({"text": "…!?"})], 0.01),
+        ([turn({"text": ""})], 0.8),
+        ([turn(PICTURE)], 0.8),
+        ([turn({"text": "I think", "thought": True})], 0.8),
+        ([turn()], 0.8),
+        ([WORDS, turn({"text": "👍"})], 0.8),
+        ([WORDS, turn({"text": "👍"})], 0.5),
+        ([WORDS], 1.0),
+        ([turn({"text": "👍"})], 0.0),
+        ([WORDS, turn(PICTURE, {"text": "ok"})], 1.0),
+    ],
+)
+async def test_it_is_said_of_the_cases_that_fail_even_by_what_they_expect(turns, threshold):
+    config = EvalConfig.model_validate({"criteria": {"response_match_score": threshold}})
+    one = case(*turns)
+    scored = await score_case(one, one.conversation, config)
+
+    assert bool(never_passes(one, config, ())) is (scored.metrics[0].status is Status.FAILED)
+
+
+def test_the_turns_the_metric_and_what_to_do_are_named():
+    config = EvalConfig.default()
+
+    assert never_passes(case(WORDS, turn({"text": "👍"})), config, ()) == (
+        "never passes: turn 2 expects an answer without a word, which response_match_score gives 0 "
+        "(threshold 0.8). Mark it as context, or remove response_match_score from the config"
+    )
+    assert never_passes(case(WORDS, turn({"text": "👍"})), config, {1}) == ""
+    assert "turns 1, 2, 3 and 2 more expect" in never_passes(case(*[turn()] * 5), config, ())
+    assert never_passes(case(turn()), EvalConfig(criteria={"tool_trajectory_avg_score": 1.0}), ()) == ""
+
+
+def test_lint_says_so(tmp_path):
+    path = tmp_path / "one.evalset.json"
+    cases = [{"eval_id": "one", "conversation": [turn({"text": "👍"})]}]
+    path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases}))
+    (problem,) = lint([path])
+    assert problem.message.startswith("never passes: turn 1 expects an answer without a word")
+
+    mark = {"set": "one", "case": "one", "turn": 0, "mode": "context"}
+    (tmp_path / "test_config.json").write_text(
+        json.dumps({"criteria": {"response_match_score": 0.8}, "evaltui": {"turns": [mark]}})
+    )
+    assert lint([path]) == []
