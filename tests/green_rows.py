@@ -121,9 +121,7 @@ ROWS: dict[str, Row] = {
     "no metric": Row({"criteria": {}}),
     "only informational": Row({"criteria": {"token_usage_v1": 5}}),
     "key given twice": Row('{"criteria": {"safety_v1": 1, "safety_v1": 0}}', code=2),
-    "block given twice": Row(
-        '{"criteria": {"nosuch": 1}, "criteria": {"response_match_score": 0.5}}', code=2
-    ),
+    "block given twice": Row('{"criteria": {"nosuch": 1}, "criteria": {"safety_v1": 0.5}}', code=2),
     **{
         f"threshold {text}": Row(f'{{"criteria": {{"response_match_score": {text}}}}}', code=2)
         for text in ("true", "false", "-1", "80", "NaN", "Infinity", "-Infinity", '"x"', "null", "[]")

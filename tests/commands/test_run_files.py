@@ -86,5 +86,5 @@ def test_where_no_result_file_can_be_written_the_report_says_so(agent, capsys):
 def test_the_log_says_how_long_it_took(agent):
     call("run", agent, "basics:fine")
     footer = read_run(latest_run(agent)).footer
-    assert footer["status"] == "PASSED"
-    assert 0 < footer["seconds"] < 60
+    assert footer.status == "PASSED"
+    assert 0 < footer.seconds < 60
