@@ -197,9 +197,9 @@ def test_text_behind_a_key_that_opens_a_field_is_typed_there(program):
     terminal.wait_for("book rRmqo")
     terminal.press("escape")
     terminal.wait_for("o add")
-    # There is nothing to type at the name of the set: none of it is a command.
-    terminal.type("gjebookmq")
-    terminal.wait_for("this is kept as it is")
+    # There is no name on this line: none of what follows is a command.
+    terminal.type("gjjjjjj\x1bOQbookmq")
+    terminal.wait_for("there is no name on this line")
     assert "book" not in json.dumps(program.case)
     assert "Criteria" not in terminal.text
     assert terminal.process.poll() is None
