@@ -1,4 +1,4 @@
-"""Values typed and pasted into fields of the real program: the file has what was typed, no text is a command."""
+"""Values typed and pasted into fields of the real program: the file has them, and no text is a command."""
 
 from __future__ import annotations
 
