@@ -1,4 +1,4 @@
-"""Values typed and pasted into the real program: the file has what was typed, no text is a command."""
+"""Values typed and pasted into fields of the real program: the file has them, and no text is a command."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ class Program:
         self.terminal.press("2", "g", *["j"] * ROWS[field], "e")
         self.terminal.wait_for("esc keeps it and leaves" if field in TEXTS else "esc takes it back")
 
-    def empty(self) -> None:
-        """Everything in the field is selected, to be typed over: f7."""
-        self.terminal.type("\x1b[18~")
+    def empty(self, field: str) -> None:
+        """Of a text select everything, to be typed over: f7."""
+        self.terminal.type("\x1b[18~" if field in TEXTS else "\x15")
 
     def type(self, text: str) -> None:
         if "\n" in text:
@@ -142,7 +142,7 @@ def program(write_agent):
 def try_one(program: Program, field: str, value: str, key: str) -> None:
     text, is_text = VALUES[value][0], field in TEXTS
     program.open(field)
-    program.empty()
+    program.empty(field)
     program.type(text)
     last = text.split("\n")[-1].split(" ")[-1]
     program.terminal.wait_for(last)
@@ -164,9 +164,9 @@ def try_one(program: Program, field: str, value: str, key: str) -> None:
         program.terminal.press("u")
         program.save()
         program.terminal.wait_until(lambda _: program.case == CASE, f"{what}: undo does not bring it back")
-    elif is_text and key != "nothing":
+    elif is_text:
         program.open(field)
-        program.empty()
+        program.empty(field)
         program.type(json.dumps(ARGS["deep"]))
         program.leave_fields()
     program.terminal.wait_until(lambda screen: "Turn 1" in screen, "the case is gone")
@@ -197,9 +197,9 @@ def test_text_behind_a_key_that_opens_a_field_is_typed_there(program):
     terminal.wait_for("book rRmqo")
     terminal.press("escape")
     terminal.wait_for("o add")
-    # There is nothing to type at the name of the set: none of it is a command.
-    terminal.type("gjebookmq")
-    terminal.wait_for("this is kept as it is")
+    # There is no name on this line: none of what follows is a command.
+    terminal.type("gjjjjjj\x1bOQbookmq")
+    terminal.wait_for("there is no name on this line")
     assert "book" not in json.dumps(program.case)
     assert "Criteria" not in terminal.text
     assert terminal.process.poll() is None

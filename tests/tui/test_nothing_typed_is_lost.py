@@ -10,6 +10,7 @@ from textual.widgets import Input
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.screens.unsaved import UnsavedScreen
+from evaltui.tui.screens.versions import VersionsScreen
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -166,3 +167,41 @@ async def test_lines_pasted_into_questions_and_filters_become_one(house):
             app.post_message(events.Paste("one\r\n  two\rthree\n"))
             await until(pilot, lambda: app.focused.value == "one two three")
             await pilot.press("escape")
+
+
+async def test_nobody_is_asked_about_two_versions_while_typing(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        path = app.workbench.sets[0].path
+        await edit(app, pilot, "turn", 0, "answer", 0)
+        await pilot.press("m")
+        data = json.loads(path.read_text())
+        data["eval_cases"][0]["conversation"][0]["final_response"]["parts"][0]["text"] = "theirs"
+        path.write_text(json.dumps(data))
+        app.workbench.editing.look_outside()
+        assert app.workbench.editing.clashing
+        await pilot.press(*"mt")
+        assert app.screen is app.screen_stack[0]
+        assert app.focused.text == "himmt"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, VersionsScreen))
+
+
+async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_command(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        path = app.workbench.sets[0].path
+        await edit(app, pilot, "turn", 1, "answer", 0)
+        data = json.loads(path.read_text())
+        del data["eval_cases"][0]["conversation"][1]
+        path.write_text(json.dumps(data))
+        app.workbench.editing.look_outside()
+        await until(pilot, lambda: app.focused is pane(app))
+        await pilot.press(*"bodq")
+        assert app.is_running
+        assert app.workbench.editing.data(path) == data
+        # Another key, and all is as ever.
+        await pilot.press("down", "o")
+        assert app.focused is not pane(app)

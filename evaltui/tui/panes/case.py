@@ -85,6 +85,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         super().__init__(workbench, id=id)
         self._document = CaseDocument(workbench)
         self._line = FieldLine(self._told, id="case-line")
+        self._line.soft_wrap = True
         self._text = FieldText(self._told, id="case-text")
         self._rows: list[Row] = []
         self._at: RowId = ()

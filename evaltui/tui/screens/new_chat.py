@@ -73,7 +73,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
             self.run_worker(self._offer_case(key), exit_on_error=False)
 
     def _hints(self) -> list[Hint]:
-        if isinstance(self.focused, FieldText):
+        if isinstance(self.focused, FieldText) and not isinstance(self.focused, FieldLine):
             return [Hint("end_text", "begin"), Hint("next_field", "next"), Hint("leave_field", "leave")]
         return [
             Hint("form_take", "begin"),
@@ -111,7 +111,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
         self.query_one("#chat-user", FieldLine).begin(start.user_id, selected=False)
         self.query_one("#chat-app", FieldLine).begin(start.app_name, selected=False)
         text = json.dumps(start.state, indent=2, ensure_ascii=False) if start.state else "{}"
-        self.query_one(FieldText).begin(text, selected=False, is_json=True)
+        self.query_one("#chat-state", FieldText).begin(text, selected=False, is_json=True)
 
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
         if message.line.id == "chat-begin":
@@ -152,7 +152,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
             self.focused.step(step)
 
     def _go_on_outside(self) -> None:
-        field = self.query_one(FieldText)
+        field = self.query_one("#chat-state", FieldText)
         try:
             field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
         except EditorError as error:
@@ -168,7 +168,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
 
     def _state(self) -> tuple[Json, str | None]:
         """What is typed, and why it is no state."""
-        text = self.query_one(FieldText).text.strip()
+        text = self.query_one("#chat-state", FieldText).text.strip()
         if not text:
             return {}, None
         found = parse(text)
@@ -183,7 +183,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
         state, problem = self._state()
         if problem is not None:
             self.query_one(QuestionNote).show(problem)
-            self.set_focus(self.query_one(FieldText))
+            self.set_focus(self.query_one("#chat-state", FieldText))
             return
         agent = self.query_one("#chat-agent", ChoiceLine).chosen
         start = SessionStart(

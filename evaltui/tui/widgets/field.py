@@ -108,6 +108,8 @@ class FieldLine(FieldText):
     def __init__(self, tell: Tell, *, id: str) -> None:
         super().__init__(tell, id=id)
         self.one_line = True
+        # In a form it is one line high; who has room for more sets this.
+        self.soft_wrap = False
 
     def taken(self, insert: str) -> str:
         insert = super().taken(insert)
