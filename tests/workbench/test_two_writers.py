@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -388,3 +391,77 @@ async def test_nothing_of_two_programs_and_google_adk_is_lost(tmp_path, thorough
     assert merges
     assert asked
     print(f"{merges} merges, {asked} clashes asked about")
+
+
+PROGRAM = """
+    import asyncio, sys
+    from pathlib import Path
+    from evaltui.core.editing.cases import add_case
+    from evaltui.workbench.workbench import Workbench
+
+    async def main(folder, name, count):
+        workbench = Workbench(folder)
+        await workbench.open()
+        path = folder / "talk.evalset.json"
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for number in range(count):
+            word = f"{name}{number}"
+            assert workbench.editing.do("add", path, lambda data, config: add_case(data, None, word))
+            while not workbench.editing.save_all():
+                assert not workbench.editing.clashing, workbench.notice
+
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+"""
+MANAGER = """
+    import sys, time
+    from pathlib import Path
+    from google.adk.evaluation.eval_case import EvalCase
+    from google.adk.evaluation.local_eval_sets_manager import LocalEvalSetsManager
+
+    folder = Path(sys.argv[1])
+    manager = LocalEvalSetsManager(str(folder.parent))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(int(sys.argv[3])):
+        case = {"eval_id": f"{sys.argv[2]}{number}", "conversation": []}
+        manager.add_eval_case(folder.name, "talk", EvalCase.model_validate(case))
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("with_adk", [False, True])
+def test_processes_that_save_at_once_lose_nothing(tmp_path, with_adk):
+    """google-adk's manager writes what it read before, whatever came since: what it adds itself stays."""
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    (folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
+    path, _ = files(folder)
+    if with_adk:
+        pytest.importorskip("google.adk.evaluation.local_eval_sets_manager", exc_type=ImportError)
+    count = 100
+    programs = {"P": PROGRAM, "Q": PROGRAM, **({"adk": MANAGER} if with_adk else {})}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program), str(folder), name, str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name, program in programs.items()
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+        assert process.returncode == 0
+    ids = eval_ids(json.loads(path.read_text()))
+    kept = ("adk",) if with_adk else ("P", "Q")
+    assert {f"{name}{number}" for name in kept for number in range(count)} <= set(ids)
+    assert len(ids) == len(set(ids))
