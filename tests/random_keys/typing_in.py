@@ -7,10 +7,13 @@ import signal
 import sys
 import time
 
+import terminal as terminals
 from input import SIZES, Action, Keys, Mouse, Outside, Paste, Resize, Wait, actions, mouse_bytes
 from outside import Files
 from playing import ACTIONS, PATIENCE, Round, RoundFailed, copied
 from terminal import Terminal
+
+terminals.PATIENCE = PATIENCE
 
 
 def play_in_terminal(played: Round, count: int = ACTIONS) -> None:
@@ -23,6 +26,8 @@ def play_in_terminal(played: Round, count: int = ACTIONS) -> None:
         command = [sys.executable, "-m", "evaltui", str(agent), *watch]
         terminal = Terminal(command, agent.parent, *size)
         try:
+            # What is typed before there is a program to read it says nothing of it.
+            terminal.wait_until(lambda text: "1 Cases" in text or "evaltui" in text, "it does not begin")
             for action in actions(chance, count):
                 if terminal.process.poll() is not None:
                     break

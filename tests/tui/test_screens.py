@@ -190,6 +190,21 @@ async def test_a_covered_screen_follows_the_size_and_the_run_once_it_is_seen_aga
         assert [slot.id for slot in app.screen.query(".slot") if slot.display] == ["cases-slot"]
 
 
+async def test_keys_do_nothing_that_cannot_be_seen(parrot):
+    app = WorkbenchApp(Workbench(parrot.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        await pilot.resize_terminal(40, 10)
+        await until(pilot, lambda: "evaltui needs" in screen_text(app))
+        await pilot.press("D", "R", "question_mark")
+        assert isinstance(app.screen, MainScreen)
+        assert app.workbench.run is None
+        assert not app.workbench.editing.unsaved()
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("R")
+        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+
+
 async def test_a_run_that_is_cancelled_before_its_first_step_ends(parrot):
     app = WorkbenchApp(Workbench(parrot.parent))
     async with app.run_test(size=NARROW) as pilot:

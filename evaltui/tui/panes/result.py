@@ -212,7 +212,9 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         except (OSError, ValueError) as error:
             self._workbench.say(f"no case can be made of this: {error}")
             return
-        self.app.push_screen(screen, self._case_made)
+        if self.screen.is_active:
+            # Else something else is being done by now.
+            self.app.push_screen(screen, self._case_made)
 
     def _case_made(self, made: bool | None) -> None:
         if made:

@@ -230,6 +230,15 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     # Actions
 
+    @property
+    def takes_input(self) -> bool:
+        """Not where nothing of it can be seen."""
+        return super().takes_input and not is_too_small(self.size)
+
+    def action_perform(self, action_id: str) -> None:
+        if self.takes_input or (self.is_active and action_id == "quit"):
+            self.perform(action_id)
+
     def perform(self, action_id: str) -> None:
         """Do an action of the registry, or say why it cannot be done."""
         action = BY_ID[action_id]
