@@ -354,12 +354,12 @@ async def test_an_import_that_hangs_has_its_own_time_out(write_agent):
     plan = RunPlan(
         agent,
         (SetPlan("basics", tuple(cases_saying("one").eval_cases), TEXT_ONLY),),
-        import_timeout=0.5,
+        import_timeout=2,
     )
     result = await run_plan(plan, lambda _: None)
     error = result.cases[0].error
     assert error is not None
-    assert "not imported within 0.5 s" in error.message
+    assert "not imported within 2 s" in error.message
     assert error.where.startswith("agent.py:2")
 
 
