@@ -118,7 +118,8 @@ class _Lines:
         try:
             write_lines(self._news())
         except BrokenPipeError:
-            self._end(1)
+            # Whoever watched has left, as with Ctrl-C.
+            self._end(INTERRUPTED)
         except OSError as error:
             write_stderr(f"evaltui run: stdout cannot be written: {error.strerror or error}")
             self._end(3)
