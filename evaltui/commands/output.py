@@ -33,7 +33,13 @@ def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
 
     stream = sys.stderr if to_stderr else sys.stdout
     color = colored(stream)
-    _write("".join(f"{draw(line, color=color)}\n" for line in lines), stream)
+    text = "".join(f"{draw(line, color=color)}\n" for line in lines)
+    try:
+        _write(text, stream)
+    except OSError:
+        # What is said beside it may go unheard.
+        if not to_stderr:
+            raise
 
 
 def _write(text: str, stream: TextIO) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaltui.commands.output import width, write_lines
+from evaltui.commands.output import width, write_lines, write_stderr
 from evaltui.commands.usage import UsageError
 from evaltui.core.outcome import Status
 from evaltui.core.recordings.choices import DEFAULT_MODE
@@ -122,7 +122,11 @@ class _Lines:
         try:
             write_lines(self._news())
         except BrokenPipeError:
-            self._end(1)
+            # Whoever watched has left, as with Ctrl-C.
+            self._end(INTERRUPTED)
+        except OSError as error:
+            write_stderr(f"evaltui run: stdout cannot be written: {error.strerror or error}")
+            self._end(3)
         if not self._workbench.watching.on:
             self._end(3)
 

@@ -97,7 +97,12 @@ class RunLog:
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         versions = {"version": VERSION, "evaltui": _own_version(), "python": platform.python_version()}
         log._write({"kind": "header", **versions, "started": now.isoformat(), **header})
-        log._flush()
+        try:
+            log._flush()
+        except OSError:
+            with suppress(OSError):
+                path.unlink()
+            raise
         return log
 
     def started(self, case: CaseId, eval_set_id: str, repeat: int) -> None:

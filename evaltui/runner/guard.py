@@ -126,21 +126,24 @@ class _Guard:
             kill_marked(os.environ)
         # Each that ends hands its children over to this process: until there is none.
         while self._reap() and time.monotonic() < deadline:
-            for pid in _descendants() if self._adopts else [self._host]:
+            left = _descendants() if self._adopts else set()
+            # By now its number may be that of another process.
+            left |= {self._host} if self._code is None else set()
+            for pid in left:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(_STEP)
 
 
 def _descendants() -> set[int]:
-    """The processes below this one, as Linux lists them."""
+    """The processes below this one, as far as Linux lists them."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        with suppress(OSError, ValueError):
-            pid = int(name)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        # Some end just now.
+        with suppress(OSError):
             # The name before it may hold anything, parentheses too.
-            parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1]
-            children.setdefault(int(parent), []).append(pid)
+            parent = stat.read_bytes().rpartition(b")")[2].split()[1]
+            children.setdefault(int(parent), []).append(int(stat.parent.name))
     found: set[int] = set()
     waiting = [os.getpid()]
     while waiting:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from evaltui.core.case_id import CaseId
 from evaltui.core.compare import CaseSummary
 from evaltui.core.outcome import Status
+from evaltui.files import runs
 from evaltui.files.runs import (
     Footer,
     RunLog,
@@ -25,6 +28,7 @@ from evaltui.files.runs import (
     read_run,
     repeats_of,
     result_of,
+    run_logs,
 )
 
 
@@ -137,6 +141,48 @@ def test_a_killed_run_leaves_every_result(tmp_path):
     assert eval_ids(run) == [str(number) for number in range(8)]
     assert not run.complete
     assert all(event["kind"] == "text" for event in run.events())
+
+
+class FullAfter(FileIO):
+    """A file on a disk with room for so many bytes."""
+
+    room = 0
+
+    def write(self, data, /):
+        fits = bytes(data)[: self.room]
+        if not fits:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        type(self).room -= len(fits)
+        return super().write(fits)
+
+
+@pytest.mark.parametrize("room", range(0, 1200, 61))
+def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch, room):
+    monkeypatch.setattr(runs, "FileIO", FullAfter)
+    monkeypatch.setattr(FullAfter, "room", room)
+    finished: list[str] = []
+
+    def write_all() -> None:
+        log = RunLog.create(tmp_path, {})
+        for number in range(10):
+            log.started("s", f"case {number}", 0)
+            log.event({"kind": "text", "set": "s", "case": f"case {number}", "seq": number})
+            log.result(result(number))
+            finished.append(f"case {number}")
+        log.close({"status": "PASSED"})
+
+    with pytest.raises(OSError, match="No space left"):
+        write_all()
+    kept = run_logs(tmp_path)
+    if not kept:
+        # Not even the header had room.
+        assert finished == []
+        return
+    assert not is_being_written(kept[0])
+    read = read_run(kept[0])
+    assert [row["eval_id"] for row in read.results] == finished
+    assert not read.complete
+    assert kept[0].read_bytes().endswith(b"\n")
 
 
 def test_what_is_no_log_is_refused(tmp_path):

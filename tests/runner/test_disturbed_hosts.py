@@ -118,7 +118,13 @@ async def root_agent(message, session):
 """
 
 
-@pytest.mark.parametrize("condition", ["", "if task is not asyncio.current_task(): "], ids=["all", "others"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param("", id="all"),
+        pytest.param("if task is not asyncio.current_task(): ", id="others", marks=pytest.mark.thorough),
+    ],
+)
 async def test_a_case_that_cancels_every_task_is_the_only_error(write_agent, condition):
     agent = write_agent(CANCELLING.replace("{condition}", condition))
     sets = cases_saying("slow", "cancels", "stubborn", "cancels itself")

@@ -253,13 +253,35 @@ async def test_what_an_agent_leaves_behind_is_ended_too(write_agent, tmp_path):
 @pytest.mark.parametrize(
     ("then", "says"),
     [
-        ("os.kill(os.getpid(), signal.SIGRTMIN + 5)", f"was ended by signal {signal.SIGRTMIN + 5}"),
-        ("os.kill(os.getpid(), signal.SIGRTMIN)", "was ended by SIGRTMIN"),
-        ("os.killpg(0, signal.SIGTERM)", "was ended by SIGTERM"),
-        ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(1000)", "was ended by SIGKILL"),
-        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(1000)", "was ended by SIGTERM"),
+        pytest.param(
+            "os.kill(os.getpid(), signal.SIGRTMIN + 5)",
+            f"was ended by signal {signal.SIGRTMIN + 5}" if sys.platform == "linux" else "",
+            id="a real-time signal",
+        ),
+        pytest.param(
+            "os.kill(os.getppid(), signal.SIGKILL); time.sleep(1000)",
+            "was ended by SIGKILL",
+            id="its guard killed",
+        ),
+        pytest.param(
+            "os.kill(os.getpid(), signal.SIGRTMIN)",
+            "was ended by SIGRTMIN",
+            id="the first of them",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            "os.killpg(0, signal.SIGTERM)",
+            "was ended by SIGTERM",
+            id="its group",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            "os.kill(os.getppid(), signal.SIGTERM); time.sleep(1000)",
+            "was ended by SIGTERM",
+            id="its guard ended",
+            marks=pytest.mark.thorough,
+        ),
     ],
-    ids=["a real-time signal", "the first of them", "its group", "its guard killed", "its guard ended"],
 )
 async def test_an_agent_ended_by_a_signal_is_an_error_that_names_it(write_agent, then, says):
     agent = write_agent(f"""
@@ -354,12 +376,12 @@ async def test_an_import_that_hangs_has_its_own_time_out(write_agent):
     plan = RunPlan(
         agent,
         (SetPlan("basics", tuple(cases_saying("one").eval_cases), TEXT_ONLY),),
-        import_timeout=0.5,
+        import_timeout=2,
     )
     result = await run_plan(plan, lambda _: None)
     error = result.cases[0].error
     assert error is not None
-    assert "not imported within 0.5 s" in error.message
+    assert "not imported within 2 s" in error.message
     assert error.where.startswith("agent.py:2")
 
 
