@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
+from dataclasses import replace
 
 import pytest
 
+from evaltui.core.case_id import CaseId
+from evaltui.core.compare import CaseSummary
+from evaltui.core.outcome import Status
 from evaltui.files.adk_results import write_adk_result
 from evaltui.files.agent_settings import remember_config
 from evaltui.files.history import name_run
 from evaltui.files.journal import Journal, recoverable
+from evaltui.files.run_header import LoggedSet
 from evaltui.files.runs import RunLog, read_run, run_logs
 
 
@@ -84,18 +89,22 @@ def test_a_link_is_not_followed(tmp_path, link):
 def test_a_log_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     monkeypatch.setenv("SHOP_API_KEY", "correct horse")
     (tmp_path / ".env").write_text("DB_PASSWORD='tr0ub4dor&3'\n")
-    log = RunLog.create(tmp_path, {"selected": {"correct horse": ["AKIAIOSFODNN7EXAMPLE"]}})
-    case = "correct horse", "AKIAIOSFODNN7EXAMPLE"
-    log.started(*case, 0)
-    log.event({"kind": "text", "set": case[0], "case": case[1], "text": "tr0ub4dor&3, correct horse"})
-    log.repeat(*case, 0, {"error": {"message": "AKIAIOSFODNN7EXAMPLE"}, "args": {"path": "correct horse"}})
-    log.result({"eval_set_id": case[0], "eval_id": case[1], "status": "FAILED", "reason": "correct horse"})
+    case, set_id = CaseId("correct horse.test.json", "AKIAIOSFODNN7EXAMPLE"), "correct horse"
+    selected = LoggedSet(case.path, set_id, (case.eval_id,), {"criteria": {"x": "correct horse"}})
+    log = RunLog.create(tmp_path, {"sets": [selected.to_json()], "files": {}})
+    log.started(case, set_id, 0)
+    log.event({"kind": "text", "set": set_id, "case": case.eval_id, "text": "tr0ub4dor&3, correct horse"})
+    failed = {"error": {"message": "AKIAIOSFODNN7EXAMPLE"}, "args": {"path": "correct horse"}}
+    log.repeat(case, set_id, 0, failed)
+    judges = {"quality": "judge with correct horse"}
+    log.result(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
     log.close({"status": "FAILED"})
     assert log.has_masked
     lines = [json.loads(line) for line in log.path.read_text().splitlines()]
     assert lines[2]["text"] == "<DB_PASSWORD>, <SHOP_API_KEY>"
     assert lines[3]["result"] == {"error": {"message": "<key>"}, "args": {"path": "<SHOP_API_KEY>"}}
     run = read_run(log.path)
-    assert run.header["selected"] == {case[0]: [case[1]]}
-    assert (run.results[0]["eval_set_id"], run.results[0]["eval_id"]) == case
-    assert run.results[0]["reason"] == "<SHOP_API_KEY>"
+    assert run.header.sets == (replace(selected, config={"criteria": {"x": "<SHOP_API_KEY>"}}),)
+    (read,) = run.results
+    assert (read.id, read.summary.eval_set_id) == (case, set_id)
+    assert read.summary.judges == {"quality": "judge with <SHOP_API_KEY>"}

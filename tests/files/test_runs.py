@@ -165,10 +165,11 @@ def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch
     def write_all() -> None:
         log = RunLog.create(tmp_path, {})
         for number in range(10):
-            log.started("s", f"case {number}", 0)
-            log.event({"kind": "text", "set": "s", "case": f"case {number}", "seq": number})
-            log.result(result(number))
-            finished.append(f"case {number}")
+            case = result(number)
+            log.started(case.id, "s", 0)
+            log.event({"kind": "text", "set": "s", "case": case.id.eval_id, "seq": number})
+            log.result(case)
+            finished.append(case.id.eval_id)
         log.close({"status": "PASSED"})
 
     with pytest.raises(OSError, match="No space left"):
@@ -180,7 +181,7 @@ def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch
         return
     assert not is_being_written(kept[0])
     read = read_run(kept[0])
-    assert [row["eval_id"] for row in read.results] == finished
+    assert eval_ids(read) == finished
     assert not read.complete
     assert kept[0].read_bytes().endswith(b"\n")
 
