@@ -1,5 +1,6 @@
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -229,19 +230,10 @@ def test_files_of_an_agent(tmp_path):
 
 
 def test_names_that_are_given_at_once_are_all_kept(tmp_path, monkeypatch):
-    folder = tmp_path / ".evaltui" / "runs"
-    folder.mkdir(parents=True)
-    log = folder / "20260101T000000.000Z-abcdef.jsonl"
+    log = tmp_path / "20260101T000000.000Z-abcdef.jsonl"
     log.write_text("")
     monkeypatch.setattr(history, "find_run", lambda agent_dir, ref: log)
-    read = history.run_names
-
-    def meanwhile(agent_dir):
-        names = read(agent_dir)
-        if "theirs" not in names:
-            (folder / "names.json").write_text('{"theirs": "another"}')
-        return names
-
-    monkeypatch.setattr(history, "run_names", meanwhile)
-    history.name_run(tmp_path, "last", "mine")
-    assert set(read(tmp_path)) == {"mine", "theirs"}
+    names = {f"name {number}" for number in range(30)}
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: history.name_run(tmp_path, "last", name), names))
+    assert set(history.run_names(tmp_path)) == names

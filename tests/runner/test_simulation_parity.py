@@ -34,6 +34,7 @@ from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError
 from evaltui.runner import simulating
 from evaltui.runner.adapters.adk import AdkAdapter
 from evaltui.runner.adapters.base import Recorder, SessionSpec, recording
+from evaltui.runner.reply import Reply
 
 pytestmark = pytest.mark.compat
 
@@ -94,7 +95,7 @@ async def ours(answers, most, monkeypatch):
     left = list(answers)
 
     async def ask(*_):
-        return left.pop(0)
+        return Reply(left.pop(0))
 
     monkeypatch.setattr(simulating, "ask", ask)
     user = SimulatedUser(ConversationScenario(**SCENARIO), SimulatorConfig(max_allowed_invocations=most))
