@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.problems import EvalSetError, Problem, Severity
 from evaltui.core.spelling import spelt
-from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, OpenSet, stamp_of
@@ -143,7 +142,7 @@ class LiveSets:
         config_of = self._editing.config_paths(entries) if others else {}
         scored = [path for path, config in config_of.items() if config in others]
         configs = {self._editing.explicit_config, *config_of.values()}
-        sets = [path for path in paths if path not in configs and path.name != CONFIG_NAME]
+        sets = [path for path in paths if path not in configs and not self._editing.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
             entries[path] = self._followed(path, entries.get(path))
         return replace(workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path)))
