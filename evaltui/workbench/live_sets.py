@@ -140,7 +140,11 @@ class LiveSets:
         entries = {entry.path: entry for entry in workspace.sets}
         others = {path for path in paths if path not in entries}
         config_of = self._editing.config_paths(entries) if others else {}
-        scored = [path for path, config in config_of.items() if config in others]
+        scored = [
+            path
+            for path, config in config_of.items()
+            if config in others or self._last_config(path) in others
+        ]
         configs = {self._editing.explicit_config, *config_of.values()}
         sets = [path for path in paths if path not in configs and not self._editing.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
@@ -164,14 +168,21 @@ class LiveSets:
         self._documents.edited(path, live.follow(config))
         return live.entry
 
+    def _last_config(self, set_path: Path) -> Path | None:
+        """The file that the set was scored by when it was last looked at."""
+        opened = self._documents.last(set_path)
+        return opened.config.path if opened and opened.config else None
+
     def _config(self, set_path: Path) -> ConfigInUse | EvalSetError:
         """The same object as long as the config is the same: what it scored need not be scored again."""
         path = self._editing.config_path(set_path)
         draft = self._editing.draft(path)
         version = stamp_of(path) if draft is None else draft.document.value
         known = self._configs.get(path)
-        if known is None and draft is None and (opened := self._documents.last(set_path)) and opened.config:
-            known = self._configs[path] = version, opened.config
+        if known is None and draft is None and (opened := self._documents.known(set_path)) and opened.config:
+            # Another file may have become its config since.
+            if opened.config.path == path or (opened.config.path is None and version is None):
+                known = self._configs[path] = version, opened.config
         if known is None or (known[0] is not version and known[0] != version):
             config = (
                 _config_on_disk(set_path, self._editing.explicit_config)
