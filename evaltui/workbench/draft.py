@@ -36,8 +36,8 @@ class Clashing:
 class Draft:
     """One file that is being edited. `source` is what is on disk as far as is known, None for a new file.
 
-    `gone` is one that was deleted outside, with nothing unsaved in it. `is_config` goes by what was in it when
-    it was opened, as configs may have any name.
+    `gone` is one that was deleted outside, with nothing unsaved in it. `is_config` goes by what it held when it
+    was opened, as configs may have any name.
     """
 
     def __init__(self, path: Path, source: Source | None, text: str) -> None:

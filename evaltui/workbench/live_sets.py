@@ -179,9 +179,10 @@ class LiveSets:
         draft = self._editing.draft(path)
         version = stamp_of(path) if draft is None else draft.document.value
         known = self._configs.get(path)
-        if known is None and draft is None and (opened := self._documents.known(set_path)) and opened.config:
+        if known is None and draft is None:
+            opened = self._documents.known(set_path)
             # Another file may have become its config since.
-            if opened.config.path == path or (opened.config.path is None and version is None):
+            if opened and opened.config and opened.config.path == (path if version else None):
                 known = self._configs[path] = version, opened.config
         if known is None or (known[0] is not version and known[0] != version):
             config = (

@@ -1,4 +1,4 @@
-"""A config of another name or in another folder than its set's: edited, merged, saved and recovered as any."""
+"""A config of another name or in another folder than its set's: edited, merged, saved, recovered."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ async def test_what_both_changed_in_it_is_asked_by_member_and_its_set_waits(hous
     assert not workbench.editing.save_all()
     assert names(path) == ["good", "bad"]
     (clash,) = workbench.editing.clashing
-    assert clash.path == config and clash.conflict.reason is None
+    assert clash.path == config
+    assert clash.conflict.reason is None
     assert [one.name for one in clash.conflict.members] == ["criteria.response_match_score"]
     assert workbench.editing.settle(clash, Choices(members={"criteria.response_match_score": "mine"}))
     assert names(path) == ["better", "bad"]
@@ -107,7 +108,8 @@ async def test_what_both_changed_in_it_is_asked_by_member_and_its_set_waits(hous
 async def test_deleted_outside_it_scores_no_more_and_is_no_set(house):
     workbench, path = await opened(house)
     config = house[1]
-    assert rename(workbench, path) and workbench.editing.save_all()
+    assert rename(workbench, path)
+    assert workbench.editing.save_all()
     config.unlink()
     workbench.editing.look_outside()
     assert [entry.path for entry in workbench.sets] == [path]
