@@ -36,7 +36,7 @@ class Clashing:
 class Draft:
     """One file that is being edited. `source` is what is on disk as far as is known, None for a new file.
 
-    `gone` is one that was deleted outside, with nothing unsaved in it. `is_config` goes by what it held when it
+    `gone` is one that was deleted outside, with nothing unsaved in it. `is_config` goes by what it held when
     was opened, as configs may have any name.
     """
 
