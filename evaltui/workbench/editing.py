@@ -207,7 +207,12 @@ class Editing:
             return False
         if step is None:
             return False
+        asked = self.clashing
+        self.clashing = [clash for clash in asked if clash.path not in step.splices]
         self._show(step)
+        if len(self.clashing) < len(asked):
+            # What is to be decided now, if anything, is between what there is now and what is outside.
+            self.look_outside()
         self._workbench.say(f"{said}: {step.label}")
         return True
 
