@@ -7,7 +7,7 @@ from collections.abc import Collection
 from evaltui.core.config import EvalConfig
 from evaltui.core.evalset import EvalCase
 from evaltui.core.metrics.metric import effective_threshold
-from evaltui.core.metrics.response_match import scored_text
+from evaltui.core.metrics.response_match import scored_text, waiting_turns
 from evaltui.core.metrics.rouge import words
 
 _METRIC = "response_match_score"
@@ -24,7 +24,11 @@ def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -
         for number, turn in enumerate(case.conversation or [])
         if number not in context
     }
-    wordless = [number for number, text in scored.items() if not words(text)]
+    waiting = {id(turn) for turn in waiting_turns(case.conversation or [])}
+    needs_none = {number for number, turn in enumerate(case.conversation or []) if id(turn) in waiting}
+    wordless = [
+        number for number, text in scored.items() if not words(text) and (text or number not in needs_none)
+    ]
     if threshold is None or not wordless or (len(scored) - len(wordless)) / len(scored) >= threshold:
         return ""
     named = ", ".join(str(number + 1) for number in wordless[:_TURNS_NAMED])

@@ -12,6 +12,7 @@ from evaltui.core.document.merge import Conflict, Merged, merge
 from evaltui.core.document.shapes import CONFIG, EVAL_SET, FileShape
 from evaltui.core.document.splices import Splice, smallest
 from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.spelling import spelt
 from evaltui.core.wording import in_words
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
@@ -35,7 +36,8 @@ class Clashing:
 class Draft:
     """One file that is being edited. `source` is what is on disk as far as is known, None for a new file.
 
-    `gone` is one that was deleted outside, with nothing unsaved in it.
+    `gone` is one that was deleted outside, with nothing unsaved in it. `is_config` goes by what it held when
+    was opened, as configs may have any name.
     """
 
     def __init__(self, path: Path, source: Source | None, text: str) -> None:
@@ -47,6 +49,7 @@ class Draft:
         self.saved_value: Any = self.document.value if source is not None else None
         self.journal: Journal | None = None
         self.gone = False
+        self.is_config = path.name == CONFIG_NAME or not _has_cases(self.document.value)
 
     @property
     def dirty(self) -> bool:
@@ -54,7 +57,7 @@ class Draft:
 
     @property
     def shape(self) -> FileShape:
-        return CONFIG if self.path.name == CONFIG_NAME else EVAL_SET
+        return CONFIG if self.is_config else EVAL_SET
 
     @property
     def base(self) -> str:
@@ -84,6 +87,10 @@ class Draft:
         splices = (smallest(0, old, text),)
         self.document.splice(splices)
         return splices
+
+
+def _has_cases(value: Any) -> bool:
+    return isinstance(value, dict) and spelt("eval_cases", value) in value
 
 
 def read_draft(path: Path, new_text: str | None) -> Draft:

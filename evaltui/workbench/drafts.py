@@ -76,6 +76,11 @@ class Drafts:
             self._rebase(draft, new.document.text, new.source)
         return draft
 
+    def is_config(self, path: Path) -> bool:
+        """Whether a file is a config, and no set; one that was never open goes by its name."""
+        draft = self._drafts.get(path)
+        return path.name == CONFIG_NAME if draft is None else draft.is_config
+
     def unsaved(self) -> list[Path]:
         return [path for path, draft in self._drafts.items() if draft.dirty]
 
@@ -228,7 +233,7 @@ class Drafts:
         """The files with unsaved edits that are written together with this one, and it; sets first."""
         group = next((one for one in self._together if path in one), {path})
         dirty = [one for one in self.unsaved() if one in group]
-        return sorted(dirty, key=lambda one: one.name == CONFIG_NAME)
+        return sorted(dirty, key=self.is_config)
 
     def save(self, path: Path) -> Clashing | None:
         """Write a file, and what steps have changed together with it: all of these files or none.

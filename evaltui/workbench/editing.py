@@ -12,7 +12,6 @@ from evaltui.core.document.merge import Choices, Side
 from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
 from evaltui.core.problems import EvalSetError
 from evaltui.files.config_files import config_file
-from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.saving import Source
 from evaltui.workbench.draft import Clashing, Draft
 from evaltui.workbench.drafts import Drafts
@@ -84,6 +83,10 @@ class Editing:
             return self.config_data(set_path)
         except EvalSetError as error:
             return _UnreadableConfig(error)
+
+    def is_config(self, path: Path) -> bool:
+        """Whether a file is a config and no set, wherever it is and however it is called."""
+        return path == self.explicit_config or self._drafts.is_config(path)
 
     def number(self, key: CaseKey) -> int:
         """Which case of its set it is, from 0. Raises ValueError where the set has no such case."""
@@ -163,7 +166,7 @@ class Editing:
         before = self._workbench.selection
         try:
             for path in edits:
-                self._drafts.open(path, new_config_text() if path.name == CONFIG_NAME else None)
+                self._drafts.open(path, new_config_text() if self.is_config(path) else None)
             step = self._drafts.do(label, edits, before, after or before, moved=moved, typing=typing)
         except (EditError, EvalSetError, OSError) as error:
             self._workbench.say(str(error))
@@ -204,7 +207,12 @@ class Editing:
             return False
         if step is None:
             return False
+        asked = self.clashing
+        self.clashing = [clash for clash in asked if clash.path not in step.splices]
         self._show(step)
+        if len(self.clashing) < len(asked):
+            # What is to be decided now, if anything, is between what there is now and what is outside.
+            self.look_outside()
         self._workbench.say(f"{said}: {step.label}")
         return True
 
@@ -299,7 +307,7 @@ class Editing:
         deleted = [path for path in paths if self._drafts.known(path) is None]
         for path in deleted:
             self._workbench.documents.forget(path)
-        there = [path for path in paths if path not in deleted or path.name == CONFIG_NAME]
+        there = [path for path in paths if path not in deleted or self.is_config(path)]
         self._workbench.files_changed(there)
 
     def discard(self) -> None:
@@ -328,7 +336,7 @@ class Editing:
         recovered.discard()
         if clash is not None:
             self.clashing.append(clash)
-        if is_new and path.name != CONFIG_NAME:
+        if is_new and not self.is_config(path):
             self._workbench.added(path)
         if step is not None:
             self._show(step)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.problems import EvalSetError, Problem, Severity
 from evaltui.core.spelling import spelt
-from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, OpenSet, stamp_of
@@ -141,9 +140,13 @@ class LiveSets:
         entries = {entry.path: entry for entry in workspace.sets}
         others = {path for path in paths if path not in entries}
         config_of = self._editing.config_paths(entries) if others else {}
-        scored = [path for path, config in config_of.items() if config in others]
+        scored = [
+            path
+            for path, config in config_of.items()
+            if config in others or self._last_config(path) in others
+        ]
         configs = {self._editing.explicit_config, *config_of.values()}
-        sets = [path for path in paths if path not in configs and path.name != CONFIG_NAME]
+        sets = [path for path in paths if path not in configs and not self._editing.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
             entries[path] = self._followed(path, entries.get(path))
         return replace(workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path)))
@@ -165,14 +168,22 @@ class LiveSets:
         self._documents.edited(path, live.follow(config))
         return live.entry
 
+    def _last_config(self, set_path: Path) -> Path | None:
+        """The file that the set was scored by when it was last looked at."""
+        opened = self._documents.last(set_path)
+        return opened.config.path if opened and opened.config else None
+
     def _config(self, set_path: Path) -> ConfigInUse | EvalSetError:
         """The same object as long as the config is the same: what it scored need not be scored again."""
         path = self._editing.config_path(set_path)
         draft = self._editing.draft(path)
         version = stamp_of(path) if draft is None else draft.document.value
         known = self._configs.get(path)
-        if known is None and draft is None and (opened := self._documents.last(set_path)) and opened.config:
-            known = self._configs[path] = version, opened.config
+        if known is None and draft is None:
+            opened = self._documents.known(set_path)
+            # Another file may have become its config since.
+            if opened and opened.config and opened.config.path == (path if version else None):
+                known = self._configs[path] = version, opened.config
         if known is None or (known[0] is not version and known[0] != version):
             config = (
                 _config_on_disk(set_path, self._editing.explicit_config)

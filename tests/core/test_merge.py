@@ -58,6 +58,36 @@ def test_a_case_that_is_only_spelt_otherwise_is_kept_as_spelt():
     assert merge(BASE, mine, theirs) == Merged(theirs.replace("1.0", "1.000"))
 
 
+@pytest.mark.parametrize("respelt", [False, True])
+@pytest.mark.parametrize("moved_by", ["mine", "theirs"])
+def test_keys_in_another_order_survive_with_what_the_other_side_changed(moved_by, respelt):
+    args = {"city": "Rome", "day": {"from": 1, "to": 2}}
+    base = written([case("a", args=args), case("b")], name="old")
+    moved = written([case("a", args={"day": {"to": 2, "from": 1}, "city": "Rome"}), case("b")], name="old")
+    changes = [Put(("eval_cases", 1, "n"), 5), Put(("eval_cases", 0, "args", "day", "to"), 3)]
+    for changed_by_other in (changes[:1], changes):
+        other = changed(*changed_by_other, text=base)
+        if respelt:
+            other = json.dumps(json.loads(other), indent=1)
+        mine, theirs = (moved, other) if moved_by == "mine" else (other, moved)
+        result = merge(base, mine, theirs)
+        assert isinstance(result, Merged)
+        merged = json.loads(result.text)["eval_cases"]
+        to = 3 if len(changed_by_other) == 2 else 2
+        assert json.dumps(merged[0]["args"]) == json.dumps({"day": {"to": to, "from": 1}, "city": "Rome"})
+        assert merged[1] == case("b", n=5)
+
+
+def test_keys_that_both_sides_put_in_different_orders_are_asked():
+    base, mine, theirs = (
+        written([case("a", args=dict.fromkeys(order, 1)), case("b", n=number)], name="old")
+        for number, order in enumerate(("xyz", "yxz", "xzy"))
+    )
+    result = merge(base, mine, theirs)
+    assert isinstance(result, Conflict)
+    assert [clash.name for clash in result.cases] == ["a", "b"]
+
+
 def test_added_cases_come_after_the_one_they_followed():
     mine = changed(
         Insert(("eval_cases",), 3, case("mine 3")),

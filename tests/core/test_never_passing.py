@@ -19,6 +19,12 @@ def turn(*parts):
     return {"user_content": {"role": "user", "parts": [{"text": "Hello"}]}, **answer}
 
 
+def asking(*parts):
+    """A turn that ends with a request to the user."""
+    calls = [{"name": "adk_request_confirmation", "args": {}}]
+    return turn(*parts) | {"intermediate_data": {"tool_uses": calls}}
+
+
 def case(*turns):
     return EvalCase.model_validate({"eval_id": "one", "conversation": list(turns)})
 
@@ -40,6 +46,9 @@ WORDS = turn({"text": "Hi there"})
         ([WORDS], 1.0),
         ([turn({"text": "👍"})], 0.0),
         ([WORDS, turn(PICTURE, {"text": "ok"})], 1.0),
+        ([asking(), WORDS], 0.8),
+        ([asking({"text": "👍"}), WORDS], 0.8),
+        ([asking(), turn()], 0.8),
     ],
 )
 async def test_it_is_said_of_the_cases_that_fail_even_by_what_they_expect(turns, threshold):

@@ -188,6 +188,26 @@ async def test_nobody_is_asked_about_two_versions_while_typing(house):
         await until(pilot, lambda: isinstance(app.screen, VersionsScreen))
 
 
+async def test_nobody_is_asked_about_two_versions_once_what_was_typed_is_taken_back(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        editing, path = app.workbench.editing, app.workbench.sets[0].path
+        await edit(app, pilot, "turn", 0, "call", 0, "arg", 1)
+        await pilot.press("9")
+        data = json.loads(path.read_text())
+        call = data["eval_cases"][0]["conversation"][0]["intermediate_data"]["tool_uses"][0]
+        call["args"]["level"] = 5
+        path.write_text(json.dumps(data))
+        editing.look_outside()
+        assert editing.clashing
+        await pilot.press("escape")
+        await until(pilot, lambda: "level  5" in screen_text(app))
+        assert len(app.screen_stack) == 1
+        assert not editing.clashing
+        assert not editing.unsaved()
+
+
 async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_command(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:

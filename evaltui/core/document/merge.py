@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import Edit, InsertText, Move, Put, PutText, Remove, same
+from evaltui.core.document.edits import Edit, InsertText, Move, Put, PutText, Remove, alike, same
 from evaltui.core.document.ordering import merged_order, moves, with_added
 from evaltui.core.document.shapes import EVAL_SET, ByEntry, ByMember, FileShape, Shape, UnmergeableError
 from evaltui.core.problems import JsonPath
@@ -108,6 +108,10 @@ class _Version:
         if self.absent or other.absent:
             return self.absent == other.absent
         return self.text == other.text or same(self.value, other.value)
+
+    def alike(self, other: _Version) -> bool:
+        """As `same_as`, with members in the same order."""
+        return self.same_as(other) and (self.text == other.text or alike(self.value, other.value))
 
     def spelt_as(self, other: _Version) -> bool:
         return (self.absent, self.text) == (other.absent, other.text)
@@ -255,12 +259,22 @@ def _can_go_in(shape: Shape, versions: Sequence[_Version]) -> bool:
 
 
 def _newer(base: _Version, mine: _Version, theirs: _Version) -> Side | None:
-    """The side that changed something; None where both did, and differently."""
+    """The side that changed something; None where both did, and differently.
+
+    Mine also where one side only has members in another order: `_taken_over` makes one of both then.
+    """
     if theirs.spelt_as(base):
         return "mine"
-    if mine.same_as(theirs) or mine.same_as(base):
+    if mine.alike(theirs) or mine.alike(base):
         return "theirs"
-    return "mine" if theirs.same_as(base) else None
+    return "mine" if theirs.alike(base) or _only_reordered(base, mine, theirs) else None
+
+
+def _only_reordered(base: _Version, mine: _Version, theirs: _Version) -> _Version | None:
+    """The one side that differs from the base by the order of members alone, where the other has it too."""
+    if mine.absent or theirs.absent or mine.same_as(base) == theirs.same_as(base):
+        return None
+    return mine if mine.same_as(base) else theirs
 
 
 def _taken_over(base: _Version, mine: _Version, theirs: _Version) -> list[Edit]:
@@ -272,8 +286,24 @@ def _taken_over(base: _Version, mine: _Version, theirs: _Version) -> list[Edit]:
         return []
     if mine.absent:
         return [Remove(theirs.path)]
+    if not mine.alike(base) and not theirs.alike(base) and (model := _only_reordered(base, mine, theirs)):
+        other = mine if model is theirs else theirs
+        return [Put(theirs.path, _in_order_of(model.value, other.value))]
     by_value = _newer(base, mine, theirs) is not None and not theirs.spelt_as(base)
     return [Put(theirs.path, mine.value) if by_value else PutText(theirs.path, mine.text)]
+
+
+def _in_order_of(model: Any, value: Any) -> Any:
+    """A value with its members in the order that those of the model have; what the model lacks comes last."""
+    if isinstance(model, dict) and isinstance(value, dict):
+        keys = [key for key in model if key in value] + [key for key in value if key not in model]
+        return {key: _in_order_of(model.get(key), value[key]) for key in keys}
+    if isinstance(model, list) and isinstance(value, list):
+        return [
+            _in_order_of(model[index], item) if index < len(model) else item
+            for index, item in enumerate(value)
+        ]
+    return value
 
 
 def _list_edits(

@@ -20,7 +20,7 @@ def response_match_score(given: MetricInput) -> MetricResult:
     A turn that ends with a request to the user needs no answer: saying nothing matches nothing expected.
     """
 
-    waits = {id(turn) for turn in _waiting_turns(given.expected or ()) if not given.as_adk}
+    waits = {id(turn) for turn in waiting_turns(given.expected or ()) if not given.as_adk}
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         wanted = scored_text(expected, thoughts=given.thoughts)
@@ -33,7 +33,7 @@ def response_match_score(given: MetricInput) -> MetricResult:
     return score_against_expected(given, score_turn, left_out(given))
 
 
-def _waiting_turns(turns: Sequence[Invocation]) -> Iterator[Invocation]:
+def waiting_turns(turns: Sequence[Invocation]) -> Iterator[Invocation]:
     """The turns after which a call is expected to wait for the user's response."""
     for turn, following in zip_longest(turns, turns[1:]):
         names = {call.name for call in tool_calls(turn.intermediate_data)}
