@@ -206,7 +206,7 @@ class Bench:
         logs = run_logs(self.agent)
         # There is a moment in which it has not got its header yet.
         with contextlib.suppress(ValueError):
-            return bool(logs) and any(row["eval_id"] == "first" for row in read_run(logs[-1]).results)
+            return bool(logs) and any(one.id.eval_id == "first" for one in read_run(logs[-1]).results)
         return False
 
     def left_behind(self) -> list[int]:
@@ -294,7 +294,7 @@ def test_nothing_is_left_and_what_is_finished_is_kept(bench, front, how, thoroug
         assert "interrupted: 1 of 2" in program.shown or how == "terminal gone"
     if front in KEEPS_LOG:
         kept = read_run(run_logs(bench.agent)[-1])
-        assert [row["eval_id"] for row in kept.results] == ["first"]
+        assert [one.id.eval_id for one in kept.results] == ["first"]
         assert not kept.complete
     if front == "run" or (front in KEEPS_LOG and thorough):
         resumed = bench.resume()
@@ -353,7 +353,7 @@ def test_a_disk_that_is_full_is_told_and_costs_no_result(bench, front):
     assert not (bench.notes / "pids").exists() or bench.left_behind() == []
     if front in KEEPS_LOG:
         kept = read_run(run_logs(bench.agent)[-1])
-        assert [row["eval_id"] for row in kept.results] == ["first"]
+        assert [one.id.eval_id for one in kept.results] == ["first"]
         resumed = bench.resume()
         assert resumed.returncode == 0, resumed.stdout + resumed.stderr
 
@@ -379,7 +379,7 @@ def test_a_real_disk_that_is_full(tmp_path, write_agent):
         assert program.ended() == 0, program.shown
         assert "Run log incomplete" in program.shown
         assert "No space left on device" in program.shown
-        assert [row["eval_id"] for row in read_run(run_logs(agent)[-1]).results] == ["first"]
+        assert [one.id.eval_id for one in read_run(run_logs(agent)[-1]).results] == ["first"]
         program.close()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
