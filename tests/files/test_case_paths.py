@@ -39,9 +39,9 @@ def test_the_path_is_the_same_from_everywhere(project, folder, monkeypatch):
     for agent in AGENTS:
         for name, files in SETS.items():
             for file in files:
-                for form in (os.path.relpath, lambda path: path):
-                    agent_dir = Path(form(os.path.join(project, agent)))
-                    set_path = Path(form(os.path.join(project, file)))
+                for form in (os.path.relpath, str):
+                    agent_dir = Path(form(project / agent))
+                    set_path = Path(form(project / file))
                     # Of what is relative, `..` goes up from where a link leads to.
                     if not (agent_dir.exists() and set_path.exists()):
                         continue
