@@ -80,6 +80,11 @@ class Secrets:
             text = _SHAPES.sub(_instead, text)
         return text
 
+    def hidden_in(self, text: str) -> tuple[str, ...]:
+        """What is masked in a text, in its order."""
+        known = self._values.findall(text) if self._values is not None else []
+        return (*known, *(match.group() for match in _SHAPES.finditer(text)))
+
     def may_be_in(self, text: str) -> bool:
         """Whether JSON text may hold a secret; fast, and wrong in one direction only."""
         # Every line of a log comes by: a loop takes half as long as a generator.
