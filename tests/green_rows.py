@@ -38,6 +38,10 @@ JUDGES = """
     def vague(prompt, *config): return "It seems to be fine, yes, it is good."
     def other(prompt, *config): return 5
     def angry(prompt, *config): raise RuntimeError("quota")
+    QUOTED = '{"reasoning": "It says ' + VALID + '.", "is_the_agent_response_valid": '
+    def quotes(prompt, *config): return QUOTED + '"invalid"}'
+    def breaks_off(prompt, *config): return QUOTED + '"val'
+    def twice(prompt, *config): return VALID.replace('"valid"', '"invalid"')[:-1] + ', ' + VALID[1:]
     def contradicts(prompt, *config): return VALID + ' or ' + VALID.replace('"valid"', '"invalid"')
 """
 MATCH = {"response_match_score": 0.8}
@@ -99,6 +103,36 @@ def last_run(text: bytes) -> Callable[[Path], None]:
     return write
 
 
+def responding() -> dict[str, Any]:
+    """A case in which the user responds to a call that was never made."""
+    one = case()
+    response = {"function_response": {"id": "1", "name": "nosuch", "response": {"ok": True}}}
+    one["conversation"].append(one["conversation"][0] | {"user_content": {"parts": [response]}})
+    return one
+
+
+def scripted(agent: Path) -> None:
+    (agent / "agent.py").write_text(
+        "from evaltui import Agent, Rule, ScriptedModel\n"
+        'root_agent = Agent(name="a", model=ScriptedModel([Rule(user=".*", reply="right")]))\n'
+    )
+
+
+def config_above(agent: Path) -> None:
+    """The sets are in the tests of a project, their config above them."""
+    (agent / "test_config.json").unlink()
+    (agent.parent / "pyproject.toml").touch()
+    sets = agent.parent / "tests" / "eval" / "evalsets"
+    sets.mkdir(parents=True)
+    (agent / "basics.evalset.json").rename(sets / "basics.evalset.json")
+    (sets.parent / "eval_config.json").write_text('{"criteria": {"nosuch": 0.5}}')
+
+
+def two_configs(agent: Path) -> None:
+    (agent / "test_config.json").rename(agent / "a_config.json")
+    (agent / "b_config.json").write_text((agent / "a_config.json").read_text())
+
+
 HEADER = b'{"kind":"header","version":3,"started":"2026-01-01T00:00:00+00:00"}\n'
 DAMAGED = {
     "binary": bytes(range(256)),
@@ -129,6 +163,8 @@ ROWS: dict[str, Row] = {
     "threshold of an own metric": Row(own("good", -1), code=2),
     "not JSON": Row("{", code=2),
     "not an object": Row("[]", code=2),
+    "unknown metric in a config above": Row(before=lambda agent: config_above(agent)),
+    "not one config beside it": Row(before=lambda agent: two_configs(agent), code=2),
     "no function": Row(own("nosuch")),
     "zero repeats": Row({"criteria": MATCH, "evaltui": {"repeats": {"runs": 0}}}, code=2),
     "passes never": Row({"criteria": MATCH, "evaltui": {"repeats": {"pass_if": 0}}}, code=2),
@@ -173,8 +209,12 @@ ROWS: dict[str, Row] = {
     "process ends": Row(cases=[case(said="exit")], code=3),
     **{
         f"judge: {name}": Row(judged(name), code=3)
-        for name in ("mute", "vague", "other", "angry", "nosuch", "contradicts")
+        for name in ("mute", "vague", "other", "angry", "nosuch", "contradicts", "breaks_off", "twice")
     },
+    "judge: quotes": Row(judged("quotes"), code=(1, 3)),
+    "response to a call that does not wait": Row(
+        cases=[responding()], before=lambda agent: scripted(agent), code=3
+    ),
     "nothing recorded": Row(words=("--record", "replay"), before=lambda agent: gemini(agent), code=3),
     # Which run it is held against
     **{

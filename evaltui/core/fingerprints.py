@@ -22,8 +22,13 @@ def case_fingerprint(case: EvalCase) -> str:
 
     How its file spells keys, and when it was written, makes no difference.
     """
+    return fingerprint(case_text(case))
+
+
+def case_text(case: EvalCase) -> str:
+    """The JSON text that a case's fingerprint is of."""
     data = case.model_dump(mode="json", exclude_defaults=True, exclude=_TIMES_AND_IDS)
-    return fingerprint(json.dumps(data, sort_keys=True, separators=(",", ":")))
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 def fingerprint(text: str) -> str:

@@ -16,12 +16,11 @@ def case_path(agent_dir: Path, set_path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _relative(folder: str, path: str) -> str:
-    seen = _from(folder, path)
-    if seen.startswith("../"):
-        # One of the two may have been named through a link.
-        real = _from(os.path.realpath(folder), os.path.realpath(path))
-        seen = seen if real.startswith("../") else real
-    return seen
+    # Either may have been named through a link. A link to a set is a set of its own, with a config beside it.
+    real_folder, (parent, name) = os.path.realpath(folder), os.path.split(path)
+    real_path = os.path.join(os.path.realpath(parent), name)  # noqa: PTH118
+    seen = [_from(folder, path), _from(real_folder, path), _from(real_folder, real_path)]
+    return next((one for one in seen if not one.startswith("../")), seen[-1])
 
 
 def _from(folder: str, path: str) -> str:
@@ -30,4 +29,8 @@ def _from(folder: str, path: str) -> str:
 
 def file_of(agent_dir: Path, path: str) -> Path:
     """The file that a path of `CaseId` stands for."""
-    return Path(os.path.normpath(agent_folder(agent_dir).absolute() / path))
+    folder = agent_folder(agent_dir).absolute()
+    if path.startswith("../"):
+        # What is above a link is not what is above the folder.
+        folder = folder.resolve()
+    return Path(os.path.normpath(folder / path))

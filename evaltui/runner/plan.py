@@ -6,13 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from evaltui.core.case_id import CaseId
 from evaltui.core.config import EvalConfig, PassIf
 from evaltui.core.evalset import EvalCase, EvalSet
 from evaltui.core.events import Event, Json
-from evaltui.core.fingerprints import case_fingerprint
+from evaltui.core.fingerprints import case_text, fingerprint
 from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, gravest
 from evaltui.core.preflight import SCENARIO, MetricCheck, withheld
 from evaltui.core.problems import format_path
@@ -56,7 +57,7 @@ class SetPlan:
     whole: bool = False
     config_path: Path | None = None
 
-    @property
+    @cached_property
     def config_name(self) -> str:
         return str(self.config_path or "the config")
 
@@ -484,14 +485,15 @@ class _Run:
             self._being_judged.release()
 
     async def _conclude(self, item: WorkItem, expected: Expected, ran: Ran, judge: CaseJudge | None) -> None:
+        says = case_text(expected.case)
         try:
-            verdict = await self._verdict(expected, ran, judge)
+            verdict = await self._verdict(expected, says, ran, judge)
         finally:
             if recordings := self._recordings.get(item.set.path):
                 judged = judge.finished if judge else ()
                 recordings.end(item.head.eval_id, item.repeat, complete=ran.error is None, judged=judged)
         await self._saving.save_if_due()
-        verdict = replace(verdict, expects=case_fingerprint(expected.case), stopped=stopped(ran.events))
+        verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events))
         self._tell(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
 
@@ -510,7 +512,10 @@ class _Run:
             progress.result = result
         self._tell(CaseDone(result))
 
-    async def _verdict(self, expected: Expected, ran: Ran, judge: CaseJudge | None) -> RepeatResult:
+    async def _verdict(
+        self, expected: Expected, says: str, ran: Ran, judge: CaseJudge | None
+    ) -> RepeatResult:
+        """`says` is the case's text."""
         if (refusal := _refusal(expected.case, expected.config, expected.withheld)) is not None:
             return not_evaluated(expected, *refusal)
         try:
@@ -521,7 +526,7 @@ class _Run:
             return failed_repeat(expected, ran.error, actual, ran.seconds)
         state = ran.state
         secrets = self._judges.secrets
-        if secrets.has_marks(expected.case.model_dump_json()):
+        if secrets.has_marks(says):
             # What is expected was kept without its secrets, so what was done is compared without them.
             case, config = secrets.masked(expected.case), secrets.masked(expected.config)
             expected = replace(expected, case=case, config=config)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evaltui.core.evalset import Invocation
     from evaltui.core.events import Event
     from evaltui.core.metrics.metric import MetricInput
-    from evaltui.core.outcome import MetricResult, RepeatResult
+    from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult
     from evaltui.core.scoring import CustomScorer, Expected, KnownJudgement
     from evaltui.core.secrets import Secrets
     from evaltui.core.stored_cases import StoredCase
@@ -105,36 +105,64 @@ async def score_again(
 ) -> Scored:
     """What was done in a run, as it comes out by another case or config; errors stay what they were.
 
-    A log has what was done without secrets: then the case is compared without them, too.
+    A log has what was done without secrets: then the case is compared without them, too. Where its own are
+    what decides, the last result stands and is outdated.
     """
+    from evaltui.core.scoring import Expected
+
+    judged_as = scored.judged_as or (scored.stored, scored.config)
+    before = partial(_expected, eval_set_id, *judged_as, secrets)
+    again = partial(_scored_by, scored, actual, before)
+    masked = secrets if _needs_masking(stored, secrets) else None
+    result = await again(_expected(eval_set_id, stored, config, secrets), masked)
+    new = replace(scored, result=result, stored=stored, config=config, judged_as=judged_as, outdated=())
+    if not secrets.may_be_in(stored.text()) or _is_known(new, scored, secrets):
+        return new
+    by_secrets = await again(Expected(eval_set_id, stored.model(), config), masked)
+    if by_secrets.status is result.status:
+        return new
+    # Without them, one key is like another: it may have been the wrong one.
+    return replace(new, result=scored.result, outdated=("the case",))
+
+
+def _is_known(new: Scored, last: Scored, secrets: Secrets) -> bool:
+    """Whether a result that secrets may decide holds: it is as before, when they were the same ones."""
+    if last.outdated or new.result.status is not last.result.status:
+        return False
+    return secrets.hidden_in(new.stored.text()) == secrets.hidden_in(last.stored.text())
+
+
+async def _scored_by(
+    scored: Scored,
+    actual: Actual,
+    before: Callable[[], Expected],
+    expected: Expected,
+    secrets: Secrets | None,
+) -> CaseResult:
+    """The result of a case, what was done being without `secrets`."""
     from evaltui.core.repeats import case_over_repeats
     from evaltui.core.scoring import failed_repeat, score_repeat
 
-    expected = _expected(eval_set_id, stored, config, secrets)
-    judged_as = scored.judged_as or (scored.stored, scored.config)
-    before = partial(_expected, eval_set_id, *judged_as, secrets)
-    is_masked = _needs_masking(stored, secrets)
     repeats: list[RepeatResult] = []
     for number, repeat in enumerate(scored.result.repeats):
-        done = actual.get(number, ())
-        if is_masked:
-            done = secrets.masked(done)
+        done, state = actual.get(number, ()), repeat.final_state
+        if secrets is not None:
+            done, state = secrets.masked(done), secrets.masked(state)
         if repeat.error is not None:
             new = failed_repeat(expected, repeat.error, done, repeat.seconds)
         else:
             new = await score_repeat(
                 expected,
                 done,
-                final_state=secrets.masked(repeat.final_state) if is_masked else repeat.final_state,
+                final_state=state,
                 custom=_as_before(repeat, before),
                 judged=_as_judged(repeat, before),
                 seconds=repeat.seconds,
             )
         repeats.append(replace(new, actual=(), stopped=repeat.stopped))
-    pass_if = config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
-    path = scored.result.path
-    result = case_over_repeats(eval_set_id, stored.head.eval_id, repeats, pass_if, path)
-    return replace(scored, result=result, stored=stored, config=config, judged_as=judged_as, outdated=())
+    pass_if = expected.config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
+    eval_id = expected.case.eval_id
+    return case_over_repeats(expected.eval_set_id, eval_id, repeats, pass_if, scored.result.path)
 
 
 def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:

@@ -10,7 +10,11 @@ from green_rows import AGENT, JUDGES, MATCH, METRICS, ROWS, RUNS, Row, judged
 from evaltui.commands import run
 
 # They take longest, and differ in what a judge answers only.
-LONG = {"nothing recorded", "judge: mute", "judge: other", "judge: angry", "judge: nosuch"}
+LONG = {
+    "nothing recorded",
+    "response to a call that does not wait",
+    *(f"judge: {name}" for name in ("mute", "other", "angry", "nosuch", "quotes", "breaks_off", "twice")),
+}
 PARAMS = [
     pytest.param(row, id=name, marks=pytest.mark.thorough if name in LONG else ())
     for name, row in ROWS.items()

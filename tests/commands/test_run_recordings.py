@@ -89,6 +89,20 @@ def test_a_replay_without_recordings_is_an_error_of_each_case(agent, gemini, cap
     assert gemini.requests == []
 
 
+@pytest.mark.thorough
+def test_a_replay_of_what_was_asked_otherwise_is_no_pass(agent, gemini, capsys):
+    """Also where the recording has the expected answer."""
+    assert call("run", agent, "--record", "auto") == 0
+    source = (agent / "agent.py").read_text()
+    (agent / "agent.py").write_text(source.replace("Greet.", "Be rude."))
+    capsys.readouterr()
+    assert call("run", agent, "--record", "replay") == 3
+    out = capsys.readouterr().out
+    assert "NotRecordedError" in out
+    assert "rude" in out
+    assert len(gemini.requests) == 1
+
+
 def test_damaged_lines_are_told_and_do_not_keep_the_rest_from_being_used(agent, gemini, capsys):
     call("run", agent, "--record", "auto")
     path = agent / "recordings" / "greetings.jsonl"
