@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -17,19 +16,27 @@ Result = TypeVar("Result")
 INTERRUPTED = 130
 # Seconds after the first signal until the process ends, whatever it is doing. Guards end the agents then.
 FORCE_AFTER = 20.0
+# Seconds. A terminal that nobody reads from must not hold up the end.
+_LAST_WORDS = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
     """While it is entered, the first of these signals calls `on_interrupt`, and further ones do nothing.
 
-    Without an `on_interrupt` that is a KeyboardInterrupt. `received` is the first signal. A signal that the
+    Without an `on_interrupt` that is a KeyboardInterrupt. `before_force` is called in a thread before the
+    process is ended by force. `received` is the first signal. A signal that the
     process was started to ignore, as by `nohup`, stays ignored. Nothing happens outside the main thread,
     which alone gets signals.
     """
 
-    def __init__(self, on_interrupt: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_interrupt: Callable[[], None] | None = None,
+        before_force: Callable[[], None] = lambda: None,
+    ) -> None:
         self.on_interrupt = on_interrupt or _raise
+        self._before_force = before_force
         self.received: signal.Signals | None = None
         self._force: threading.Timer | None = None
         self._before: dict[signal.Signals, Any] = {}
@@ -58,7 +65,7 @@ class Interrupts:
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received = signal.Signals(number)
-            self._force = threading.Timer(FORCE_AFTER, _end_at_once)
+            self._force = threading.Timer(FORCE_AFTER, _end_at_once, [self._before_force])
             self._force.daemon = True
             self._force.start()
             self.on_interrupt()
@@ -90,11 +97,18 @@ def _raise() -> None:
     raise KeyboardInterrupt
 
 
-def _end_at_once() -> None:
-    with suppress(OSError, ValueError):
-        sys.stderr.write(f"\nevaltui: not ended {FORCE_AFTER:g} s after the interrupt; ended by force\n")
-        sys.stderr.flush()
+def _end_at_once(before: Callable[[], None]) -> None:
+    telling = threading.Thread(target=_tell, args=[before], daemon=True)
+    telling.start()
+    telling.join(_LAST_WORDS)
     os._exit(INTERRUPTED)
+
+
+def _tell(before: Callable[[], None]) -> None:
+    before()
+    # An app may have put something of its own in the place of sys.stderr.
+    with suppress(OSError, ValueError):
+        os.write(2, f"\nevaltui: not ended {FORCE_AFTER:g} s after the interrupt; ended by force\n".encode())
 
 
 def run_interruptible(work: Coroutine[Any, Any, Result]) -> Result:

@@ -20,6 +20,8 @@ from evaltui.runner.interrupts import INTERRUPTED, Interrupts
 
 # Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
 _LOOK_EVERY = 2.0
+# Where Textual writes its screen to.
+_STDERR = 2
 
 
 class EndingApp(App[ReturnType]):
@@ -27,7 +29,7 @@ class EndingApp(App[ReturnType]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._interrupts = Interrupts(self._interrupted)
+        self._interrupts = Interrupts(self._interrupted, self._give_terminal_back)
         self._running_loop: asyncio.AbstractEventLoop | None = None
 
     def run_to_the_end(self) -> ReturnType | None:
@@ -50,14 +52,26 @@ class EndingApp(App[ReturnType]):
 
     def _interrupted(self) -> None:
         if self._running_loop is not None:
-            self._running_loop.call_soon_threadsafe(self._end)
+            # A loop that is closed has nothing left to be ended.
+            with contextlib.suppress(RuntimeError):
+                self._running_loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
-        self.run_worker(self.leave(INTERRUPTED))
+        # One that has been left by now ends without it.
+        if self.is_running:
+            self.run_worker(self.leave(INTERRUPTED))
+
+    def _give_terminal_back(self) -> None:
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.give_back()
 
     async def leave(self, code: int) -> None:
         """End the app once all that it has started has ended."""
         self.exit(return_code=code)
+
+
+# Out of the other screen, the cursor shown; no mouse, focus, pasted text or special keys told any more.
+_GIVEN_BACK = "\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h"
 
 
 class TerminalDriver(LinuxDriver):
@@ -74,6 +88,15 @@ class TerminalDriver(LinuxDriver):
         if self._watch is None:
             self._watch = threading.Thread(target=self._wait_until_gone, name="terminal", daemon=True)
             self._watch.start()
+
+    def give_back(self) -> None:
+        """Leave the terminal as a shell needs it, from any thread, whatever the app is doing."""
+        if self.attrs_before is not None:
+            with contextlib.suppress(termios.error, OSError):
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+        with contextlib.suppress(OSError):
+            # The thread that writes to the screen may hang in it.
+            os.write(_STDERR, _GIVEN_BACK.encode())
 
     def run_input_thread(self) -> None:
         try:

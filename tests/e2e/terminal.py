@@ -37,6 +37,9 @@ KEYS = {
     "f5": "\x1b[15~",
 }
 PATIENCE = 30.0
+# The main screen again, and how many of the characters that came last are kept.
+_LEFT = "\x1b[?1049l"
+_KEPT = 1 << 16
 _SEQUENCE = re.compile(
     r"\x1b\[(?P<parameters>[<-?]*[\d;:]*)[ -/]*(?P<final>[@-~])"
     r"|\x1b[\]P_^X].*?(?:\x1b\\|\x07)|\x1b[()][0-9A-Za-z]|\x1b[=>78c]",
@@ -115,6 +118,7 @@ class Terminal:
         environment: dict[str, str] | None = None,
     ) -> None:
         self.screen = Screen(columns, rows)
+        self._written = ""
         self._lock = threading.Lock()
         ours, theirs = pty.openpty()
         self._pty = ours
@@ -141,12 +145,21 @@ class Terminal:
         with contextlib.suppress(OSError):
             while data := os.read(self._pty, 1 << 16):
                 with self._lock:
-                    self.screen.feed(decoder.decode(data))
+                    text = decoder.decode(data)
+                    self.screen.feed(text)
+                    self._written = (self._written + text)[-_KEPT:]
 
     @property
     def text(self) -> str:
         with self._lock:
             return self.screen.text()
+
+    @property
+    def last_words(self) -> str:
+        """What a program that has ended wrote after it had left its screen; all, where it never left it."""
+        self._reader.join(PATIENCE)
+        with self._lock:
+            return self._written.rpartition(_LEFT)[2]
 
     def press(self, *keys: str) -> None:
         """Press keys, by their names in Textual (`enter`, `ctrl+s`) or as they are."""

@@ -13,6 +13,8 @@ from outside import Files
 from playing import ACTIONS, PATIENCE, Round, RoundFailed, copied
 from terminal import Terminal
 
+from evaltui.runner.interrupts import INTERRUPTED
+
 terminals.PATIENCE = PATIENCE
 
 
@@ -61,7 +63,7 @@ def _do(terminal: Terminal, files: Files, action: Action, size: tuple[int, int])
 
 
 def _leave(terminal: Terminal, played: Round) -> None:
-    """It ends when it is told to, unless it was left already; and it says nothing of an error."""
+    """It ends when it is told to, and not by force, unless it was left already; it tells of no error."""
     deadline = time.monotonic() + PATIENCE
     if terminal.process.poll() is None:
         terminal.process.send_signal(signal.SIGTERM)
@@ -69,5 +71,7 @@ def _leave(terminal: Terminal, played: Round) -> None:
         if time.monotonic() > deadline:
             raise RoundFailed(played.story(f"it does not end:\n{terminal.text}"))
         time.sleep(0.05)
-    if code not in (0, 128 + signal.SIGTERM) or "Traceback" in terminal.text:
-        raise RoundFailed(played.story(f"it ended with {code}:\n{terminal.text}"))
+    if code not in (0, INTERRUPTED) or any(
+        word in terminal.last_words for word in ("Traceback", "ended by force")
+    ):
+        raise RoundFailed(played.story(f"it ended with {code}:\n{terminal.text}\n{terminal.last_words}"))

@@ -71,7 +71,7 @@ def test_what_is_interrupted_may_return_all_the_same():
     assert run_interruptible(work()) == 130
 
 
-def test_a_clean_up_that_does_not_end_is_ended(monkeypatch, capsys):
+def test_a_clean_up_that_does_not_end_is_ended(monkeypatch, capfd):
     forced = threading.Event()
     codes: list[int] = []
 
@@ -85,4 +85,4 @@ def test_a_clean_up_that_does_not_end_is_ended(monkeypatch, capsys):
         signal.raise_signal(signal.SIGTERM)
         assert forced.wait(10)
     assert codes == [130]
-    assert "ended by force" in capsys.readouterr().err
+    assert "ended by force" in capfd.readouterr().err
