@@ -303,7 +303,8 @@ class Host:
 
     async def _send(self, message: Message) -> None:
         async with self._send_lock:
-            with contextlib.suppress(ConnectionError):
+            # A host that is gone, whose socket may be closed: whoever waits for its answer is told.
+            with contextlib.suppress(OSError):
                 await self._loop.sock_sendall(self._socket, encode(message))
 
     async def _read_channel(self) -> None:
