@@ -11,7 +11,11 @@ from evaltui.files.folders import agent_folder
 
 def case_path(agent_dir: Path, set_path: Path) -> str:
     """The path of `CaseId`: as seen from the agent's folder, with `/` on every system."""
-    return _relative(str(agent_folder(agent_dir).absolute()), str(set_path.absolute()))
+    folder = agent_folder(agent_dir)
+    if set_path.is_relative_to(folder) and ".." not in set_path.parts:
+        # Also once the current folder is gone, of which nothing relative can be made absolute.
+        return set_path.relative_to(folder).as_posix()
+    return _relative(str(folder.absolute()), str(set_path.absolute()))
 
 
 @lru_cache(maxsize=4096)

@@ -225,7 +225,7 @@ class Drafts:
                     draft.journal.append(EARLIER, [smallest(0, base, before)])
             draft.journal.append(label, splices)
         except OSError as error:
-            self._complain(f"unsaved edits are not kept for a crash: {error}")
+            self._complain(f"unsaved edits are not kept for a crash: {error.strerror or error}")
 
     # Saving, and what others change
 

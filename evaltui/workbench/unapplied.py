@@ -51,7 +51,7 @@ class Unapplied:
             return None
 
     def __str__(self) -> str:
-        return f"{self.text.strip()[:60]} ({self.problem or 'enter applies it'})"
+        return f"{' '.join(self.text.split())[:60]} ({self.problem or 'enter applies it'})"
 
 
 class UnappliedTexts:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.problems import Severity
+from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SelectionError, agents_in, open_workspace, select
 
 TURN = {"user_content": {"role": "user", "parts": [{"inline_data": {}}, {"text": "hello"}, {"text": "x"}]}}
@@ -343,3 +344,11 @@ def test_a_set_that_cannot_be_read_is_selected_so_that_loading_it_says_why(proje
     assert picked(agent) == [("bad", None)]
     assert picked(agent, "bad") == [("bad", None)]
     assert picked(agent, "bad:some_case") == [("bad", ["some_case"])]
+
+
+def test_a_set_is_named_also_once_the_current_folder_is_gone(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert case_path(Path(), Path("sets") / "a.evalset.json") == "sets/a.evalset.json"

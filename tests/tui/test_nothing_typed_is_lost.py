@@ -208,6 +208,27 @@ async def test_nobody_is_asked_about_two_versions_once_what_was_typed_is_taken_b
         assert not editing.unsaved()
 
 
+async def test_a_field_stays_on_its_line_when_the_page_scrolls(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(80, 18)) as pilot:
+        await in_the_case(app, pilot)
+        case = pane(app)
+
+        def is_in_place():
+            return case._text.region.y == case.region.y + case._placed[-1].y - case.scroll_offset.y
+
+        for _ in range(2):
+            # The page is longer with the field than without.
+            await pilot.press("G", "enter")
+            await until(pilot, lambda: case.scroll_offset.y == case.max_scroll_y)
+            await until(pilot, is_in_place)
+            assert "answer      bye" in screen_text(app).splitlines()[case._text.region.y]
+            await pilot.press("escape")
+        await pilot.press("enter")
+        case.scroll_relative(y=-3, animate=False)
+        await until(pilot, is_in_place)
+
+
 async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_command(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:

@@ -31,6 +31,8 @@ class Bar(OneLine):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
+        # Once the current folder is gone, `.` has no name any more.
+        self._agent_name = workbench.agent_dir.resolve().stem
 
 
 class Header(Bar):
@@ -38,7 +40,7 @@ class Header(Bar):
 
     def line(self, width: int) -> Line:
         agent = self._workbench.agent
-        folder = self._workbench.agent_dir.resolve().stem
+        folder = self._agent_name
         left: Line = [(" ", ""), (visible(folder), "bold")]
         if agent is not None:
             known = [str(agent.get(key) or "") for key in ("name", "framework", "model")]

@@ -976,6 +976,12 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
 
     # Where the field is on the page
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._open is not None and round(old_value) != round(new_value):
+            # A ScrollView draws its lines anew, and leaves the widgets in it where they were.
+            self.refresh(layout=True)
+
     def _height(self) -> int:
         """The lines that the field takes."""
         field = self._open
