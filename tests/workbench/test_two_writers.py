@@ -208,7 +208,11 @@ class View:
 
     def items(self, program: Program) -> Items:
         """Of both files as the program has them."""
-        return {key: item for path in self.mine for key, item in items(path, self.mine[path]).items()}
+        return self.items_of(self.mine)
+
+    @staticmethod
+    def items_of(texts: dict[Path, str]) -> Items:
+        return {key: item for path, text in texts.items() for key, item in items(path, text).items()}
 
     def merged(self, path: Path, choices: Choices | None = None) -> tuple[Items, set[str]]:
         return merged(*(items(path, side[path]) for side in (self.base, self.mine, self.disk)), choices)
@@ -301,7 +305,7 @@ class Round:
         elif step == "decide":
             self._check_decided(program, before, after, clashes)
         elif step in ("undo", "redo"):
-            self._check_back(program, step, change, before, after)
+            self._check_back(program, step, change, before, after, clashes)
         else:
             assert after.disk == before.disk
             if after.mine != before.mine:
@@ -354,8 +358,18 @@ class Round:
             for key in set(now).union(*sides):
                 assert now.get(key) in (wanted.get(key), *(side.get(key) for side in sides))
 
-    def _check_back(self, program: Program, step: str, change: Change, before: View, after: View) -> None:
+    def _check_back(
+        self,
+        program: Program,
+        step: str,
+        change: Change,
+        before: View,
+        after: View,
+        clashes: dict[Path, Any],
+    ) -> None:
         assert after.disk == before.disk
+        # What was asked about may be no question any more: then what is outside is taken over.
+        outside = View.items_of(before.disk) if clashes else None
         done, undone = self._done[program.name], self._undone[program.name]
         source, target = (done, undone) if step == "undo" else (undone, done)
         if not source:
@@ -366,6 +380,8 @@ class Round:
             return
         target.append(record)
         for key, (was, now) in change.items():
+            if outside is not None and now == outside.get(key):
+                continue
             # Only what the step changed, and only where nobody has changed it since.
             assert key in record
             old, new = record[key] if step == "undo" else record[key][::-1]
