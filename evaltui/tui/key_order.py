@@ -60,6 +60,11 @@ class KeysInOrder(EndingApp[ReturnType]):
                 for priority in (True, False):
                     if await self._check_bindings(event.key, priority=priority):
                         return
+        elif isinstance(event, events.MouseDown | events.MouseUp):
+            # A click may leave a field: it has what was typed before, and a key behind the click waits.
+            self._acted = True
+            if isinstance(self.focused, Input | TextArea):
+                await _caught_up(self.focused)
         await super().on_event(event)
 
     async def _is_open(self) -> bool:

@@ -101,7 +101,7 @@ class Program:
 
     def open(self, field: str) -> None:
         self.terminal.press("2", "g", *["j"] * ROWS[field], "e")
-        self.terminal.wait_for("esc keeps it and leaves" if field in TEXTS else "esc takes it back")
+        self.terminal.wait_for("esc keeps it" if field in TEXTS else "esc takes it back")
 
     def empty(self, field: str) -> None:
         """Of a text select everything, to be typed over: f7."""

@@ -221,6 +221,7 @@ async def try_one(desk, field, one, key, *, by_key):
     assert desk.text == before, where
 
 
+@pytest.mark.timeout(3_600)
 async def test_what_is_typed_into_a_field_is_what_the_case_says(house, thorough):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(90, 40)) as pilot:

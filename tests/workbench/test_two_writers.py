@@ -293,9 +293,9 @@ class Round:
         getattr(program, step)()
         after = View(program)
         change = difference(before.items(program), after.items(program))
-        if step not in ("save", "look", "decide") and all(
-            before.mine[path] != after.mine[path] for path in before.mine
-        ):
+        # Where something is asked, going back may take over what is outside, in both files.
+        is_own_step = step not in ("save", "look", "decide") and not (step in ("undo", "redo") and clashes)
+        if is_own_step and all(before.mine[path] != after.mine[path] for path in before.mine):
             self._in_both.add(program.name)
         if step == "save":
             self._check_save(program, before, after)
