@@ -82,6 +82,12 @@ def case_with(field, value):
     return case
 
 
+def case_named(call):
+    conversation = copy.deepcopy(CASE["conversation"])
+    conversation[0]["intermediate_data"]["tool_uses"][0]["name"] = call
+    return conversation
+
+
 class Program:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "finds.evalset.json"
@@ -184,6 +190,19 @@ def test_what_is_typed_is_in_the_file(program):
 def test_every_value_in_every_field_with_every_key(program, field):
     for value, key in itertools.product(VALUES, ENDS):
         try_one(program, field, value, key)
+
+
+@pytest.mark.parametrize("key", ["click", "enter"])
+def test_a_field_that_is_left_right_behind_a_paste_is_left(program, key):
+    """All of it in one burst: the field does not take the focus back, and what was pasted counts."""
+    program.open("call")
+    program.empty("call")
+    program.type("find\nroom")
+    program.end(key)
+    program.leave_fields()
+    program.save()
+    wanted = CASE | {"conversation": case_named("find room")}
+    program.terminal.wait_until(lambda _: program.case == wanted, "the file is not what was pasted")
 
 
 def test_text_behind_a_key_that_opens_a_field_is_typed_there(program):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from rich.text import Text
+from textual import events
 from textual.document._document import Document, EditResult, Location
 from textual.document._document_navigator import DocumentNavigator
 from textual.document._wrapped_document import WrappedDocument
@@ -56,6 +57,12 @@ class ExactTextArea(TextArea):
 
     def _replace_via_keyboard(self, insert: str, start: Location, end: Location) -> EditResult | None:
         return super()._replace_via_keyboard(self.taken(insert), start, end)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Textual's own also asks for the focus, but gets it later, when a click or a key has moved it on."""
+        event.prevent_default()
+        if not self.read_only and (result := self._replace_via_keyboard(event.text, *self.selection)):
+            self.move_cursor(result.end_location)
 
     def taken(self, insert: str) -> str:
         """What is put into the text when this is typed or pasted."""
