@@ -51,20 +51,31 @@ def _finite(value: Any) -> Any:
     return value
 
 
+class _Lines:
+    """Puts chunks of a stream together to lines of any length."""
+
+    def __init__(self) -> None:
+        # Joined once the line is whole: adding to a long text again and again would copy it each time.
+        self._begun: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        first, *others = chunk.split(b"\n")
+        self._begun.append(first)
+        if not others:
+            return []
+        *whole, rest = b"".join(self._begun), *others
+        self._begun = [rest]
+        return whole
+
+
 class LineBuffer:
     """Puts chunks of a stream together to messages of any length."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._lines = _Lines()
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
-        *lines, rest = chunk.split(b"\n")
-        if not lines:
-            self._rest += rest
-            return
-        lines[0] = self._rest + lines[0]
-        self._rest = rest
-        for line in lines:
+        for line in self._lines.feed(chunk):
             yield json.loads(line)
 
 
@@ -78,17 +89,11 @@ class SealedLines:
     def __init__(self, seal: str, on_stray: Callable[[bytes], None]) -> None:
         self._seal = seal.encode("ascii")
         self._on_stray = on_stray
-        self._rest = b""
+        self._lines = _Lines()
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
         """Raises DisturbedChannelError for a message that cannot be read."""
-        *lines, rest = chunk.split(b"\n")
-        if not lines:
-            self._rest += rest
-            return
-        lines[0] = self._rest + lines[0]
-        self._rest = rest
-        for line in lines:
+        for line in self._lines.feed(chunk):
             stray, seal, text = line.partition(self._seal)
             if stray:
                 self._on_stray(stray)
