@@ -7,13 +7,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from evaltui.core.config import BaseCriterion, EvalConfig, EvalMetric
-    from evaltui.core.evalset import ConversationScenario, EvalCase, EvalSet, Invocation, RubricScore
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
-    from evaltui.core.outcome import CaseResult, MetricResult, RunResult, Status
-    from evaltui.core.problems import EvalSetError
-    from evaltui.core.record import invocations_from_events
-    from evaltui.core.scoring import score_case
+    from evaltui.core.metrics.scoring import score_case
+    from evaltui.core.model.config import BaseCriterion, EvalConfig, EvalMetric
+    from evaltui.core.model.eval_set import ConversationScenario, EvalCase, EvalSet, Invocation, RubricScore
+    from evaltui.core.model.outcome import CaseResult, MetricResult, RunResult, Status
+    from evaltui.core.model.problems import EvalSetError
+    from evaltui.core.recording.invocations import invocations_from_events
     from evaltui.files.eval_sets import load_eval_set
     from evaltui.runner.native.agent import Agent
     from evaltui.runner.native.scripted import Rule, ScriptedModel
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "evaltui.runner.native.agent",
-    "BaseCriterion": "evaltui.core.config",
-    "CaseResult": "evaltui.core.outcome",
-    "ConversationScenario": "evaltui.core.evalset",
-    "EvalCase": "evaltui.core.evalset",
-    "EvalConfig": "evaltui.core.config",
-    "EvalMetric": "evaltui.core.config",
-    "EvalSet": "evaltui.core.evalset",
-    "EvalSetError": "evaltui.core.problems",
+    "BaseCriterion": "evaltui.core.model.config",
+    "CaseResult": "evaltui.core.model.outcome",
+    "ConversationScenario": "evaltui.core.model.eval_set",
+    "EvalCase": "evaltui.core.model.eval_set",
+    "EvalConfig": "evaltui.core.model.config",
+    "EvalMetric": "evaltui.core.model.config",
+    "EvalSet": "evaltui.core.model.eval_set",
+    "EvalSetError": "evaltui.core.model.problems",
     "EvalStatus": "evaltui.core.metrics.custom",
     "EvaluationResult": "evaltui.core.metrics.custom",
-    "Invocation": "evaltui.core.evalset",
-    "MetricResult": "evaltui.core.outcome",
+    "Invocation": "evaltui.core.model.eval_set",
+    "MetricResult": "evaltui.core.model.outcome",
     "PerInvocationResult": "evaltui.core.metrics.custom",
-    "RubricScore": "evaltui.core.evalset",
+    "RubricScore": "evaltui.core.model.eval_set",
     "Rule": "evaltui.runner.native.scripted",
-    "RunResult": "evaltui.core.outcome",
+    "RunResult": "evaltui.core.model.outcome",
     "ScriptedModel": "evaltui.runner.native.scripted",
-    "Status": "evaltui.core.outcome",
+    "Status": "evaltui.core.model.outcome",
     "ToolContext": "evaltui.runner.native.tools",
     "evaluate": "evaltui.runner.plan",
-    "invocations_from_events": "evaltui.core.record",
+    "invocations_from_events": "evaltui.core.recording.invocations",
     "load_eval_set": "evaltui.files.eval_sets",
-    "score_case": "evaltui.core.scoring",
+    "score_case": "evaltui.core.metrics.scoring",
 }
 
 __all__ = [

@@ -1,6 +1,14 @@
 """Metrics as judges leave them, for the tests of what shows them."""
 
-from evaltui.core.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Status, Vote, gravest
+from evaltui.core.model.outcome import (
+    InvocationScore,
+    JudgedBy,
+    Judgement,
+    MetricResult,
+    Status,
+    Vote,
+    worst_status,
+)
 
 RUBRICS = "rubric_based_final_response_quality_v1"
 ANSWERS = "final_response_match_v2"
@@ -42,7 +50,7 @@ def judged_metric(name, *turns, threshold=0.8, status=None, reason="", lost=0):
         name,
         sum(known) / len(known) if known else None,
         threshold,
-        status or gravest(one.status for one in scored if one.judgements),
+        status or worst_status(one.status for one in scored if one.judgements),
         scored,
         reason,
         judge=JudgedBy("gemini-2.5-flash", f"{name.rpartition('_v')[0]}/1", asked, asked - lost),

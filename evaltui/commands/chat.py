@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 from evaltui.commands.chat_lines import ChatLines
 from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
-from evaltui.core.events import Event, Json
-from evaltui.core.outcome import ErrorInfo
-from evaltui.core.problems import EvalSetError
-from evaltui.core.replay import past_of_turns
-from evaltui.core.responding import ResponseError, content_of, expected_call
-from evaltui.core.waiting import WaitingCall, waiting_calls
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.recording.replay import past_of_turns
+from evaltui.core.recording.responding import ResponseError, content_of, expected_call
+from evaltui.core.recording.waiting import WaitingCall, waiting_calls
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.interrupts import Interrupts

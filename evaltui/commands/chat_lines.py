@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from evaltui.commands.output import width, write_lines, write_stdout
-from evaltui.core.events import Event, Json
-from evaltui.core.outcome import ErrorInfo
-from evaltui.core.responding import request_of
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.core.recording.responding import request_of
+from evaltui.core.recording.waiting import REQUESTS, WaitingCall
 from evaltui.core.secrets import Secrets
-from evaltui.core.show import show_change, show_size, show_value, visible, visible_lines
-from evaltui.core.waiting import REQUESTS, WaitingCall
-from evaltui.reports.lines import Line, cut
+from evaltui.text.lines import Line, cut
+from evaltui.text.values import show_change, show_size, show_value, visible, visible_lines
 
 _MAX_RESULT = 100
 _MAX_PAYLOAD = 400

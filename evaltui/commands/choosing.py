@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaltui.commands.usage import UsageError
-from evaltui.core.case_id import CaseId
-from evaltui.core.outcome import Status
-from evaltui.core.show import visible
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
 from evaltui.files.case_paths import case_path
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.runs import LoggedCase, StoredRun, latest_run, read_run
 from evaltui.files.workspace import Workspace, open_workspace, select
 from evaltui.runner.plan import SetPlan
+from evaltui.text.values import visible
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from evaltui.commands.progress import Progress
 from evaltui.commands.reporting import ReportTarget, write_reports
 from evaltui.commands.resume import Begun, Known, carried, choose_again, known_results
 from evaltui.commands.usage import UsageError
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import Circumstances, Comparison, RunSummary, compare, summarize
-from evaltui.core.config import DEFAULT_CRITERIA
-from evaltui.core.outcome import CaseResult, ErrorInfo, RunResult, Status, gravest
+from evaltui.core.compare.run_comparison import Circumstances, Comparison, RunSummary, compare, summarize
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.outcome import CaseResult, ErrorInfo, RunResult, Status, worst_status
 from evaltui.core.recordings.choices import DEFAULT_MODE
 from evaltui.core.recordings.counts import CallCounts
 from evaltui.files.adk_results import app_name, write_adk_result
@@ -142,7 +142,7 @@ class Job:
             result = await run_plan(self._plan, self._take, first=first)
         except asyncio.CancelledError:
             interrupted = True
-            result = RunResult(tuple(self._results), gravest(case.status for case in self._results))
+            result = RunResult(tuple(self._results), worst_status(case.status for case in self._results))
             self._notes.append(
                 f"interrupted: {len(self._results)} of {self._plan.case_count} cases were finished"
             )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.commands.usage import complain
-from evaltui.core.problems import Severity
+from evaltui.core.model.problems import Severity
 from evaltui.files.lint import format_problem
 from evaltui.files.lint import lint as find_problems
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from evaltui.reports.lines import Line
+    from evaltui.text.lines import Line
 
 
 def write_stdout(text: str) -> None:
@@ -29,7 +29,7 @@ def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
 
     Raises BrokenPipeError where nobody reads standard output any more.
     """
-    from evaltui.reports.lines import draw
+    from evaltui.text.lines import draw
 
     stream = sys.stderr if to_stderr else sys.stdout
     color = colored(stream)

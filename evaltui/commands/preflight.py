@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from evaltui.commands.output import write_lines
 from evaltui.commands.usage import UsageError
-from evaltui.core.preflight import MetricCheck
-from evaltui.core.reach import Readiness
-from evaltui.core.wording import did_you_mean
+from evaltui.core.metrics.preflight import MetricCheck
+from evaltui.core.metrics.requirements import Readiness
 from evaltui.reports.preflight import check_lines
+from evaltui.text.wording import did_you_mean
 
 _WIDTH = 80
 

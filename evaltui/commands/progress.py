@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import TextIO
 
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 from evaltui.runner.plan import CaseDone, CaseStarted, Happened, Update
 
 _EVERY = 0.1

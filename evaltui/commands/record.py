@@ -15,19 +15,17 @@ from evaltui.commands.chat_lines import ChatLines
 from evaltui.commands.output import write_stderr, write_stdout
 from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import Insert
-from evaltui.core.drafting import TurnDraft, draft_case, without_secrets
 from evaltui.core.editing.cases import new_set_text, set_id_problem
-from evaltui.core.evalset import EvalCase
-from evaltui.core.events import Json
-from evaltui.core.never_passing import never_passes
-from evaltui.core.outcome import ErrorInfo
-from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.core.responding import ResponseError, content_of, expected_call
-from evaltui.core.show import visible
-from evaltui.core.waiting import waiting_calls
-from evaltui.core.wording import did_you_mean
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import Insert
+from evaltui.core.metrics.never_passing import never_passes
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.recording.drafting import TurnDraft, draft_case, without_secrets
+from evaltui.core.recording.responding import ResponseError, content_of, expected_call
+from evaltui.core.recording.waiting import waiting_calls
 from evaltui.files.adk_results import app_name
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import SUFFIXES, set_name
@@ -40,6 +38,8 @@ from evaltui.files.workspace import open_workspace
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.interrupts import run_interruptible
+from evaltui.text.values import visible
+from evaltui.text.wording import did_you_mean
 
 _NEW_SET = SUFFIXES[0]
 # Source: google-adk 2.13, what `adk web` calls its user.

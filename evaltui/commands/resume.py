@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.commands.usage import UsageError
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import config_changes
+from evaltui.core.compare.run_comparison import config_changes
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.case_paths import case_path, file_of
 from evaltui.files.history import find_run, run_id
@@ -22,7 +22,7 @@ from evaltui.files.workspace import open_workspace, select
 
 if TYPE_CHECKING:
     from evaltui.commands.choosing import ChosenSet
-    from evaltui.core.outcome import RepeatResult
+    from evaltui.core.model.outcome import RepeatResult
 
 Known = dict[CaseId, dict[int, "RepeatResult"]]
 
@@ -140,7 +140,7 @@ def known_results(begun: Begun, chosen: Sequence[ChosenSet], options: argparse.N
 
     Raises UsageError for cases that were changed since, and where nothing is left to do.
     """
-    from evaltui.core.fingerprints import case_fingerprint
+    from evaltui.core.model.fingerprints import case_fingerprint
     from evaltui.files.resuming import finished_repeats
 
     try:

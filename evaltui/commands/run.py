@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.commands.reporting import ReportTarget, parse_targets
 from evaltui.commands.usage import UsageError, complain, require_one_agent
-from evaltui.core.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.workspace import SelectionError
 from evaltui.runner.interrupts import run_interruptible
 from evaltui.runner.pool import HostSettings, StartedHost, start_host

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from evaltui.commands.chat_lines import ChatLines
 from evaltui.commands.usage import UsageError
-from evaltui.core.events import Event, Json
-from evaltui.core.legacy import session_input
-from evaltui.core.problems import EvalSetError, Problem
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.old_formats import session_input
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.secrets import Secrets
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.secrets import secrets_of

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from evaltui.commands.output import width, write_lines, write_stderr
 from evaltui.commands.usage import UsageError
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 from evaltui.core.recordings.choices import DEFAULT_MODE
-from evaltui.core.show import visible, visible_lines
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
-from evaltui.reports.lines import Line
 from evaltui.reports.preflight import check_lines
 from evaltui.runner.interrupts import INTERRUPTED
+from evaltui.text.lines import Line
+from evaltui.text.values import visible, visible_lines
 from evaltui.workbench.state import CaseKey, Repeated, Run, Selection, Stage
 from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.problems import Problem
+from evaltui.core.model.problems import Problem
 from evaltui.files.atomic import write_privately
 from evaltui.files.folders import agent_folder, keep_out_of_git, make_private_folder
 from evaltui.files.json_text import parse, read_text
 
 if TYPE_CHECKING:
-    from evaltui.core.adk_results import AdkRun
+    from evaltui.core.model.adk_results import AdkRun
 
 # Source: google-adk 2.13, LocalEvalSetResultsManager.
 FOLDER = Path(".adk", "eval_history")
@@ -61,7 +61,7 @@ def read_adk_result(path: Path) -> AdkRun:
 
     Raises OSError, and ValueError for what is no result file.
     """
-    from evaltui.core.adk_results import run_from_adk
+    from evaltui.core.model.adk_results import run_from_adk
 
     text = read_text(path)
     data = parse(text) if isinstance(text, str) else text

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from evaltui.core.problems import Problem
+from evaltui.core.model.problems import Problem
 from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import parse, read_text
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.config_files import config_above, config_file, configs_near
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
@@ -77,7 +77,7 @@ def choice_problems(set_path: Path) -> list[Problem]:
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     """The config of a file, None where there are errors, and every problem it has; never raises."""
-    from evaltui.core.validation import validate_config
+    from evaltui.core.model.validation import validate_config
 
     try:
         text = read_text(path)

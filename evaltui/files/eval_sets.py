@@ -7,13 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.legacy import Format, Json, from_old_eval_set, from_old_test, kind_of, session_input
-from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.core.wording import in_words
+from evaltui.core.model.old_formats import (
+    Format,
+    Json,
+    from_old_eval_set,
+    from_old_test,
+    kind_of,
+    session_input,
+)
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
+from evaltui.text.wording import in_words
 
 if TYPE_CHECKING:
-    from evaltui.core.evalset import EvalSet
+    from evaltui.core.model.eval_set import EvalSet
 
 SUFFIXES = (".evalset.json", ".test.json")
 
@@ -63,7 +70,7 @@ def read_eval_set(
 
     `mend` may change its JSON data before they are read, not where things are in them.
     """
-    from evaltui.core.validation import has_error, validate_eval_set
+    from evaltui.core.model.validation import has_error, validate_eval_set
 
     session, problems = _read_session(initial_session)
     read = read_set_data(path, session, mend)

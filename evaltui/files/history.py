@@ -9,11 +9,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import CaseSummary, Circumstances, RunSummary, summarize, what_changed
-from evaltui.core.fingerprints import fingerprint
-from evaltui.core.outcome import CaseResult, RepeatResult, Status, gravest
-from evaltui.core.wording import did_you_mean
+from evaltui.core.compare.run_comparison import (
+    CaseSummary,
+    Circumstances,
+    RunSummary,
+    summarize,
+    what_changed,
+)
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.fingerprints import fingerprint
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.files import runs as logs
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.adk_results import adk_results, read_adk_result
@@ -23,9 +28,10 @@ from evaltui.files.folders import make_own_folder
 from evaltui.files.run_header import RunHeader
 from evaltui.files.runs import RUNS, latest_run, run_logs, runs_folder
 from evaltui.files.workspace import SelectionError
+from evaltui.text.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from evaltui.core.events import Event
+    from evaltui.core.model.events import Event
 
 Json = dict[str, Any]
 
@@ -138,7 +144,7 @@ def _open_adk_result(path: Path) -> KeptRun:
     return KeptRun(
         path=path,
         started=run.started,
-        status=gravest(case.status for case in run.cases),
+        status=worst_status(case.status for case in run.cases),
         seconds=None,
         summary=summary,
         _case=cases.__getitem__,
@@ -215,7 +221,7 @@ def case_of(path: Path, case: logs.LoggedCase) -> CaseResult:
 
 def over_repeats(path: Path, case: logs.LoggedCase, repeats: Sequence[RepeatResult]) -> CaseResult:
     """A case in a log, of the results of its runs. Raises ValueError where there are none."""
-    from evaltui.core.repeats import case_over_repeats, pass_if_of
+    from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
 
     summary = case.summary
     if not repeats:
@@ -226,8 +232,8 @@ def over_repeats(path: Path, case: logs.LoggedCase, repeats: Sequence[RepeatResu
 
 def stored_repeat(path: Path, result: Json, events: Sequence[Event] = ()) -> RepeatResult:
     """One run of a case as a log has it, with what the agent did. Raises ValueError for anything else."""
-    from evaltui.core.record import invocations_from_events
-    from evaltui.core.stored_results import repeat_from_json
+    from evaltui.core.model.stored_results import repeat_from_json
+    from evaltui.core.recording.invocations import invocations_from_events
 
     try:
         return repeat_from_json(result, invocations_from_events(events))

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from evaltui.core.document.pieces import Text
-from evaltui.core.document.splices import Splice
+from evaltui.core.jsondoc.pieces import Text
+from evaltui.core.jsondoc.splices import Splice
 from evaltui.files.atomic import private
 from evaltui.files.folders import make_own_folder, own_folder
 from evaltui.files.saving import Fingerprint, fingerprint

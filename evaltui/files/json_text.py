@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, Problem, Severity
 
 _BOM = "\ufeff"
 

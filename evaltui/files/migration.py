@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.legacy import left_out, texts_without_author
-from evaltui.core.problems import Problem
+from evaltui.core.model.old_formats import left_out, texts_without_author
+from evaltui.core.model.problems import Problem
 from evaltui.files.eval_sets import set_name
 from evaltui.files.json_text import locate, parse, read_text
 
 if TYPE_CHECKING:
-    from evaltui.core.evalset import EvalSet
+    from evaltui.core.model.eval_set import EvalSet
 
 
 def changes(old: Path) -> list[Problem]:
@@ -33,7 +33,7 @@ def migrated_text(eval_set: EvalSet, new: Path) -> str:
     The set is named after the new file: google-adk looks sets up by their file's name.
     """
     # Models load slowly, and reading this module must not wait for them.
-    from evaltui.core.evalset import dump
+    from evaltui.core.model.eval_set import dump
 
     named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
     return json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n"

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 
-from evaltui.core.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, written
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import RECORDINGS

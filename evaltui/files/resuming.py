@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.events import Event
-from evaltui.core.outcome import RepeatResult, Status
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.files.agent_files import changed_files
 from evaltui.files.folders import agent_folder
 from evaltui.files.history import files_of, stored_repeat

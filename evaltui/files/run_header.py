@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from evaltui.core.case_id import CaseId
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.recordings.choices import RecordMode, ToolMode
-from evaltui.core.wording import in_words
 from evaltui.files.folders import OWN_FOLDER
+from evaltui.text.wording import in_words
 
 Json = dict[str, Any]
 

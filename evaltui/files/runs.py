@@ -24,16 +24,16 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import CaseSummary
-from evaltui.core.events import Event
-from evaltui.core.outcome import GRAVEST_FIRST, Status
+from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import GRAVEST_FIRST, Status
 from evaltui.core.secrets import Secrets
-from evaltui.core.wording import in_words
 from evaltui.files.atomic import private
 from evaltui.files.folders import make_own_folder, own_folder
 from evaltui.files.run_header import RunHeader, header_from_json
 from evaltui.files.secrets import secrets_of
+from evaltui.text.wording import in_words
 
 VERSION = 3
 # Those that are read; the first one told cases by set id only.

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NewType
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import Insert
-from evaltui.core.problems import EvalSetError, JsonPath, Problem, Severity
-from evaltui.core.spelling import spelt
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import Insert
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, Severity
 from evaltui.files.atomic import Change, NotAsComparedError, read_regular, saving_in, write_all
 from evaltui.files.json_text import decode, parse
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.legacy import Format, Json
-from evaltui.core.problems import JsonPath, Problem, Severity
-from evaltui.core.responding import describe_response
-from evaltui.core.spelling import spelt
-from evaltui.core.wording import in_words
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.old_formats import Format, Json
+from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.recording.responding import describe_response
 from evaltui.files.eval_sets import read_set_data, set_name
 from evaltui.files.json_text import locate
+from evaltui.text.wording import in_words
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.legacy import kind_of
-from evaltui.core.problems import Problem
-from evaltui.core.wording import did_you_mean
+from evaltui.core.model.old_formats import kind_of
+from evaltui.core.model.problems import Problem
 from evaltui.files.config_files import config_above, config_file, configs_near
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
@@ -28,6 +27,7 @@ from evaltui.files.folders import (
 )
 from evaltui.files.json_text import parse, read_text
 from evaltui.files.set_entry import CaseInfo, SetEntry, read_entry
+from evaltui.text.wording import did_you_mean
 
 __all__ = [
     "CaseInfo",

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evaltui.core.adk_results import EXPLANATION
-from evaltui.core.evalset import Invocation, dump
-from evaltui.core.judged import Finding, findings, findings_in, was_judged
-from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.core.compare.judged import Finding, findings, findings_in, was_judged
+from evaltui.core.model.adk_results import EXPLANATION
+from evaltui.core.model.eval_set import Invocation, dump
+from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.files.adk_results import OWN_SESSIONS
 from evaltui.reports.model import SetInfo
 from evaltui.reports.valid_json import valid_json

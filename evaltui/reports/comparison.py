@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.compare import (
+from evaltui.core.compare.run_comparison import (
     KINDS,
     CaseChange,
     CaseSummary,
@@ -19,10 +19,10 @@ from evaltui.core.compare import (
     case_name,
     what_changed,
 )
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, cut, pad, wrap
 from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.valid_json import valid_json
+from evaltui.text.lines import Line, cut, pad, wrap
+from evaltui.text.values import visible
 
 Json = dict[str, Any]
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from evaltui.core.explain import summary
-from evaltui.core.outcome import CaseResult, Status
-from evaltui.core.show import visible
+from evaltui.core.compare.explain import summary
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.comparison import comparison_lines
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.model import RunReport, SetInfo, verdict
 from evaltui.reports.repeats import repeat_lines
+from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
+from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
 _COUNTED = (

@@ -7,12 +7,19 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 
-from evaltui.core.diff import calls_of
-from evaltui.core.evalset import Invocation, user_text
-from evaltui.core.judged import Finding, answered, findings_in
-from evaltui.core.outcome import Call, CaseResult, InvocationScore, MetricResult, RepeatResult, TurnResult
-from evaltui.core.show import visible_lines
+from evaltui.core.compare.diff import calls_of
+from evaltui.core.compare.judged import Finding, answered, findings_in
+from evaltui.core.model.eval_set import Invocation, user_text
+from evaltui.core.model.outcome import (
+    Call,
+    CaseResult,
+    InvocationScore,
+    MetricResult,
+    RepeatResult,
+    TurnResult,
+)
 from evaltui.reports.model import RunReport
+from evaltui.text.values import visible_lines
 
 # Those up to actual_tool_calls are the columns of the CSV file that google-adk's AgentEvaluator writes.
 COLUMNS = (

@@ -7,9 +7,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.evalset import user_text
-from evaltui.core.explain import call_args, call_name, error_text, sentence
-from evaltui.core.judged import (
+from evaltui.core.compare.explain import call_args, call_name, error_text, sentence
+from evaltui.core.compare.judged import (
     findings,
     findings_in,
     judged_as_a_whole,
@@ -17,7 +16,9 @@ from evaltui.core.judged import (
     over_conversation,
     was_judged,
 )
-from evaltui.core.outcome import (
+from evaltui.core.compare.text_diff import WordOp, words
+from evaltui.core.model.eval_set import user_text
+from evaltui.core.model.outcome import (
     ArgDiff,
     CallDiff,
     CaseResult,
@@ -28,12 +29,11 @@ from evaltui.core.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.core.show import scores, show_change, show_value, type_change, visible, visible_lines
-from evaltui.core.text_diff import WordOp, words
 from evaltui.reports.judged import finding_rows, judge_line, judged_head
-from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
 from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.repeats import repeat_lines
+from evaltui.text.lines import Line, Span, cells, cut, pad, wrap
+from evaltui.text.values import scores, show_change, show_value, type_change, visible, visible_lines
 
 _EXPECTATIONS: dict[Expectation, str] = {
     "these calls": "expects these calls",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from evaltui.core.evalset import dump
-from evaltui.core.outcome import (
+from evaltui.core.compare.repeats import TrajectoryGroup, pass_rates, trajectory_groups
+from evaltui.core.model.eval_set import dump
+from evaltui.core.model.outcome import (
     ArgDiff,
     Call,
     CallDiff,
@@ -20,7 +21,6 @@ from evaltui.core.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.core.repeats import TrajectoryGroup, pass_rates, trajectory_groups
 from evaltui.reports.comparison import comparison_json
 from evaltui.reports.model import RunReport, SetInfo, count
 from evaltui.reports.preflight import check_json

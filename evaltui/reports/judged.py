@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from evaltui.core.judged import Finding, answered
-from evaltui.core.outcome import InvocationScore, JudgedBy, MetricResult, Status, Vote
-from evaltui.core.show import cut, scores, visible, visible_lines
-from evaltui.reports.lines import Line, Span, cells
+from evaltui.core.compare.judged import Finding, answered
+from evaltui.core.model.outcome import InvocationScore, JudgedBy, MetricResult, Status, Vote
 from evaltui.reports.marks import GLYPHS, STYLES
+from evaltui.text.lines import Line, Span, cells
+from evaltui.text.values import cut, scores, visible, visible_lines
 
 _STATUS_OF = {True: Status.PASSED, False: Status.FAILED, None: Status.NOT_EVALUATED}
 _LONGEST_WHY = 600

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC
 from xml.etree import ElementTree as ET
 
-from evaltui.core.explain import sentence
-from evaltui.core.outcome import CaseResult, Status
-from evaltui.core.show import visible
+from evaltui.core.compare.explain import sentence
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.lines import draw
 from evaltui.reports.model import RunReport, SetInfo, verdict
+from evaltui.text.lines import draw
+from evaltui.text.values import visible
 
 
 def junit_report(report: RunReport) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 
 GLYPHS = {
     Status.PASSED: "✓",

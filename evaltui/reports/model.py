@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare import Comparison
-from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.outcome import CaseResult, RunResult, Status
-from evaltui.core.preflight import MetricCheck
+from evaltui.core.compare.run_comparison import Comparison
+from evaltui.core.metrics.preflight import MetricCheck
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.outcome import CaseResult, RunResult, Status
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
 from evaltui.core.recordings.counts import CallCounts
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.preflight import MetricCheck
-from evaltui.core.reach import Readiness
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, Span, cut, pad, wrap
+from evaltui.core.metrics.preflight import MetricCheck
+from evaltui.core.metrics.requirements import Readiness
+from evaltui.text.lines import Line, Span, cut, pad, wrap
+from evaltui.text.values import visible
 
 _INDENT = 4
 _MOST_CASES = 3

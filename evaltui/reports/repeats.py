@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaltui.core.outcome import Call, CaseResult, Status
-from evaltui.core.repeats import Trajectory, TrajectoryGroup, pass_rates, trajectory_groups
-from evaltui.core.show import show_value, visible
-from evaltui.reports.lines import Line, cut
+from evaltui.core.compare.repeats import Trajectory, TrajectoryGroup, pass_rates, trajectory_groups
+from evaltui.core.model.outcome import Call, CaseResult, Status
 from evaltui.reports.marks import GLYPHS, STYLES
+from evaltui.text.lines import Line, cut
+from evaltui.text.values import show_value, visible
 
 # More kinds of trajectories than this are noise.
 _MOST_GROUPS = 8

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evaltui.core import events
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import summarize
-from evaltui.core.outcome import Status
+from evaltui.core.compare.run_comparison import summarize
+from evaltui.core.model import events
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.core.recordings.choices import DEFAULT_MODE
-from evaltui.core.stored_cases import heads_of
-from evaltui.core.stored_results import repeat_to_json
 from evaltui.files.history import files_of
 from evaltui.files.run_header import LoggedSet
 from evaltui.files.runs import RunLog, lines_of_cases

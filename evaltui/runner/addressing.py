@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from evaltui.core.events import Json
-from evaltui.core.waiting import CallPlace, NotWaitingError, WaitingCalls
+from evaltui.core.model.events import Json
+from evaltui.core.recording.waiting import CallPlace, NotWaitingError, WaitingCalls
 from evaltui.runner.adapters.base import Recorder
 from evaltui.runner.protocol import Message
 

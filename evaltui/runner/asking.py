@@ -6,7 +6,7 @@ import inspect
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.functions import find_function
 from evaltui.runner.reply import Reply
 from evaltui.runner.threads import in_thread

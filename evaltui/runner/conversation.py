@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from evaltui.core.events import Event, Json, Step
-from evaltui.core.waiting import CallPlace
+from evaltui.core.model.events import Event, Json, Step
+from evaltui.core.recording.waiting import CallPlace
 from evaltui.runner.addressing import places_to_json
 from evaltui.runner.failures import AgentBrokenError
 from evaltui.runner.pool import HostSettings, StartedHost, start_host

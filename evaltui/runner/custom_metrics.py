@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Invocation
-from evaltui.core.events import Json
 from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
 from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.metric import MetricInput, not_evaluated, unpaired
-from evaltui.core.outcome import ErrorInfo, MetricResult, Status
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.workspace import agent_folder
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.supervisor import IMPORT_TIMEOUT, Host, OnConsole

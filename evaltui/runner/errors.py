@@ -10,7 +10,7 @@ from collections import deque
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 
 _HERE = Path(__file__).resolve().parents[1]
 _LIBRARY_NAMES = ("stdlib", "platstdlib", "purelib", "platlib")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import ErrorInfo
+    from evaltui.core.model.outcome import ErrorInfo
 
 
 class AgentBrokenError(Exception):

@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaltui.core.events import Event, Json, Step
-from evaltui.core.waiting import WaitingCalls
+from evaltui.core.model.events import Event, Json, Step
+from evaltui.core.recording.waiting import WaitingCalls
 from evaltui.runner.adapters.base import (
     AgentAdapter,
     AgentLoadError,

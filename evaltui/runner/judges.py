@@ -7,9 +7,9 @@ from collections import Counter
 from functools import cached_property
 from pathlib import Path
 
-from evaltui.core.events import Json
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recordings.entry import JUDGE_OF
 from evaltui.core.recordings.request import Asked
 from evaltui.core.secrets import Secrets

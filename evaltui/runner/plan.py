@@ -9,24 +9,24 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.config import EvalConfig, PassIf
-from evaltui.core.evalset import EvalCase, EvalSet
-from evaltui.core.events import Event, Json
-from evaltui.core.fingerprints import case_text, fingerprint
-from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, gravest
-from evaltui.core.preflight import SCENARIO, MetricCheck, withheld
-from evaltui.core.problems import format_path
-from evaltui.core.record import invocations_from_events
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.metrics.preflight import SCENARIO, MetricCheck, withheld
+from evaltui.core.metrics.scoring import Expected, failed_repeat, is_judged, not_evaluated, score_repeat
+from evaltui.core.metrics.thresholds import outside_of_range
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.eval_set import EvalCase, EvalSet
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.fingerprints import case_text, fingerprint
+from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
+from evaltui.core.model.problems import format_path
+from evaltui.core.model.stored_cases import CaseHead, heads_of
+from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.recording.replay import expected_places
+from evaltui.core.recording.waiting import responses_in
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.recordings.modes import modes_of
-from evaltui.core.repeats import case_over_repeats
-from evaltui.core.replay import expected_places
-from evaltui.core.scoring import Expected, failed_repeat, is_judged, not_evaluated, score_repeat
 from evaltui.core.simulation.user import simulated_user, stopped
-from evaltui.core.stored_cases import CaseHead, heads_of
-from evaltui.core.thresholds import outside_of_range
-from evaltui.core.waiting import responses_in
 from evaltui.files.case_paths import case_path
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
@@ -378,7 +378,7 @@ class _Run:
         return RunResult(cases, self.status())
 
     def status(self) -> Status:
-        return gravest(one.status for one in self._progress if one.status is not None)
+        return worst_status(one.status for one in self._progress if one.status is not None)
 
     def _expected(self, item: WorkItem) -> Expected:
         progress = self._progress[item.number]

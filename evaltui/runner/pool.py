@@ -12,8 +12,8 @@ from math import ceil
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from evaltui.core.events import Event, Json
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.supervisor import Host
 

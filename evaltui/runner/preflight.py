@@ -9,11 +9,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.gemini_access import gemini_access
-from evaltui.core.preflight import SetToCheck, preflight
-from evaltui.core.reach import Facts
+from evaltui.core.metrics.gemini_access import gemini_access
+from evaltui.core.metrics.preflight import SetToCheck, preflight
+from evaltui.core.metrics.requirements import Facts
+from evaltui.core.metrics.scoring import as_adk_has_it
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
-from evaltui.core.scoring import as_adk_has_it
 from evaltui.files.folders import agent_folder, env_file
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.modules import has_module

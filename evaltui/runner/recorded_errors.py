@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.errors import message_of
 
 

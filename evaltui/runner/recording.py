@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaltui.core.evalset import EvalCase
-from evaltui.core.events import Json
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall, entry_from_json
 from evaltui.core.recordings.merging import merged
 from evaltui.core.recordings.modes import Modes

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.events import SIMULATED_USER, Event, Json
+from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.recordings.request import Asked
 from evaltui.core.simulation.history import lines_of
 from evaltui.core.simulation.instructions import prompt_id

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.files.folders import env_file
 from evaltui.runner.errors import LIBRARIES
 from evaltui.runner.pool import HostSettings, StartedHost, begin_loading

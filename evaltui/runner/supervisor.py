@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.events import Json
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.runner.errors import is_own_code
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.orphans import MARK, kill_marked

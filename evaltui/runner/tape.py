@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.entry import (
     JUDGE_OF,
     Entry,
@@ -32,9 +32,9 @@ from evaltui.core.recordings.modes import Modes
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints_without
 from evaltui.core.secrets import Secrets
-from evaltui.core.show import show_value
 from evaltui.runner.errors import message_of
 from evaltui.runner.recorded_errors import error_from_json, error_to_json
+from evaltui.text.values import show_value
 
 # Of who asks, not of the model: a key that is missing, a request that cannot be made.
 _MISTAKES = (ValueError, TypeError, ImportError, AttributeError, NameError)

@@ -14,10 +14,10 @@ from textual.binding import Binding, BindingType
 from textual.theme import Theme
 
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
-from evaltui.core.show import visible
 from evaltui.files.user_config import config_file, last_theme, remember_theme
 from evaltui.files.workspace import SelectionError, agents_in, select
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
 from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.terminal_keys import know_alt_enter

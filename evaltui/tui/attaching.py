@@ -6,7 +6,7 @@ import mimetypes
 from pathlib import Path
 from typing import NamedTuple
 
-from evaltui.core.show import show_size
+from evaltui.text.values import show_size
 
 TITLE = "Attach a file"
 HINT = "its path, from where evaltui was started"

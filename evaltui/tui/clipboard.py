@@ -7,10 +7,10 @@ from typing import Any
 
 from textual.app import App
 
-from evaltui.core.show import show_size, visible, visible_text
 from evaltui.files.atomic import write_privately
 from evaltui.files.folders import make_own_folder
 from evaltui.files.secrets import secrets_of
+from evaltui.text.values import show_size, visible, visible_text
 from evaltui.tui.pane import Copied
 
 # Terminals drop longer sequences, many of them without a word.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from evaltui.core.events import Json
-from evaltui.core.responding import (
+from evaltui.core.model.events import Json
+from evaltui.core.recording.responding import (
     ResponseError,
     describe_response,
     expected_call,
@@ -14,9 +14,9 @@ from evaltui.core.responding import (
     respond,
     typed_of,
 )
-from evaltui.core.show import show_size, visible
-from evaltui.core.waiting import WaitingCall, response_content, responses_in
-from evaltui.reports.lines import Line
+from evaltui.core.recording.waiting import WaitingCall, response_content, responses_in
+from evaltui.text.lines import Line
+from evaltui.text.values import show_size, visible
 from evaltui.tui.attaching import Attached
 from evaltui.workbench.chat.conversation import ChatTurn, text_of
 

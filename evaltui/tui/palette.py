@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from textual.fuzzy import Matcher
 
-from evaltui.core.show import cut, visible
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import cut, visible
 from evaltui.tui.screens.main import MainScreen
 from evaltui.workbench.actions import ACTIONS, Scope, keys_of
 from evaltui.workbench.keys import key_name

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from textual.message import Message
 from textual.widget import Widget
 
-from evaltui.reports.lines import Line, Span, draw
+from evaltui.text.lines import Line, Span, draw
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.line_view import LineView, ScrolledLines
 from evaltui.workbench.state import Selection

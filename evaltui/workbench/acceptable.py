@@ -12,7 +12,7 @@ from evaltui.workbench.verdicts import RUNNING
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import CaseResult
+    from evaltui.core.model.outcome import CaseResult
 
 What = Literal["argument", "call", "calls", "answer", "state", "turn", "case"]
 
@@ -62,7 +62,7 @@ def _of_difference(key: CaseKey, result: CaseResult, at: DifferenceAt) -> Iterat
     elif at.kind == "answer" and at.turn is not None:
         yield _answer(key, at.turn, "This answer")
     elif at.turn is not None and at.row is not None:
-        from evaltui.core.explain import call_name
+        from evaltui.core.compare.explain import call_name
 
         name = call_name(result.turns[at.turn].calls[at.row])
         if at.kind == "argument":

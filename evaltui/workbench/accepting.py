@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.document.edits import Edit, EditError
-from evaltui.core.document.preview import LineChange
-from evaltui.core.editing.places import eval_ids, turn_count
+from evaltui.core.editing.json_paths import eval_ids, turn_count
 from evaltui.core.editing.turns import user_texts
-from evaltui.core.problems import EvalSetError
+from evaltui.core.jsondoc.edits import Edit, EditError
+from evaltui.core.jsondoc.preview import LineChange
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
 from evaltui.workbench.acceptable import Choice, refuses_case
-from evaltui.workbench.state import CaseKey, Scored
+from evaltui.workbench.state import CaseKey, CaseOutcome
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.core.document.document import JsonDocument
-    from evaltui.core.evalset import Invocation
+    from evaltui.core.jsondoc.document import JsonDocument
+    from evaltui.core.model.eval_set import Invocation
 
 _MOST_NAMES = 3
 
@@ -60,7 +60,7 @@ class _Case:
     key: CaseKey
     number: int
     data: Any
-    scored: Scored
+    scored: CaseOutcome
 
 
 async def propose(workbench: Workbench, choice: Choice) -> Proposal:
@@ -143,7 +143,7 @@ def _propose(
 
 def _actual(workbench: Workbench, case: _Case) -> list[Invocation]:
     """What was done in the run of a case that is shown, turn by turn."""
-    from evaltui.core.record import invocations_from_events
+    from evaltui.core.recording.invocations import invocations_from_events
 
     events = workbench.traces.events_of(case.key)
     if events is None:
@@ -182,7 +182,7 @@ def _remarks(
     choice: Choice, case: _Case, actual: Sequence[Invocation], written: Mapping[str, float]
 ) -> Iterator[str]:
     """What speaks against taking this run for what is expected."""
-    from evaltui.core.evalset import answer_text
+    from evaltui.core.model.eval_set import answer_text
 
     run, result = case.scored.run_name, case.scored.shown
     which = f"{case.key.eval_id}: " if len(choice.cases) > 1 else ""

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from evaltui.core.document.edits import EditError, PutText, alike
-from evaltui.core.document.layout import in_one_line, laid_out
 from evaltui.core.editing import calls, cases
-from evaltui.core.editing.places import Changes, case_path, eval_id, get, turn_path, value_at
-from evaltui.core.problems import EvalSetError, JsonPath
+from evaltui.core.editing.json_paths import Changes, case_path, eval_id, get, turn_path, value_at
+from evaltui.core.jsondoc.edits import EditError, PutText, alike
+from evaltui.core.jsondoc.layout import in_one_line, laid_out
+from evaltui.core.model.problems import EvalSetError, JsonPath
 from evaltui.workbench.case_rows import case_rows
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.core.case_id import CaseId
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.case_paths import case_path
 from evaltui.files.set_entry import SetEntry
 from evaltui.workbench.state import CaseKey

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.document.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
 from evaltui.core.editing.cases import SetAndConfig, Transfer
-from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
-from evaltui.core.problems import EvalSetError
+from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, list_at
+from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
+from evaltui.core.model.problems import EvalSetError
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench

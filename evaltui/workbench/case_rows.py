@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from evaltui.core.document.edits import Edit, Remove
 from evaltui.core.editing import cases, session, turns
-from evaltui.core.editing.places import (
+from evaltui.core.editing.json_paths import (
     case_path,
     eval_id,
     get,
@@ -19,10 +18,11 @@ from evaltui.core.editing.places import (
     set_id,
     value_at,
 )
-from evaltui.core.personas import PREBUILT_PERSONAS
-from evaltui.core.problems import JsonPath, Problem
-from evaltui.core.spelling import camel
-from evaltui.core.tool_schema import check_state
+from evaltui.core.jsondoc.edits import Edit, Remove
+from evaltui.core.model.aliases import camel
+from evaltui.core.model.personas import PREBUILT_PERSONAS
+from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.tool_schema import check_state
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import (
     CaseSource,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.show import visible
 from evaltui.files.agent_settings import remember_config, remembered_config
+from evaltui.text.values import visible
 
 OWN = "own"
 

@@ -6,14 +6,14 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.problems import Problem
+from evaltui.core.model.problems import Problem
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set, set_name
 from evaltui.files.migration import migrated_text
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.core.evalset import EvalSet
+    from evaltui.core.model.eval_set import EvalSet
 
 
 def refuses_to_convert(workbench: Workbench) -> str | None:

@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.config import DEFAULT_CRITERIA, PassIf
-from evaltui.core.document.edits import Edit, Remove
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.rules import match_in_words
 from evaltui.core.editing.criteria import (
     add_metric,
     criterion_path,
@@ -22,17 +22,17 @@ from evaltui.core.editing.criteria import (
     set_thoughts,
     set_threshold,
 )
-from evaltui.core.editing.places import dicts, get, list_at, place, value_at
+from evaltui.core.editing.json_paths import dicts, get, list_at, place, value_at
 from evaltui.core.editing.references import dangling, idle_rules, remove_from_block
+from evaltui.core.jsondoc.edits import Edit, Remove
 from evaltui.core.metrics.options import Option, options_of, options_of_own
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.outcome import CaseResult, RepeatResult, Status
-from evaltui.core.own_metrics import MISPLACED
-from evaltui.core.problems import EvalSetError, JsonPath, Problem
-from evaltui.core.repeats import case_over_repeats
-from evaltui.core.rules import match_in_words
-from evaltui.core.wording import did_you_mean
+from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
+from evaltui.core.model.own_metrics import MISPLACED
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.set_entry import SetEntry
+from evaltui.text.wording import did_you_mean
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
@@ -173,7 +173,7 @@ class Criteria:
 
     def problems(self) -> list[Problem]:
         """What is wrong with the config as it is now."""
-        from evaltui.core.validation import validate_config
+        from evaltui.core.model.validation import validate_config
 
         return validate_config(self._data())[1]
 

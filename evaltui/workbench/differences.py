@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from evaltui.core.judged import Finding, findings, findings_in, judged_as_a_whole, judged_in, subject_of
+from evaltui.core.compare.judged import (
+    Finding,
+    findings,
+    findings_in,
+    judged_as_a_whole,
+    judged_in,
+    subject_of,
+)
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:
-    from evaltui.core.evalset import EvalCase
-    from evaltui.core.outcome import CaseResult, TurnResult
+    from evaltui.core.model.eval_set import EvalCase
+    from evaltui.core.model.outcome import CaseResult, TurnResult
 
 
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
@@ -45,7 +52,7 @@ def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
 
 def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
     """Which call that its turn expects a difference is of; None where none is, or it is of no call."""
-    from evaltui.core.diff import calls_of
+    from evaltui.core.compare.diff import calls_of
 
     if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):
         return None

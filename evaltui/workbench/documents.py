@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.config_files import config_file
 
 if TYPE_CHECKING:
-    from evaltui.core.evalset import EvalCase, EvalSet
-    from evaltui.core.stored_cases import StoredCase, StoredCases
+    from evaltui.core.model.eval_set import EvalCase, EvalSet
+    from evaltui.core.model.stored_cases import StoredCase, StoredCases
     from evaltui.files.configs import ConfigInUse
 
 _Stamp = tuple[object, ...]

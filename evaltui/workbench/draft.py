@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.merge import Conflict, Merged, merge
-from evaltui.core.document.shapes import CONFIG, EVAL_SET, FileShape
-from evaltui.core.document.splices import Splice, smallest
-from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.core.spelling import spelt
-from evaltui.core.wording import in_words
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.merge import Conflict, Merged, merge
+from evaltui.core.jsondoc.shapes import CONFIG, EVAL_SET, FileShape
+from evaltui.core.jsondoc.splices import Splice, smallest
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
 from evaltui.files.saving import Source, read_source
+from evaltui.text.wording import in_words
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from evaltui.core.document.edits import Edit, EditError
-from evaltui.core.document.merge import Choices, Conflict, Merged, Side, resolve
-from evaltui.core.document.splices import Splice, applied, inverted, smallest
+from evaltui.core.jsondoc.edits import Edit, EditError
+from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, resolve
+from evaltui.core.jsondoc.splices import Splice, applied, inverted, smallest
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.document.edits import Edit, EditError, alike
-from evaltui.core.document.merge import Choices, Side
-from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
-from evaltui.core.problems import EvalSetError
+from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, list_at
+from evaltui.core.jsondoc.edits import Edit, EditError, alike
+from evaltui.core.jsondoc.merge import Choices, Side
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.config_files import config_file
 from evaltui.files.saving import Source
 from evaltui.workbench.draft import Clashing, Draft

@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from evaltui.core.problems import JsonPath, Problem
-from evaltui.core.tool_schema import Tool
+from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.tool_schema import Tool
 from evaltui.files.json_text import parse
 from evaltui.workbench.editing import Make
 

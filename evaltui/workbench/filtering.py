@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.wording import did_you_mean
 from evaltui.files.workspace import SetEntry
+from evaltui.text.wording import did_you_mean
 from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import CaseResult
+    from evaltui.core.model.outcome import CaseResult
 
 # What may be typed for an outcome. Such a word is not looked for in texts; quoted it is.
 _STATUSES = {

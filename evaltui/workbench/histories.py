@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaltui.core.case_id import CaseId
+    from evaltui.core.model.case_id import CaseId
     from evaltui.files.history import CaseHistory, CasePoint, History
 
 # A case, and the id of its set.

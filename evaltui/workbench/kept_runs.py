@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from evaltui.core.outcome import Status, gravest
+from evaltui.core.model.outcome import Status, worst_status
 from evaltui.files import runs as logs
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.adk_results import adk_results, is_own, read_adk_result
@@ -152,7 +152,7 @@ def read_row(path: Path, name: str, files: Mapping[str, str]) -> KeptRow:
             path,
             adk.started if adk.created else began(path),
             name,
-            status=gravest(statuses),
+            status=worst_status(statuses),
             counts=Counter(status.value for status in statuses),
             selected=len(adk.cases),
             sets=(adk.eval_set_id,),

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.core.compare import config_of
-from evaltui.core.config import EvalConfig
-from evaltui.core.fingerprints import case_fingerprint
-from evaltui.core.model_calls import ModelCalls
-from evaltui.core.repeats import pass_if_of
-from evaltui.core.stored_cases import StoredCase
+from evaltui.core.compare.repeats import pass_if_of
+from evaltui.core.compare.run_comparison import config_of
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.fingerprints import case_fingerprint
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.history import over_repeats, run_id, run_names, stored_repeat
 from evaltui.files.resuming import files_changed_since
 from evaltui.files.run_header import LoggedSet
@@ -23,7 +23,7 @@ from evaltui.files.workspace import SetEntry
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.past_titles import run_title
-from evaltui.workbench.state import CaseKey, Scored
+from evaltui.workbench.state import CaseKey, CaseOutcome
 
 # Cases that none of the newest runs had stay `not run`.
 MOST_RUNS = 50
@@ -36,7 +36,7 @@ class LastOutcome:
     """A case's result, the log that it is from, and where it is there."""
 
     key: CaseKey
-    scored: Scored
+    scored: CaseOutcome
     log: Path
     logged: LoggedCase
 
@@ -103,7 +103,7 @@ class _Reading:
             pass_if = pass_if_of(result.policy)
         except (OSError, ValueError):
             return None
-        scored = Scored(
+        scored = CaseOutcome(
             result,
             self.number,
             stored,

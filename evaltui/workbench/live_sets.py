@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.core.spelling import spelt
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, OpenSet, stamp_of
@@ -17,7 +17,7 @@ from evaltui.workbench.draft import Draft
 from evaltui.workbench.editing import Editing
 
 if TYPE_CHECKING:
-    from evaltui.core.stored_cases import StoredCase
+    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.files.configs import ConfigInUse
 
 
@@ -49,8 +49,8 @@ class LiveSet:
 
     def follow(self, config: ConfigInUse | EvalSetError) -> OpenSet:
         """The set as the draft has it now; `entry` is renewed as well."""
-        from evaltui.core.stored_cases import StoredCases
-        from evaltui.core.validation import validate_set_level
+        from evaltui.core.model.stored_cases import StoredCases
+        from evaltui.core.model.validation import validate_set_level
 
         data = self.draft.document.value
         raws = _raw_cases(data)
@@ -98,8 +98,8 @@ def _raw_cases(data: Any) -> Sequence[Any]:
 
 
 def _look_at(raw: Any) -> _Known:
-    from evaltui.core.stored_cases import StoredCase, head_of
-    from evaltui.core.validation import validate_case
+    from evaltui.core.model.stored_cases import StoredCase, head_of
+    from evaltui.core.model.validation import validate_case
 
     found: list[Problem] = []
     info = case_info(raw, (), found)
@@ -204,7 +204,7 @@ def _config_on_disk(set_path: Path, explicit: Path | None) -> ConfigInUse | Eval
 
 
 def _config_of(draft: Draft) -> ConfigInUse | EvalSetError:
-    from evaltui.core.validation import validate_config
+    from evaltui.core.model.validation import validate_config
     from evaltui.files.configs import ConfigInUse
 
     config, problems = validate_config(draft.document.value)

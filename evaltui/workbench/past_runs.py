@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.core.adk_results import AdkRun
-from evaltui.core.evalset import Invocation
-from evaltui.core.events import Event
-from evaltui.core.fingerprints import case_fingerprint
-from evaltui.core.outcome import CaseResult
-from evaltui.core.repeats import pass_if_of
-from evaltui.core.replay import steps_of_invocation
-from evaltui.core.steps import split
+from evaltui.core.compare.repeats import pass_if_of
+from evaltui.core.model.adk_results import AdkRun
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.events import Event
+from evaltui.core.model.fingerprints import case_fingerprint
+from evaltui.core.model.outcome import CaseResult
+from evaltui.core.recording.replay import steps_of_invocation
+from evaltui.core.recording.steps import split
 from evaltui.files import runs as logs
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.adk_results import read_adk_result
@@ -25,7 +25,7 @@ from evaltui.files.workspace import SetEntry
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents, OpenSet
 from evaltui.workbench.results import Results
-from evaltui.workbench.state import Scored
+from evaltui.workbench.state import CaseOutcome
 from evaltui.workbench.traces import Traces
 
 
@@ -81,7 +81,7 @@ def open_past_run(opening: Opening) -> PastRun:
             continue
         light = tuple(replace(repeat, actual=()) for repeat in found.result.repeats)
         result = replace(found.result, repeats=light)
-        scored = Scored(
+        scored = CaseOutcome(
             result,
             opening.number,
             stored,
@@ -98,7 +98,7 @@ def open_past_run(opening: Opening) -> PastRun:
     return PastRun(opening.path, opening.title, results, traces, gone, unclear)
 
 
-def case_changed(scored: Scored) -> bool:
+def case_changed(scored: CaseOutcome) -> bool:
     """Whether the case says something else now than it did in the run, as far as the run tells."""
     expects = scored.result.repeats[0].expects if scored.result.repeats else ""
     return bool(expects) and expects != case_fingerprint(scored.case)

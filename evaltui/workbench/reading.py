@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.evalset import EvalSet
-from evaltui.core.problems import Problem
-from evaltui.core.spelling import spelt
-from evaltui.core.stored_cases import StoredCase, StoredCases, head_of
-from evaltui.core.validation import has_error, validate_case, validate_set_level
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.eval_set import EvalSet
+from evaltui.core.model.problems import Problem
+from evaltui.core.model.stored_cases import StoredCase, StoredCases, head_of
+from evaltui.core.model.validation import has_error, validate_case, validate_set_level
 from evaltui.files.eval_sets import read_eval_set, read_set_data
 from evaltui.files.json_text import duplicate_keys, locate
 

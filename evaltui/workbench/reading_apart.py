@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from evaltui.core.stored_cases import StoredCase, StoredCases
+from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.workbench.memory import give_back
 from evaltui.workbench.reading import ReadSet, read_cases
 

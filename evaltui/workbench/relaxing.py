@@ -12,21 +12,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaltui.core.arg_path import ALL_ARGS, parse_arg_path
-from evaltui.core.arg_rule import ArgRule
-from evaltui.core.config import EvalConfig
-from evaltui.core.document.edits import EditError, apply_to_data
+from evaltui.core.compare.proposals import Proposal, places, proposals
+from evaltui.core.compare.rules import match_data, rules_of_case
+from evaltui.core.compare.values import at
 from evaltui.core.editing.criteria import new_config_text
-from evaltui.core.editing.places import Changes
+from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.rules import Rule, new_rule, put_rule, remove_rule
-from evaltui.core.outcome import ArgDiff, CallDiff, CaseResult
-from evaltui.core.problems import JsonPath
-from evaltui.core.proposals import Proposal, places, proposals
-from evaltui.core.rules import match_data, rules_of_case
-from evaltui.core.validation import validate_config
-from evaltui.core.values import at
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.model.arg_path import ALL_ARGS, parse_arg_path
+from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.validation import validate_config
 from evaltui.workbench.rescoring import actual_of, score_again
-from evaltui.workbench.state import CaseKey, DifferenceAt, Scored
+from evaltui.workbench.state import CaseKey, CaseOutcome, DifferenceAt
 from evaltui.workbench.workbench import Workbench
 
 # Seconds between two looks at an effect that is still being counted.
@@ -150,7 +150,7 @@ class Relaxing:
         """The config that a rule is written into."""
         return self._workbench.editing.config_path(self.key.path)
 
-    async def _others(self, tool: str) -> AsyncIterator[tuple[CaseKey, Scored]]:
+    async def _others(self, tool: str) -> AsyncIterator[tuple[CaseKey, CaseOutcome]]:
         """The other cases that a rule for this tool may make come out otherwise."""
         config_path = self._workbench.editing.config_path
         paths = [path for path in self._workbench.results.paths() if config_path(path) == self.config_path]
@@ -161,7 +161,7 @@ class Relaxing:
             if key != self.key and any(_differs(row, tool) for row in _rows(scored.result)):
                 yield key, scored
 
-    async def _score(self, key: CaseKey, scored: Scored, config: EvalConfig) -> Scored | None:
+    async def _score(self, key: CaseKey, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
         events = await asyncio.to_thread(self._workbench.traces.events_of, key)
         if events is None:
             return None
@@ -225,7 +225,9 @@ def match_problem(text: str) -> str | None:
     return None
 
 
-def _find(workbench: Workbench, key: CaseKey, difference: DifferenceAt) -> tuple[Scored, CallDiff, ArgDiff]:
+def _find(
+    workbench: Workbench, key: CaseKey, difference: DifferenceAt
+) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
     scored = workbench.results.get(key)
     turns = dict(enumerate(scored.shown.turns)) if scored else {}
     turn = turns.get(difference.turn or 0)

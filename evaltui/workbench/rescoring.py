@@ -8,17 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evaltui.workbench.state import CaseKey, Scored
+from evaltui.workbench.state import CaseKey, CaseOutcome
 
 if TYPE_CHECKING:
-    from evaltui.core.config import EvalConfig
-    from evaltui.core.evalset import Invocation
-    from evaltui.core.events import Event
     from evaltui.core.metrics.metric import MetricInput
-    from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult
-    from evaltui.core.scoring import CustomScorer, Expected, KnownJudgement
+    from evaltui.core.metrics.scoring import CustomScorer, Expected, KnownJudgement
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.eval_set import Invocation
+    from evaltui.core.model.events import Event
+    from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult
+    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.core.secrets import Secrets
-    from evaltui.core.stored_cases import StoredCase
 
 Events = Mapping[int, Sequence["Event"]]
 Actual = Mapping[int, tuple["Invocation", ...]]
@@ -34,18 +34,18 @@ class Rescoring:
     def __init__(
         self,
         events_of: Callable[[CaseKey], Events | None],
-        done: Callable[[CaseKey, Scored], None],
+        done: Callable[[CaseKey, CaseOutcome], None],
         secrets: Callable[[], Secrets],
     ) -> None:
         self._events_of = events_of
         self._secrets = secrets
         self._done = done
-        self._waiting: dict[CaseKey, tuple[Scored, str, StoredCase, EvalConfig]] = {}
+        self._waiting: dict[CaseKey, tuple[CaseOutcome, str, StoredCase, EvalConfig]] = {}
         self._task: asyncio.Task[None] | None = None
         self._actual: tuple[CaseKey, int, Actual] | None = None
 
     def add(
-        self, key: CaseKey, scored: Scored, eval_set_id: str, stored: StoredCase, config: EvalConfig
+        self, key: CaseKey, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
     ) -> None:
         """Score a case again, soon."""
         self._waiting[key] = scored, eval_set_id, stored, config
@@ -67,14 +67,14 @@ class Rescoring:
             await asyncio.sleep(0)
 
     async def _scored(
-        self, key: CaseKey, scored: Scored, eval_set_id: str, stored: StoredCase, config: EvalConfig
-    ) -> Scored | None:
+        self, key: CaseKey, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
+    ) -> CaseOutcome | None:
         actual = self._actual_of(key, scored)
         if actual is None:
             return None
         return await score_again(scored, actual, eval_set_id, stored, config, self._secrets())
 
-    def _actual_of(self, key: CaseKey, scored: Scored) -> Actual | None:
+    def _actual_of(self, key: CaseKey, scored: CaseOutcome) -> Actual | None:
         """What the agent did, as invocations; of the case that was asked for last it is kept."""
         if self._actual is None or self._actual[:2] != (key, scored.run):
             events = self._events_of(key)
@@ -86,7 +86,7 @@ class Rescoring:
 
 def actual_of(events: Events) -> Actual:
     """What the agent did in each repeat, as invocations."""
-    from evaltui.core.record import invocations_from_events
+    from evaltui.core.recording.invocations import invocations_from_events
 
     return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
 
@@ -96,19 +96,19 @@ _COMPUTED_BEFORE = "computed before the last change: run the case again"
 
 
 async def score_again(
-    scored: Scored,
+    scored: CaseOutcome,
     actual: Actual,
     eval_set_id: str,
     stored: StoredCase,
     config: EvalConfig,
     secrets: Secrets,
-) -> Scored:
+) -> CaseOutcome:
     """What was done in a run, as it comes out by another case or config; errors stay what they were.
 
     A log has what was done without secrets: then the case is compared without them, too. Where its own are
     what decides, the last result stands and is outdated.
     """
-    from evaltui.core.scoring import Expected
+    from evaltui.core.metrics.scoring import Expected
 
     judged_as = scored.judged_as or (scored.stored, scored.config)
     before = partial(_expected, eval_set_id, *judged_as, secrets)
@@ -125,7 +125,7 @@ async def score_again(
     return replace(new, result=scored.result, outdated=("the case",))
 
 
-def _is_known(new: Scored, last: Scored, secrets: Secrets) -> bool:
+def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
     """Whether a result that secrets may decide holds: it is as before, when they were the same ones."""
     if last.outdated or new.result.status is not last.result.status:
         return False
@@ -133,15 +133,15 @@ def _is_known(new: Scored, last: Scored, secrets: Secrets) -> bool:
 
 
 async def _scored_by(
-    scored: Scored,
+    scored: CaseOutcome,
     actual: Actual,
     before: Callable[[], Expected],
     expected: Expected,
     secrets: Secrets | None,
 ) -> CaseResult:
     """The result of a case, what was done being without `secrets`."""
-    from evaltui.core.repeats import case_over_repeats
-    from evaltui.core.scoring import failed_repeat, score_repeat
+    from evaltui.core.compare.repeats import case_over_repeats
+    from evaltui.core.metrics.scoring import failed_repeat, score_repeat
 
     repeats: list[RepeatResult] = []
     for number, repeat in enumerate(scored.result.repeats):
@@ -172,7 +172,7 @@ def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
 
 
 def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:
-    from evaltui.core.scoring import Expected
+    from evaltui.core.metrics.scoring import Expected
 
     if not _needs_masking(stored, secrets):
         return Expected(eval_set_id, stored.model(), config)
@@ -185,7 +185,7 @@ def _as_before(repeat: RepeatResult, before: Callable[[], Expected]) -> CustomSc
 
     async def score(given: MetricInput) -> MetricResult:
         from evaltui.core.metrics.custom import held_against
-        from evaltui.core.outcome import MetricResult, Status
+        from evaltui.core.model.outcome import MetricResult, Status
 
         metric = given.metric
         known = next((one for one in repeat.metrics if one.name == metric.metric_name), None)
@@ -225,7 +225,7 @@ def _as_judged(repeat: RepeatResult, before: Callable[[], Expected]) -> KnownJud
 
 
 def _shown_before(given: MetricInput, before: Expected) -> bool:
-    from evaltui.core.scoring import metric_input
+    from evaltui.core.metrics.scoring import metric_input
 
     return any(
         _shown(metric_input(before, metric, given.actual)) == _shown(given)

@@ -9,9 +9,9 @@ from typing import Any
 
 from evaltui.core.editing import calls, content, turns
 from evaltui.core.editing.calls import ExpectedCall
-from evaltui.core.editing.places import Changes
-from evaltui.core.problems import JsonPath
-from evaltui.core.waiting import CONFIRMATION, REQUESTS
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.recording.waiting import CONFIRMATION, REQUESTS
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import CaseSource, Completion, Field, Operation, Row, object_of, required_text
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from evaltui.workbench.state import CaseKey, Scored
+from evaltui.workbench.state import CaseKey, CaseOutcome
 from evaltui.workbench.verdicts import needs_attention
 
 
@@ -17,11 +17,11 @@ class Results:
     """
 
     def __init__(self) -> None:
-        self._scored: dict[CaseKey, Scored] = {}
+        self._scored: dict[CaseKey, CaseOutcome] = {}
         self._counts: dict[Path, Counter[str]] = {}
         self.attention: set[CaseKey] = set()
 
-    def put(self, key: CaseKey, scored: Scored) -> None:
+    def put(self, key: CaseKey, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
         self.drop(key)
         self._scored[key] = scored
@@ -34,10 +34,10 @@ class Results:
             self._counts[key.path][earlier.result.status] -= 1
             self.attention.discard(key)
 
-    def get(self, key: CaseKey) -> Scored | None:
+    def get(self, key: CaseKey) -> CaseOutcome | None:
         return self._scored.get(key)
 
-    def of(self, path: Path) -> list[tuple[CaseKey, Scored]]:
+    def of(self, path: Path) -> list[tuple[CaseKey, CaseOutcome]]:
         """Every result of a set's cases."""
         return [(key, scored) for key, scored in self._scored.items() if key.path == path]
 

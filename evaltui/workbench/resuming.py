@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import config_changes
-from evaltui.core.fingerprints import case_fingerprint
-from evaltui.core.outcome import RepeatResult
+from evaltui.core.compare.run_comparison import config_changes
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.fingerprints import case_fingerprint
+from evaltui.core.model.outcome import RepeatResult
 from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.case_paths import case_path
 from evaltui.files.history import run_id

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from evaltui.core.editing import session
-from evaltui.core.editing.places import case_path, get, list_at, place, turn_path, value_at
-from evaltui.core.problems import JsonPath
+from evaltui.core.editing.json_paths import case_path, get, list_at, place, turn_path, value_at
+from evaltui.core.model.problems import JsonPath
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import CaseSource, Field, Operation, Row, RowId, required_text
 

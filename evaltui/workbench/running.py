@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.config import EvalConfig
-from evaltui.core.outcome import Status
-from evaltui.core.preflight import in_short
+from evaltui.core.metrics.preflight import in_short
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
-from evaltui.core.stored_cases import StoredCase, StoredCases
 from evaltui.files.case_paths import case_path
 from evaltui.reports.run_log import LoggedRun
 from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.document.edits import Edit, EditError, Move
 from evaltui.core.editing import cases
 from evaltui.core.editing.cases import SetAndConfig
-from evaltui.core.editing.places import Changes, cases_path, eval_ids, list_at
-from evaltui.core.problems import EvalSetError
+from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, list_at
+from evaltui.core.jsondoc.edits import Edit, EditError, Move
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import agent_folder
 from evaltui.workbench.case_plan import (
     Plan,

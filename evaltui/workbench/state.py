@@ -9,17 +9,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from evaltui.core.model_calls import NO_CALLS, ModelCalls
 from evaltui.core.recordings.counts import CallCounts
+from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.workbench.verdicts import deciding_repeat
 
 if TYPE_CHECKING:
     # Importing these loads google.genai, which must not happen before the first frame.
-    from evaltui.core.config import EvalConfig, PassIf
-    from evaltui.core.evalset import EvalCase
-    from evaltui.core.outcome import CaseResult
-    from evaltui.core.preflight import MetricCheck
-    from evaltui.core.stored_cases import StoredCase
+    from evaltui.core.metrics.preflight import MetricCheck
+    from evaltui.core.model.config import EvalConfig, PassIf
+    from evaltui.core.model.eval_set import EvalCase
+    from evaltui.core.model.outcome import CaseResult
+    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.workbench.resuming import Resumption
 
 
@@ -60,7 +60,7 @@ class DifferenceAt(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scored:
+class CaseOutcome:
     """What came of a case, the run it comes from, and the case and the config that it was scored by.
 
     `calls` are the model calls of that run, `code` is which version of the agent it ran. The result is

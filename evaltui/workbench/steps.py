@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.core.document.splices import Splice, inverted
+from evaltui.core.jsondoc.splices import Splice, inverted
 from evaltui.workbench.state import CaseKey, Selection
 
 

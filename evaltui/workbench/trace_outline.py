@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.core.trace.spans import SPAN_KINDS, Span, SpanTree
-from evaltui.core.wording import did_you_mean
+from evaltui.text.wording import did_you_mean
 
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<field>kind|agent):)?(?:"(?P<quoted>[^"]*)(?:"|$)|(?P<word>\S+))')
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
-    from evaltui.core.case_id import CaseId
-    from evaltui.core.events import Event
+    from evaltui.core.model.case_id import CaseId
+    from evaltui.core.model.events import Event
     from evaltui.files.runs import LoggedCase
 
 # A case that loops may print without end.

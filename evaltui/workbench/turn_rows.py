@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evaltui.core.document.edits import Edit, Remove, apply_to_data
-from evaltui.core.editing import calls, content, said, turns
+from evaltui.core.editing import calls, content, turns
+from evaltui.core.editing import intermediate_responses as said
 from evaltui.core.editing.calls import ExpectedCall, ExpectedResponse
 from evaltui.core.editing.expectation import KINDS, Kind, expectation, set_context, switch
 from evaltui.core.editing.intermediate import shape
-from evaltui.core.editing.places import Changes, get, list_at, place, turn_count, turn_path, value_at
-from evaltui.core.problems import JsonPath, Problem
-from evaltui.core.responding import describe_response
-from evaltui.core.show import show_size, show_value
-from evaltui.core.spelling import camel, spelt
-from evaltui.core.tool_schema import check_call
+from evaltui.core.editing.json_paths import Changes, get, list_at, place, turn_count, turn_path, value_at
+from evaltui.core.jsondoc.edits import Edit, Remove, apply_to_data
+from evaltui.core.model.aliases import camel, spelt
+from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.tool_schema import check_call
+from evaltui.core.recording.responding import describe_response
+from evaltui.text.values import show_size, show_value
 from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import (
     CaseSource,

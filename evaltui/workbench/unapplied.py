@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.document.edits import EditError
-from evaltui.core.document.following import followed
-from evaltui.core.editing.places import cases_path, eval_id, eval_ids
-from evaltui.core.problems import JsonPath
+from evaltui.core.editing.json_paths import cases_path, eval_id, eval_ids
+from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.following import followed
+from evaltui.core.model.problems import JsonPath
 from evaltui.workbench.state import CaseKey
 
 

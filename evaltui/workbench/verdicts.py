@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from evaltui.core.judged import over_conversation
+from evaltui.core.compare.judged import over_conversation
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import CaseResult, MetricResult
+    from evaltui.core.model.outcome import CaseResult, MetricResult
 
 NOT_RUN = "NOT_RUN"
 RUNNING = "RUNNING"
@@ -81,7 +81,7 @@ def _speaks_of_turns(metric: MetricResult, turns: int) -> bool:
 
 def deciding_repeat(result: CaseResult) -> int:
     """Which run of a case gave it its metrics and turns: the first one that is as grave as the gravest."""
-    from evaltui.core.outcome import GRAVEST_FIRST
+    from evaltui.core.model.outcome import GRAVEST_FIRST
 
     graveness = [GRAVEST_FIRST.index(repeat.status) for repeat in result.repeats]
     return graveness.index(min(graveness)) if graveness else 0

@@ -10,18 +10,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.case_prints import CasePrint, case_print
-from evaltui.core.model_calls import NO_CALLS, ModelCalls
-from evaltui.core.spelling import spelt
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.case_prints import CasePrint, case_print
+from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.files.agent_files import AgentFiles, write_times
 from evaltui.files.eval_sets import read_set_data
 from evaltui.files.saving import fingerprint_of
 from evaltui.runner.failures import AgentBrokenError
-from evaltui.workbench.state import CaseKey, Repeated, Scored, Stage
+from evaltui.workbench.state import CaseKey, CaseOutcome, Repeated, Stage
 
 if TYPE_CHECKING:
-    from evaltui.core.events import Json
-    from evaltui.core.outcome import ErrorInfo
+    from evaltui.core.model.events import Json
+    from evaltui.core.model.outcome import ErrorInfo
     from evaltui.files.watching import Changed, WatchedFiles
     from evaltui.runner.pool import StartedHost
     from evaltui.workbench.workbench import Workbench
@@ -284,7 +284,11 @@ class Watching:
         return owed
 
     async def _score(
-        self, paths: Sequence[Path], results: Mapping[CaseKey, Scored], told: Reaction | None, saved: float
+        self,
+        paths: Sequence[Path],
+        results: Mapping[CaseKey, CaseOutcome],
+        told: Reaction | None,
+        saved: float,
     ) -> None:
         """Score results again; where nobody has been told anything else meanwhile, tell how many."""
         await self._workbench.rescore(paths)
@@ -507,7 +511,7 @@ def calls_in_words(calls: ModelCalls) -> str:
     return f"{least}{of_models} live model call{'' if of_models == 1 else 's'}{judges}"
 
 
-def _calls_of(results: Iterable[Scored | None]) -> ModelCalls:
+def _calls_of(results: Iterable[CaseOutcome | None]) -> ModelCalls:
     """What the cases made when they were run last; of one that was never run, nothing is known."""
     calls = NO_CALLS
     for scored in results:
@@ -515,7 +519,7 @@ def _calls_of(results: Iterable[Scored | None]) -> ModelCalls:
     return calls
 
 
-def _was_rescored(before: Scored, now: Scored | None) -> bool:
+def _was_rescored(before: CaseOutcome, now: CaseOutcome | None) -> bool:
     return now is not None and now is not before and now.run == before.run
 
 

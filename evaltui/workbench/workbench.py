@@ -11,11 +11,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.events import SIMULATED_USER
-from evaltui.core.model_calls import ModelCalls, count_model_calls, judge_calls
-from evaltui.core.problems import Problem, Severity
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import SIMULATED_USER
+from evaltui.core.model.problems import Problem, Severity
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.core.trace.model_calls import ModelCalls, count_model_calls, judge_calls
 from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
 from evaltui.runner.failures import AgentBrokenError
@@ -29,18 +29,27 @@ from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.live_sets import LiveSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
-from evaltui.workbench.state import CaseKey, DifferenceAt, Notice, Repeated, Run, Scored, Selection, Stage
+from evaltui.workbench.state import (
+    CaseKey,
+    CaseOutcome,
+    DifferenceAt,
+    Notice,
+    Repeated,
+    Run,
+    Selection,
+    Stage,
+)
 from evaltui.workbench.steps import Step
 from evaltui.workbench.traces import Trace, Traces
 from evaltui.workbench.verdicts import NOT_RUN, RUNNING
 from evaltui.workbench.watching import Watching
 
 if TYPE_CHECKING:
-    from evaltui.core.config import EvalConfig
-    from evaltui.core.events import Event
-    from evaltui.core.outcome import CaseResult, ErrorInfo
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.events import Event
+    from evaltui.core.model.outcome import CaseResult, ErrorInfo
+    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.core.secrets import Secrets
-    from evaltui.core.stored_cases import StoredCase
     from evaltui.runner.plan import Update
     from evaltui.runner.pool import StartedHost
     from evaltui.runner.spare import Spare
@@ -225,7 +234,7 @@ class Workbench:
         self._rescore(paths)
         await self._rescoring.finish()
 
-    def _rescored(self, key: CaseKey, scored: Scored) -> None:
+    def _rescored(self, key: CaseKey, scored: CaseOutcome) -> None:
         known = self.results.get(key)
         if known is not None and known.run == scored.run:
             self.results.put(key, replace(scored, chosen=known.chosen))
@@ -748,7 +757,9 @@ class Workbench:
                 run.counts[result.status] += 1
                 stored, config = prepared.cases[key]
                 policy = prepared.plan.pass_if
-                scored = Scored(_light(result), run.number, stored, config, calls, run.code, pass_if=policy)
+                scored = CaseOutcome(
+                    _light(result), run.number, stored, config, calls, run.code, pass_if=policy
+                )
                 self.results.put(key, scored)
                 self._filter_is_stale = True
         self._changed()
@@ -866,7 +877,7 @@ class Workbench:
         await self.spare.close()
 
 
-def _scored_by(scored: Scored, stored: StoredCase, config: EvalConfig) -> bool:
+def _scored_by(scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> bool:
     """Whether this is what a result was scored by, although it may have been read again since then."""
     same_case = stored is scored.stored or stored.says_the_same(scored.stored)
     return same_case and (config is scored.config or config == scored.config)

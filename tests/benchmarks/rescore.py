@@ -6,9 +6,9 @@ import asyncio
 import statistics
 import time
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalCase
-from evaltui.core.scoring import score_case
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
 
 
 def case(answer: str) -> EvalCase:

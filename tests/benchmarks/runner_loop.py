@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.runner.adapters.base import Recorder, SessionSpec, recording
 from evaltui.runner.loading import import_agent, make_adapter
 from evaltui.runner.protocol import encode

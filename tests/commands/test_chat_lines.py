@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from evaltui.commands.chat_lines import ChatLines
-from evaltui.core.events import Event, Step, tool_call, tool_result, transfer
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.events import Event, Step, tool_call, tool_result, transfer
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.core.recording.steps import split
 from evaltui.core.secrets import Secrets
-from evaltui.core.steps import split
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import json
 import pytest
 from command_line import call
 
-from evaltui.core.compare import CaseSummary
-from evaltui.core.outcome import Status
+from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.model.outcome import Status
 from evaltui.files.runs import RunLog
 
 

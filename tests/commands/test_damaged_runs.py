@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from command_line import call
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import CaseSummary, compare
-from evaltui.core.outcome import MetricResult, RepeatResult, Status
-from evaltui.core.stored_results import repeat_to_json
+from evaltui.core.compare.run_comparison import CaseSummary, compare
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
+from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.history import History, open_run
 from evaltui.files.resuming import finished_repeats
 from evaltui.files.run_header import LoggedSet

@@ -3,7 +3,7 @@ import json
 import pytest
 from command_line import call
 
-from evaltui.core.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.eval_sets import load_eval_set
 
 TURN = {

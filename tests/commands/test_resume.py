@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from command_line import call
 
-from evaltui.core.case_id import CaseId
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.history import open_run
 from evaltui.files.runs import RunLog, latest_run, read_run
 

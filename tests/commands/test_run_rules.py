@@ -4,7 +4,7 @@ import json
 
 from command_line import call
 
-from evaltui.core.regexes import Patience
+from evaltui.core.model.regexes import Patience
 
 AGENT = """
     from evaltui import events

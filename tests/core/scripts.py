@@ -9,12 +9,12 @@ from typing import Any
 from google.genai import types
 from hypothesis import strategies as st
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.drafting import TurnDraft, draft_case
-from evaltui.core.outcome import Status
-from evaltui.core.record import invocations_from_events
-from evaltui.core.scoring import score_case
-from evaltui.core.validation import validate_case
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.validation import validate_case
+from evaltui.core.recording.drafting import TurnDraft, draft_case
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 
 SECRET = "what nobody should hear"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.arg_path import ANY_INDEX, arg_path_text, parse_arg_path, reaches
-from evaltui.core.problems import format_path
+from evaltui.core.model.arg_path import ANY_INDEX, arg_path_text, parse_arg_path, reaches
+from evaltui.core.model.problems import format_path
 
 MODEST = settings(max_examples=150, deadline=None)
 names = st.text(min_size=1, max_size=6) | st.sampled_from(["a.b", "*", "[0]", "it's", '"', "0", "x y", "\\"])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import (
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_comparison import (
     KINDS,
     CaseSummary,
     Circumstances,
@@ -15,8 +15,15 @@ from evaltui.core.compare import (
     summarize,
     what_changed,
 )
-from evaltui.core.outcome import CaseResult, InvocationScore, JudgedBy, MetricResult, RepeatResult, Status
-from evaltui.core.repeats import case_over_repeats
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import (
+    CaseResult,
+    InvocationScore,
+    JudgedBy,
+    MetricResult,
+    RepeatResult,
+    Status,
+)
 
 P, F, E, FLAKY = Status.PASSED, Status.FAILED, Status.ERROR, Status.FLAKY
 

@@ -6,10 +6,17 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core import diff
-from evaltui.core.diff import align_calls, calls_of, diff_args, diff_state, expectation_of, turn_result
-from evaltui.core.evalset import IntermediateData, Invocation, InvocationEvents
-from evaltui.core.outcome import ArgDiff, Call, CallDiff, StateDiff
+from evaltui.core.compare import diff
+from evaltui.core.compare.diff import (
+    align_calls,
+    calls_of,
+    diff_args,
+    diff_state,
+    expectation_of,
+    turn_result,
+)
+from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents
+from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, StateDiff
 
 MODEST = settings(max_examples=120, deadline=None)
 

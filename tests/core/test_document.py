@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.document import spans
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import (
+from evaltui.core.jsondoc import spans
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import (
     Duplicate,
     EditError,
     Insert,
@@ -19,7 +19,7 @@ from evaltui.core.document.edits import (
     Rename,
     apply_to_data,
 )
-from evaltui.core.document.splices import Splice, inverted
+from evaltui.core.jsondoc.splices import Splice, inverted
 
 SET = """\
 {

@@ -5,11 +5,11 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import Insert, Move, Put, Remove
-from evaltui.core.document.pieces import Text
-from evaltui.core.document.preview import changed_lines
-from evaltui.core.document.splices import Splice
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import Insert, Move, Put, Remove
+from evaltui.core.jsondoc.pieces import Text
+from evaltui.core.jsondoc.preview import changed_lines
+from evaltui.core.jsondoc.splices import Splice
 
 CALLS = """{
   "calls": [

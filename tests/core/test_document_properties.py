@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import (
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import (
     Duplicate,
     EditError,
     Insert,
@@ -21,8 +21,8 @@ from evaltui.core.document.edits import (
     apply_to_data,
     same,
 )
-from evaltui.core.document.spans import Tree
-from evaltui.core.document.splices import Splice, inverted, smallest
+from evaltui.core.jsondoc.spans import Tree
+from evaltui.core.jsondoc.splices import Splice, inverted, smallest
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
     ["a", "b", "é", "\\", '"']

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scripts import SECRET, assert_passed, conversations, draft_and_run, specs
 
 from evaltui import Agent, ToolContext, events
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.runner.adapters.function import FunctionAdapter
 from evaltui.runner.adapters.native import NativeAdapter
 from evaltui.runner.native.models import ModelResponse

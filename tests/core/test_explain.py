@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from evaltui.core.diff import align_calls
-from evaltui.core.explain import describe_call, error_text, sentence, summary
-from evaltui.core.outcome import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.compare.explain import describe_call, error_text, sentence, summary
+from evaltui.core.model.outcome import (
     Call,
     CaseResult,
     ErrorInfo,

@@ -18,8 +18,8 @@ from judged_metrics import (
     judged_metric,
 )
 
-from evaltui.core.explain import sentence, summary
-from evaltui.core.outcome import (
+from evaltui.core.compare.explain import sentence, summary
+from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
     InvocationScore,
@@ -30,14 +30,14 @@ from evaltui.core.outcome import (
     Status,
     TurnResult,
     Vote,
-    gravest,
+    worst_status,
 )
 
 TURN = TurnResult("unspecified", (), ResponseDiff(None, "fine"))
 
 
 def case(*metrics, turns=2):
-    return CaseResult("c", gravest(one.status for one in metrics), metrics, turns=(TURN,) * turns)
+    return CaseResult("c", worst_status(one.status for one in metrics), metrics, turns=(TURN,) * turns)
 
 
 def test_a_rubric():

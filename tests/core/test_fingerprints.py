@@ -1,8 +1,8 @@
 import pytest
 
-from evaltui.core.evalset import EvalCase
-from evaltui.core.fingerprints import case_fingerprint
-from evaltui.core.stored_cases import StoredCase
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.fingerprints import case_fingerprint
+from evaltui.core.model.stored_cases import StoredCase
 
 
 def case(**fields):

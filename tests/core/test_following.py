@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from evaltui.core.document.following import followed
+from evaltui.core.jsondoc.following import followed
 
 DATA = {
     "cases": [

@@ -17,8 +17,15 @@ from judged_metrics import (
     judged_metric,
 )
 
-from evaltui.core.judged import answered, findings, findings_in, judged_as_a_whole, judged_in, was_judged
-from evaltui.core.outcome import JudgedBy, Judgement, MetricResult, Status, Vote
+from evaltui.core.compare.judged import (
+    answered,
+    findings,
+    findings_in,
+    judged_as_a_whole,
+    judged_in,
+    was_judged,
+)
+from evaltui.core.model.outcome import JudgedBy, Judgement, MetricResult, Status, Vote
 
 
 def only(judgement, name=RUBRICS, threshold=0.8):

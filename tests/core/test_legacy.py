@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from evaltui.core.evalset import EvalSet, full_text, intermediate_texts, tool_calls
-from evaltui.core.legacy import from_old_eval_set, from_old_test, kind_of, session_input
-from evaltui.core.problems import Severity
+from evaltui.core.model.eval_set import EvalSet, full_text, intermediate_texts, tool_calls
+from evaltui.core.model.old_formats import from_old_eval_set, from_old_test, kind_of, session_input
+from evaltui.core.model.problems import Severity
 
 TURN = {
     "query": "Turn off the lamp",

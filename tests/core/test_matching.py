@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.matching import most_pairs
+from evaltui.core.compare.matching import most_pairs
 
 edges = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=9)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import Insert, Put, Remove, same
-from evaltui.core.document.merge import Choices, Clash, Conflict, Merged, merge, resolve
-from evaltui.core.document.shapes import CONFIG
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import Insert, Put, Remove, same
+from evaltui.core.jsondoc.merge import Choices, Clash, Conflict, Merged, merge, resolve
+from evaltui.core.jsondoc.shapes import CONFIG
 
 
 def written(cases, indent=2, **members) -> str:

@@ -1,7 +1,7 @@
 """Counting the model calls of a case."""
 
-from evaltui.core.events import Event
-from evaltui.core.model_calls import NO_CALLS, ModelCalls, count_model_calls
+from evaltui.core.model.events import Event
+from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls, count_model_calls
 
 
 def call(id, *, model="gemini", repeat=0, answer="model_response", replayed=False):

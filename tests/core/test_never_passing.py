@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalCase
-from evaltui.core.never_passing import never_passes
-from evaltui.core.outcome import Status
-from evaltui.core.scoring import score_case
+from evaltui.core.metrics.never_passing import never_passes
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.outcome import Status
 from evaltui.files.lint import lint
 
 PICTURE = {"inline_data": {"mime_type": "image/png", "data": "AAAA"}}

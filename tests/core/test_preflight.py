@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalCase
-from evaltui.core.gemini_access import GeminiAccess
+from evaltui.core.metrics.gemini_access import GeminiAccess
+from evaltui.core.metrics.preflight import SCENARIO, SetToCheck, check_metric, in_short, preflight, withheld
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.preflight import SCENARIO, SetToCheck, check_metric, in_short, preflight, withheld
-from evaltui.core.reach import Facts, Readiness
-from evaltui.core.stored_cases import StoredCase, StoredCases
+from evaltui.core.metrics.requirements import Facts, Readiness
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.stored_cases import StoredCase, StoredCases
 
 RUBRICS = "rubric_based_tool_use_quality_v1"
 MATCH = "final_response_match_v2"

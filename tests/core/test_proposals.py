@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.arg_path import parse_arg_path
-from evaltui.core.proposals import places, proposals
-from evaltui.core.values import ABSENT
+from evaltui.core.compare.proposals import places, proposals
+from evaltui.core.compare.values import ABSENT
+from evaltui.core.model.arg_path import parse_arg_path
 
 
 def kinds(expected, actual):

@@ -10,8 +10,13 @@ from google.genai.types import GenerateContentResponseUsageMetadata as UsageMeta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.events import Event
-from evaltui.core.record import invocations_from_events, split, step_from_adk, steps_from_events
+from evaltui.core.model.events import Event
+from evaltui.core.recording.invocations import (
+    invocations_from_events,
+    split,
+    step_from_adk,
+    steps_from_events,
+)
 
 AdkEvent = pytest.importorskip("google.adk.events.event").Event
 generator = pytest.importorskip("google.adk.evaluation.evaluation_generator").EvaluationGenerator

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.diff import align_calls
-from evaltui.core.evalset import Invocation
-from evaltui.core.outcome import Call, RepeatResult, ResponseDiff, Status, TurnResult
-from evaltui.core.repeats import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.compare.repeats import (
     case_over_repeats,
     pass_at_k,
     pass_hat_k,
@@ -16,6 +14,8 @@ from evaltui.core.repeats import (
     trajectory,
     trajectory_groups,
 )
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import Call, RepeatResult, ResponseDiff, Status, TurnResult
 
 counts = st.integers(1, 8).flatmap(
     lambda runs: st.tuples(st.just(runs), st.integers(0, runs), st.integers(1, runs))

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.evalset import Invocation
-from evaltui.core.events import Event, Step
-from evaltui.core.record import invocations_from_events
-from evaltui.core.replay import past_of_turns, steps_of_invocation
-from evaltui.core.steps import is_made_id, split
-from evaltui.core.waiting import WaitingCalls
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.events import Event, Step
+from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
+from evaltui.core.recording.steps import is_made_id, split
+from evaltui.core.recording.waiting import WaitingCalls
 
 
 def content(*parts, role="model"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaltui.core.responding import ResponseError, describe_response, request_of, respond
-from evaltui.core.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall
+from evaltui.core.recording.responding import ResponseError, describe_response, request_of, respond
+from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall
 
 TRAVELLER = {
     "type": "object",

@@ -1,7 +1,7 @@
 import pytest
 
-from evaltui.core.adk_results import run_from_adk
-from evaltui.core.outcome import Call, Judgement, Status
+from evaltui.core.model.adk_results import run_from_adk
+from evaltui.core.model.outcome import Call, Judgement, Status
 
 
 def content(text, role):

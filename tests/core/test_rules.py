@@ -6,12 +6,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.arg_rule import ArgRule
-from evaltui.core.diff import align_calls, diff_args
-from evaltui.core.outcome import ArgDiff, Call
-from evaltui.core.proposals import proposals
-from evaltui.core.rules import lets_pass, match_in_words, rules_of_case, same_args
-from evaltui.core.values import ABSENT
+from evaltui.core.compare.diff import align_calls, diff_args
+from evaltui.core.compare.proposals import proposals
+from evaltui.core.compare.rules import lets_pass, match_in_words, rules_of_case, same_args
+from evaltui.core.compare.values import ABSENT
+from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.outcome import ArgDiff, Call
 
 MODEST = settings(max_examples=150, deadline=None)
 

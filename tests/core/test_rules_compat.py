@@ -9,8 +9,8 @@ pytest.importorskip("pandas")
 from google.adk.evaluation.eval_config import get_eval_metrics_from_config, get_evaluation_criteria_or_default
 from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
 
-from evaltui.core.document.document import JsonDocument
 from evaltui.core.editing.rules import new_rule, put_rule
+from evaltui.core.jsondoc.document import JsonDocument
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

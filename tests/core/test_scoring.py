@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invocations_from_events, score_case
-from evaltui.core.diff import calls_of
-from evaltui.core.explain import sentence
+from evaltui.core.compare.diff import calls_of
+from evaltui.core.compare.explain import sentence
+from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.judges.judge import JudgeFailedError
-from evaltui.core.outcome import ErrorInfo, MetricResult, RepeatResult, gravest
-from evaltui.core.repeats import case_over_repeats
-from evaltui.core.scoring import Expected, score_repeat
+from evaltui.core.metrics.scoring import Expected, score_repeat
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, worst_status
 
 BOTH = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 HELLO = {"role": "user", "parts": [{"text": "hello"}]}
@@ -238,7 +238,7 @@ def test_repeats_add_up(statuses, pass_if):
     if 0 < passed < len(statuses):
         assert result.status is Status.FLAKY
     else:
-        assert result.status is gravest(statuses)
+        assert result.status is worst_status(statuses)
     needed = {"all": len(statuses), "majority": len(statuses) / 2 + 0.1}.get(pass_if, pass_if)
     rate = needed if isinstance(pass_if, float) else needed / len(statuses)
     assert result.policy_met == (passed / len(statuses) >= rate - 1e-9)
@@ -246,7 +246,7 @@ def test_repeats_add_up(statuses, pass_if):
 
 @given(st.permutations(list(Status)), st.integers(0, len(Status)))
 def test_the_order_of_metrics_changes_nothing(order, count):
-    assert gravest(order[:count]) is gravest(reversed(order[:count]))
+    assert worst_status(order[:count]) is worst_status(reversed(order[:count]))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, score_case
-from evaltui.core.explain import sentence, summary
+from evaltui.core.compare.explain import sentence, summary
 
 EXPECTED = {"customer_id": "C-1", "query": "late", "as_of": "2026-01-01"}
 MADE = {"customer_id": "C-1", "query": "overdue", "as_of": "2026-03-09"}

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from evaltui.core.evalset import EvalCase
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.secrets import Secrets
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC/+=\n-----END RSA PRIVATE KEY-----"

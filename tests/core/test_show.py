@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.show import cut, scores, show_change, show_value, type_change, visible, visible_lines
+from evaltui.text.values import cut, scores, show_change, show_value, type_change, visible, visible_lines
 
 any_text = st.text(st.characters(codec=None))
 

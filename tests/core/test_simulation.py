@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evaltui import EvalCase, EvalConfig
-from evaltui.core import events
-from evaltui.core.evalset import ConversationScenario
-from evaltui.core.events import SIMULATED_USER, Event
-from evaltui.core.personas import PREBUILT_PERSONAS
-from evaltui.core.record import invocations_from_events
+from evaltui.core.model import events
+from evaltui.core.model.eval_set import ConversationScenario
+from evaltui.core.model.events import SIMULATED_USER, Event
+from evaltui.core.model.personas import PREBUILT_PERSONAS
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.core.simulation.history import lines_of
 from evaltui.core.simulation.instructions import described, instructions, prompt_id

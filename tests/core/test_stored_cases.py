@@ -4,8 +4,8 @@ from unittest.mock import patch
 
 import pytest
 
-from evaltui.core.evalset import EvalCase
-from evaltui.core.stored_cases import StoredCase, StoredCases, heads_of
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.stored_cases import StoredCase, StoredCases, heads_of
 
 PART = {"inline_data": {"mime_type": "image/png", "data": "AAECAw=="}}
 CASES = [

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.diff import align_calls
-from evaltui.core.evalset import Invocation
-from evaltui.core.outcome import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import (
     Call,
     CallDiff,
     ErrorInfo,
@@ -22,7 +22,7 @@ from evaltui.core.outcome import (
     TurnResult,
     Vote,
 )
-from evaltui.core.stored_results import repeat_from_json, repeat_to_json
+from evaltui.core.model.stored_results import repeat_from_json, repeat_to_json
 
 texts = st.text(st.characters(codec=None), max_size=8)
 keys = st.text(max_size=8)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core import text_diff
-from evaltui.core.text_diff import words
+from evaltui.core.compare import text_diff
+from evaltui.core.compare.text_diff import words
 
 sentences = st.lists(
     st.sampled_from(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.problems import Severity, format_path
-from evaltui.core.tool_schema import Tool, check_call, check_state
+from evaltui.core.model.problems import Severity, format_path
+from evaltui.core.model.tool_schema import Tool, check_call, check_state
 
 BOOK = {
     "type": "object",

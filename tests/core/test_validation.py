@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.evalset import EvalCase
-from evaltui.core.problems import Severity
-from evaltui.core.validation import case_warnings, validate_case, validate_config, validate_eval_set
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.problems import Severity
+from evaltui.core.model.validation import case_warnings, validate_case, validate_config, validate_eval_set
 
 USER = {"role": "user", "parts": [{"text": "hello"}]}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaltui.core.events import Event
-from evaltui.core.waiting import (
+from evaltui.core.model.events import Event
+from evaltui.core.recording.waiting import (
     CallPlace,
     NotWaitingError,
     WaitingCalls,

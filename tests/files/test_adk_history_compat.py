@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 from evaltui.files.adk_results import adk_results, is_own
 from evaltui.files.history import find_run, open_run
 

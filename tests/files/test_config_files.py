@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.core.problems import EvalSetError, Severity
+from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.agent_files import AgentFiles
 from evaltui.files.config_files import config_file
 from evaltui.files.configs import find_config

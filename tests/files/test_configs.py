@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.core.config import DEFAULT_CRITERIA
-from evaltui.core.problems import EvalSetError
+from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import find_config
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.evalset import full_text, tool_calls
-from evaltui.core.problems import EvalSetError, Severity
+from evaltui.core.model.eval_set import full_text, tool_calls
+from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.eval_sets import load_eval_set, read_eval_set
 from evaltui.files.json_text import parse
 

@@ -15,8 +15,8 @@ pytest.importorskip("google.adk.evaluation.eval_set")
 
 from google.adk.evaluation.eval_set import EvalSet as AdkEvalSet
 
-from evaltui.core.problems import format_path
-from evaltui.core.validation import validate_eval_set
+from evaltui.core.model.problems import format_path
+from evaltui.core.model.validation import validate_eval_set
 
 pytestmark = pytest.mark.adk
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import CaseSummary
-from evaltui.core.outcome import RepeatResult, Status
-from evaltui.core.stored_results import repeat_to_json
+from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files import history, runs
 from evaltui.files.history import History, find_run, name_run, open_run, run_names, spark
 from evaltui.files.run_header import LoggedSet

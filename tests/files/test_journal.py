@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import Put
-from evaltui.core.document.merge import Merged, merge
-from evaltui.core.document.splices import Splice, inverted
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import Put
+from evaltui.core.jsondoc.merge import Merged, merge
+from evaltui.core.jsondoc.splices import Splice, inverted
 from evaltui.files import journal as journals
 from evaltui.files.journal import Journal, recoverable
 from evaltui.files.saving import fingerprint
@@ -23,9 +23,9 @@ BASE = f'\ufeff{{\r\n  "eval_set_id": "é \\ud83d",\r\n  "eval_cases": {CASES}\r
 EDITOR = """
     import os, signal, sys
     from pathlib import Path
-    from evaltui.core.document.document import JsonDocument
-    from evaltui.core.document.edits import Put
-    from evaltui.core.document.splices import inverted
+    from evaltui.core.jsondoc.document import JsonDocument
+    from evaltui.core.jsondoc.edits import Put
+    from evaltui.core.jsondoc.splices import inverted
     from evaltui.files.journal import Journal
     from evaltui.files.saving import read_source, save
     path = Path(sys.argv[1])
@@ -183,8 +183,8 @@ def test_a_disk_that_was_full_for_a_moment_costs_no_edit(file, tmp_path):
     program = """
         import os, resource, signal, sys
         from pathlib import Path
-        from evaltui.core.document.document import JsonDocument
-        from evaltui.core.document.edits import Put
+        from evaltui.core.jsondoc.document import JsonDocument
+        from evaltui.core.jsondoc.edits import Put
         from evaltui.files.journal import Journal
         from evaltui.files.saving import read_source
         path = Path(sys.argv[1])

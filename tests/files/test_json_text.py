@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, Problem, Severity
 from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, parse, read_text
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.problems import Problem, Severity
+from evaltui.core.model.problems import Problem, Severity
 from evaltui.files.lint import format_problem, lint
 
 TURN = {"user_content": {"role": "user", "parts": [{"text": "hello"}]}}

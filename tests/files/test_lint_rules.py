@@ -2,7 +2,7 @@
 
 import json
 
-from evaltui.core.problems import Severity
+from evaltui.core.model.problems import Severity
 from evaltui.files.lint import lint
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import CaseSummary
-from evaltui.core.outcome import Status
+from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
 from evaltui.files.adk_results import write_adk_result
 from evaltui.files.agent_settings import remember_config
 from evaltui.files.history import name_run

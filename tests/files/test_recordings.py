@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from evaltui.core.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recordings.entry import Shared, ToolCall, written
 from evaltui.files.recordings import read_recordings, recordings_path, save_recordings
 

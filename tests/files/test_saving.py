@@ -17,8 +17,8 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.problems import EvalSetError
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files import atomic, locking
 from evaltui.files.atomic import write_atomically
 from evaltui.files.saving import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.problems import Severity
+from evaltui.core.model.problems import Severity
 from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SelectionError, agents_in, open_workspace, select
 

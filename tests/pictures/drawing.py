@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.show import show_duration
+from evaltui.text.values import show_duration
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.bars import show_seconds
 from evaltui.workbench.workbench import Workbench

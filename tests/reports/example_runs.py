@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evaltui.core.diff import align_calls
-from evaltui.core.evalset import Invocation
-from evaltui.core.outcome import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import (
     Call,
     CaseResult,
     ErrorInfo,
@@ -17,7 +17,7 @@ from evaltui.core.outcome import (
     StateDiff,
     Status,
     TurnResult,
-    gravest,
+    worst_status,
 )
 from evaltui.reports.model import RunReport, SetInfo
 
@@ -28,7 +28,7 @@ def trajectory_metric(*statuses):
     """A trajectory metric over turns of these statuses."""
     scores = tuple(InvocationScore(float(status is Status.PASSED), status) for status in statuses)
     mean = sum(one.score for one in scores) / len(scores)
-    return MetricResult("tool_trajectory_avg_score", mean, 1.0, gravest(statuses), scores)
+    return MetricResult("tool_trajectory_avg_score", mean, 1.0, worst_status(statuses), scores)
 
 
 def answer_metric(*scores):
@@ -120,7 +120,7 @@ def report(*cases, **fields):
     info = SetInfo(
         "thermostat", Path("home/thermostat.evalset.json"), None, DEFAULTS, tuple(DEFAULTS["criteria"])
     )
-    result = RunResult(cases, gravest(one.status for one in cases))
+    result = RunResult(cases, worst_status(one.status for one in cases))
     started = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     return RunReport(
         **{"result": result, "agent": "home", "started": started, "seconds": 6.2, "sets": (info,), **fields}

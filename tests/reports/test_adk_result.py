@@ -17,9 +17,9 @@ from judged_metrics import (
     judged_metric,
 )
 
-from evaltui.core.adk_results import run_from_adk
-from evaltui.core.evalset import EvalCase
-from evaltui.core.outcome import CaseResult, Judgement, MetricResult, RepeatResult, Status
+from evaltui.core.model.adk_results import run_from_adk
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.outcome import CaseResult, Judgement, MetricResult, RepeatResult, Status
 from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import SetInfo
 

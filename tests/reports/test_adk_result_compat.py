@@ -17,10 +17,10 @@ from google.adk.evaluation.local_eval_set_results_manager import LocalEvalSetRes
 from judged_metrics import INVENTED, LEFT_OUT, POLITE, RUBRICS, SENTENCES, SHORT, judged_metric
 from starlette.testclient import TestClient
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.outcome import CaseResult, ErrorInfo, RepeatResult, Status
-from evaltui.core.scoring import Expected, failed_repeat, score_case
+from evaltui.core.metrics.scoring import Expected, failed_repeat, score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
 from evaltui.files.adk_results import write_adk_result
 from evaltui.reports.adk_result import eval_set_result
 from evaltui.reports.model import SetInfo

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evaltui.core.compare import CaseSummary, Circumstances, RunSummary, compare
-from evaltui.core.outcome import Status
+from evaltui.core.compare.run_comparison import CaseSummary, Circumstances, RunSummary, compare
+from evaltui.core.model.outcome import Status
 from evaltui.reports.comparison import comparison_json, comparison_lines
 from evaltui.reports.console import render_console
 from evaltui.reports.json_report import json_report
-from evaltui.reports.lines import draw
+from evaltui.text.lines import draw
 
 P, F, FLAKY = Status.PASSED, Status.FAILED, Status.FLAKY
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evaltui.core.diff import align_calls
-from evaltui.core.outcome import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.model.outcome import (
     Call,
     ErrorInfo,
     MetricResult,

@@ -8,10 +8,10 @@ from example_runs import case, crashed, failed, flaky, mixed, passed, report, un
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.outcome import ErrorInfo, MetricResult, RepeatResult, Status
-from evaltui.core.scoring import score_case
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
 from evaltui.reports.csv_report import COLUMNS, csv_report
 from evaltui.reports.model import SetInfo
 

@@ -7,8 +7,8 @@ from example_runs import DEFAULTS, case, crashed, failed, flaky, mixed, passed, 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.diff import align_calls
-from evaltui.core.outcome import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.model.outcome import (
     Call,
     ErrorInfo,
     InvocationScore,

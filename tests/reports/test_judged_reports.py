@@ -28,8 +28,8 @@ from judged_metrics import (
     judged_metric,
 )
 
-from evaltui.core.diff import align_calls
-from evaltui.core.outcome import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.model.outcome import (
     Call,
     ErrorInfo,
     JudgedBy,
@@ -39,13 +39,13 @@ from evaltui.core.outcome import (
     Status,
     TurnResult,
     Vote,
-    gravest,
+    worst_status,
 )
 from evaltui.reports.csv_report import csv_report
 from evaltui.reports.details import case_details
 from evaltui.reports.json_report import json_report
 from evaltui.reports.junit import junit_report
-from evaltui.reports.lines import cells, draw
+from evaltui.text.lines import cells, draw
 
 FINE = TurnResult("unspecified", (), ResponseDiff(None, "Hello."))
 SIMULATED = TurnResult(
@@ -57,7 +57,7 @@ SIMULATED = TurnResult(
 
 
 def judged_case(*metrics, turns=(FINE, FINE), **fields):
-    status = gravest(metric.status for metric in metrics)
+    status = worst_status(metric.status for metric in metrics)
     actual = [said("hello")] * len(turns)
     one = case("night", status, metrics=metrics, turns=turns, actual=actual, **fields)
     return replace(one, repeats=tuple(replace(repeat, turns=turns) for repeat in one.repeats))

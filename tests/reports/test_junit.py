@@ -7,8 +7,8 @@ from example_runs import case, crashed, failed, flaky, mixed, passed, report
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.diff import align_calls
-from evaltui.core.outcome import Call, ErrorInfo, MetricResult, ResponseDiff, Status, TurnResult
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, ResponseDiff, Status, TurnResult
 from evaltui.reports.junit import junit_report
 from evaltui.reports.model import SetInfo
 

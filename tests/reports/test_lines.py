@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evaltui.reports.lines import cells, cut, draw, fit, pad, wrap
+from evaltui.text.lines import cells, cut, draw, fit, pad, wrap
 
 texts = st.text(st.sampled_from(list("ab  日é\n👍🏽-")), max_size=40)
 

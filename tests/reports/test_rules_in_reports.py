@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from example_runs import case, failed, passed, report, trajectory_metric
 
-from evaltui.core.arg_rule import ArgRule
-from evaltui.core.diff import align_calls
-from evaltui.core.outcome import Call, ResponseDiff, Status, TurnResult
-from evaltui.core.rules import rules_of_case
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.compare.rules import rules_of_case
+from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.outcome import Call, ResponseDiff, Status, TurnResult
 from evaltui.reports.console import render_console
 from evaltui.reports.json_report import case_result_json
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui import CaseResult, EvalConfig, evaluate
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.core.recordings.counts import CallCounts
 from evaltui.runner.plan import Happened, Noted, Update
 

@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from evaltui.core.record import invocations_from_events
-from evaltui.core.replay import past_of_turns
+from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.recording.replay import past_of_turns
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.pool import HostSettings

@@ -6,7 +6,7 @@ import pytest
 from gemini_server import Answer, Drop, calls, chunk, fails, malformed, says
 
 from evaltui import CaseResult, EvalCase, EvalConfig, EvalSet, Status, evaluate
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.runner.plan import Happened, Update
 
 pytest.importorskip("google.adk")

@@ -7,7 +7,7 @@ from pathlib import Path
 from gemini_server import KEY, Answer, Drop, GeminiServer, Hold, Request, calls, chunk, fails, says
 
 from evaltui import CaseResult, EvalCase, EvalConfig, EvalSet, Status, evaluate
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.runner.plan import Happened, Update
 
 AGENT = """

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recordings.modes import modes_of
 from evaltui.runner.failures import HostLostError, RequestFailedError
 from evaltui.runner.judges import Judges

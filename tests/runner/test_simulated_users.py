@@ -11,7 +11,7 @@ from recorded_runs import recorded_file, run
 from simulated_cases import ECHO, PEOPLE, config, said, scenario, simulate
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
-from evaltui.core.events import SIMULATED_USER
+from evaltui.core.model.events import SIMULATED_USER
 
 NATIVE = """
     from evaltui import Agent, Rule, ScriptedModel

@@ -10,7 +10,7 @@ from recorded_runs import run
 from simulated_cases import PEOPLE, config, said, scenario, simulate
 
 from evaltui import EvalConfig, Status
-from evaltui.core.events import SIMULATED_USER
+from evaltui.core.model.events import SIMULATED_USER
 
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk

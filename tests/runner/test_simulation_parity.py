@@ -25,8 +25,8 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-from evaltui.core.evalset import ConversationScenario
-from evaltui.core.record import invocations_from_events
+from evaltui.core.model.eval_set import ConversationScenario
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.core.simulation.history import lines_of
 from evaltui.core.simulation.personas import prebuilt_personas

@@ -1,7 +1,7 @@
 """The page of a case has everything that the case says."""
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalCase
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.tui.pages.case import write_case
 from evaltui.tui.pages.writer import Page
 

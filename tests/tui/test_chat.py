@@ -4,7 +4,7 @@ import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 from rich.cells import cell_len
 
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.chat_from import ChatFromScreen
 from evaltui.tui.screens.details import DetailsScreen

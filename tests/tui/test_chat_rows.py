@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual._xterm_parser import XTermParser
 
-from evaltui.core.outcome import ErrorInfo, StateDiff
-from evaltui.reports.lines import cells, draw
+from evaltui.core.model.outcome import ErrorInfo, StateDiff
+from evaltui.text.lines import cells, draw
 from evaltui.tui.attaching import Attached
 from evaltui.tui.message_draft import MessageDraft
 from evaltui.tui.pages.chat_row import ONE_LINE, who_width, write_row

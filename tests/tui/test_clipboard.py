@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 
-from evaltui.core.show import visible_text
+from evaltui.text.values import visible_text
 from evaltui.tui.clipboard import copy
 from evaltui.tui.pane import Copied
 

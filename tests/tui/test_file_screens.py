@@ -5,7 +5,7 @@ import json
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
-from evaltui.core.document.edits import Move, Put
+from evaltui.core.jsondoc.edits import Move, Put
 from evaltui.files.journal import recoverable
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.recovery import RecoveryScreen

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.compare import CaseSummary, Circumstances, RunSummary
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalCase
-from evaltui.core.outcome import CaseResult, RepeatResult, Status
-from evaltui.core.stored_cases import StoredCase
+from evaltui.core.compare.run_comparison import CaseSummary, Circumstances, RunSummary
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.history import CaseHistory, CasePoint
-from evaltui.reports.lines import draw
+from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.past_titles import when
-from evaltui.workbench.state import Scored
+from evaltui.workbench.state import CaseOutcome
 
 KEY = ("lights", "off")
 P, F = Status.PASSED, Status.FAILED
@@ -39,7 +39,7 @@ def lines(status, known, width=100):
     case = EvalCase.model_validate({"eval_id": "off", "conversation": []})
     result = CaseResult("off", status, eval_set_id="lights", repeats=(RepeatResult(status),))
     page = Page(width)
-    scored = Scored(result, 1, StoredCase.of(case), EvalConfig.default())
+    scored = CaseOutcome(result, 1, StoredCase.of(case), EvalConfig.default())
     write_case_result(page, scored, known, unfolded=False)
     return [draw(line, color=False) for line in page.lines]
 

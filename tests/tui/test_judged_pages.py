@@ -24,10 +24,11 @@ from judged_metrics import (
 )
 from pilots import screen_text, turn, until, write_cases
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.diff import align_calls
-from evaltui.core.evalset import EvalCase
-from evaltui.core.outcome import (
+from evaltui.core.compare.diff import align_calls
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.outcome import (
     Call,
     ErrorInfo,
     InvocationScore,
@@ -38,11 +39,10 @@ from evaltui.core.outcome import (
     Status,
     TurnResult,
     Vote,
-    gravest,
+    worst_status,
 )
-from evaltui.core.repeats import case_over_repeats
-from evaltui.core.stored_cases import StoredCase
-from evaltui.reports.lines import cells, draw
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.samples import write_all_findings, write_finding
@@ -50,7 +50,7 @@ from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.acceptable import refuses_case
 from evaltui.workbench.differences import differences_of, judged_row
-from evaltui.workbench.state import CaseKey, DifferenceAt, Scored, Selection
+from evaltui.workbench.state import CaseKey, CaseOutcome, DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
 
 CASE = EvalCase.model_validate(
@@ -68,12 +68,12 @@ METRICS = (
 
 
 def result_of(*metrics, turns=(SAME, SAME), **fields):
-    repeat = RepeatResult(gravest(one.status for one in metrics), metrics, turns=turns, **fields)
+    repeat = RepeatResult(worst_status(one.status for one in metrics), metrics, turns=turns, **fields)
     return case_over_repeats("home", "night", [repeat], "all")
 
 
 def scored(*metrics, case=CASE, **fields):
-    return Scored(result_of(*metrics, **fields), 1, StoredCase.of(case), EvalConfig.default())
+    return CaseOutcome(result_of(*metrics, **fields), 1, StoredCase.of(case), EvalConfig.default())
 
 
 def page_of(*metrics, width=78, unfolded=False, **fields):

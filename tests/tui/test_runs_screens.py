@@ -3,7 +3,7 @@
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
@@ -226,10 +226,10 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
 
 
 async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
-    from evaltui.core.case_id import CaseId
-    from evaltui.core.compare import CaseSummary
-    from evaltui.core.outcome import RepeatResult
-    from evaltui.core.stored_results import repeat_to_json
+    from evaltui.core.compare.run_comparison import CaseSummary
+    from evaltui.core.model.case_id import CaseId
+    from evaltui.core.model.outcome import RepeatResult
+    from evaltui.core.model.stored_results import repeat_to_json
     from evaltui.files.run_header import LoggedSet
     from evaltui.files.runs import RunLog
 

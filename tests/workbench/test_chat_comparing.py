@@ -2,9 +2,9 @@
 
 import pytest
 
-from evaltui.core import events
-from evaltui.core.evalset import EvalCase
-from evaltui.core.events import Event
+from evaltui.core.model import events
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Event
 from evaltui.workbench.chat.comparing import MOST_CALLS, difference
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, TurnStage
 from evaltui.workbench.chat.origins import origin, state_after

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core import events as made
-from evaltui.core.events import Event
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model import events as made
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.chat.rows import ChatRows, FileShown
 

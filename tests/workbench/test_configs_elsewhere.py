@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.document.merge import Choices
 from evaltui.core.editing.cases import rename_case
 from evaltui.core.editing.criteria import set_threshold
-from evaltui.core.editing.places import Changes
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.jsondoc.merge import Choices
 from evaltui.files.journal import recoverable
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.workbench.criteria import Criteria, MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench

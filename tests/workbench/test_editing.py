@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.edits import Put
-from evaltui.core.document.merge import Choices
 from evaltui.core.editing.calls import add_call
 from evaltui.core.editing.cases import add_case, delete_cases, rename_case
 from evaltui.core.editing.expectation import set_context
 from evaltui.core.editing.session import put_final_state
 from evaltui.core.editing.turns import set_answer_text, set_user_text
-from evaltui.core.problems import EvalSetError
+from evaltui.core.jsondoc.edits import Put
+from evaltui.core.jsondoc.merge import Choices
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.journal import recoverable
 from evaltui.workbench import drafts, set_editing
 from evaltui.workbench.drafts import Drafts
@@ -155,7 +155,8 @@ async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, unt
     workbench, path = await opened(echo)
     workbench.run_set()
     await until(lambda: workbench.run.over)
-    from evaltui.core import scoring, validation
+    from evaltui.core.metrics import scoring
+    from evaltui.core.model import validation
 
     validated, scored = [], []
     check, score = validation.validate_case, scoring.score_repeat

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.editing.places import Changes
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.workbench.case_rows import case_rows
 from evaltui.workbench.fields import CaseSource, DeclaredTool, FieldError, first_value, text_of, value_of
 from evaltui.workbench.turn_rows import next_kind, toggle_context

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.outcome import CaseResult, MetricResult, Status
+from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.files.set_entry import CaseInfo, SetEntry
 from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import CaseKey, Selection

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from evaltui.core.editing import turns
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 from evaltui.files.history import name_run
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose

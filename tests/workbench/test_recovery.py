@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.document.edits import Put
-from evaltui.core.document.merge import Choices
+from evaltui.core.jsondoc.edits import Put
+from evaltui.core.jsondoc.merge import Choices
 from evaltui.files.journal import recoverable
 from evaltui.workbench.recovery import Offer, Recovery
 from evaltui.workbench.state import Selection

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.document.edits import EditError
+from evaltui.core.jsondoc.edits import EditError
 from evaltui.workbench.relaxing import Relaxing
 from evaltui.workbench.state import CaseKey, DifferenceAt
 from evaltui.workbench.workbench import Workbench

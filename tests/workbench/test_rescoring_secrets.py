@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
-from evaltui.core.outcome import RepeatResult
+from evaltui.core.model.outcome import RepeatResult
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
-from evaltui.core.stored_cases import StoredCase
 from evaltui.workbench.rescoring import score_again
-from evaltui.workbench.state import Scored
+from evaltui.workbench.state import CaseOutcome
 
 RIGHT, WRONG = (f"sk-{letter * 24}" for letter in "ab")
 
@@ -30,12 +30,12 @@ def config(**evaltui: object) -> EvalConfig:
     return EvalConfig.model_validate({"criteria": {"tool_trajectory_avg_score": 1.0}, "evaltui": evaltui})
 
 
-def scored(status: Status) -> Scored:
+def scored(status: Status) -> CaseOutcome:
     result = CaseResult("one", status, (), repeats=(RepeatResult(status, ()),))
-    return Scored(result, 1, case(RIGHT), config())
+    return CaseOutcome(result, 1, case(RIGHT), config())
 
 
-async def again(last: Scored, now: StoredCase, by: EvalConfig) -> Scored:
+async def again(last: CaseOutcome, now: StoredCase, by: EvalConfig) -> CaseOutcome:
     secrets = Secrets()
     actual = {0: (secrets.masked(Invocation.model_validate(turn(WRONG))),)}
     return await score_again(last, actual, "s", now, by, secrets)

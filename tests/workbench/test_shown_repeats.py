@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.document.edits import Put
-from evaltui.core.editing.places import Changes
-from evaltui.core.events import SIMULATED_USER
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.jsondoc.edits import Put
+from evaltui.core.model.events import SIMULATED_USER
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.chat import saving
 from evaltui.workbench.state import CaseKey, Selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.events import Event, text, tool_call, tool_result, transfer
+from evaltui.core.model.events import Event, text, tool_call, tool_result, transfer
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.requests import request_of
 from evaltui.core.trace.spans import Span, SpanTree

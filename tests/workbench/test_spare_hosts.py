@@ -9,7 +9,7 @@ import host_processes
 import psutil
 import pytest
 
-from evaltui.core.events import Event
+from evaltui.core.model.events import Event
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.events import Event
-from evaltui.core.outcome import CaseResult, RepeatResult, Status
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.files.runs import RunLog
 from evaltui.reports.run_log import LoggedRun
 from evaltui.workbench import traces as traces_module

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from evaltui.core.document.edits import Move, Put
-from evaltui.core.document.merge import Choices
 from evaltui.core.editing.cases import add_case, delete_cases, rename_case
 from evaltui.core.editing.expectation import set_context
-from evaltui.core.editing.places import eval_ids
+from evaltui.core.editing.json_paths import eval_ids
+from evaltui.core.jsondoc.edits import Move, Put
+from evaltui.core.jsondoc.merge import Choices
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
 

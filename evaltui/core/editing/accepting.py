@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.arg_path import parse_arg_path
-from evaltui.core.diff import calls_of
-from evaltui.core.document.edits import Edit, EditError, Insert, Put, Remove, apply_to_data
+from evaltui.core.compare.diff import calls_of
+from evaltui.core.compare.values import ABSENT, at
 from evaltui.core.editing import calls, content, turns
 from evaltui.core.editing.calls import ExpectedCall, expected_calls, expected_responses
 from evaltui.core.editing.intermediate import (
@@ -30,7 +29,7 @@ from evaltui.core.editing.intermediate import (
     new_event,
     shape,
 )
-from evaltui.core.editing.places import (
+from evaltui.core.editing.json_paths import (
     case_path,
     in_style,
     list_at,
@@ -39,12 +38,13 @@ from evaltui.core.editing.places import (
     turn_path,
     value_at,
 )
-from evaltui.core.editing.towards import towards, towards_at
-from evaltui.core.evalset import Invocation, InvocationEvents, tool_calls, tool_responses
+from evaltui.core.editing.replace_value import replace_value, replace_value_at
+from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Put, Remove, apply_to_data
 from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.outcome import Call, CallDiff, TurnResult
-from evaltui.core.problems import JsonPath
-from evaltui.core.values import ABSENT, at
+from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls, tool_responses
+from evaltui.core.model.outcome import Call, CallDiff, TurnResult
+from evaltui.core.model.problems import JsonPath
 
 Rows = Sequence[CallDiff]
 
@@ -105,7 +105,7 @@ def accept_state(data: Any, case: int, path: str, final_state: Mapping[str, Any]
     inside = _steps(path)
     if at(expected, inside) is ABSENT and at(actual, inside) is ABSENT:
         raise EditError(f"nothing is expected of {path} in the final state any more")
-    return towards_at(owner, expected, actual, inside)
+    return replace_value_at(owner, expected, actual, inside)
 
 
 def accept_turn(data: Any, case: int, turn: int, result: TurnResult, actual: Invocation) -> list[Edit]:
@@ -133,7 +133,7 @@ def accept_case(
         _take_turn(edits, turn, result, did)
     if final_state is not None:
         owner, expected, reached_state = _states(edits.data, edits.case, final_state)
-        edits.do(list(towards(owner, expected, reached_state)))
+        edits.do(list(replace_value(owner, expected, reached_state)))
     return edits.done
 
 
@@ -325,7 +325,7 @@ def _change(edits: _Edits, turn: int, number: int, diff: CallDiff, made: _Made) 
     answers = calls.answers_to(edits.data, edits.case, turn, number)
     if len(answers) == 1 and made.response is not None:
         path = (*expected_responses(edits.data, edits.case, turn)[answers[0]].path, "response")
-        edits.do(list(towards(path, value_at(edits.data, path), made.response)))
+        edits.do(list(replace_value(path, value_at(edits.data, path), made.response)))
 
 
 def _take_argument(edits: _Edits, turn: int, number: int, path: str, actual: dict[str, Any] | None) -> None:
@@ -336,7 +336,7 @@ def _take_argument(edits: _Edits, turn: int, number: int, path: str, actual: dic
         edits.do(_other_args(args, expected, actual, inside))
     # One before it in the same list may have taken it along.
     elif at(expected, inside) is not ABSENT or at(actual, inside) is not ABSENT:
-        edits.do(towards_at(args, expected, actual, inside))
+        edits.do(replace_value_at(args, expected, actual, inside))
 
 
 def _other_args(

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.document.edits import Duplicate, Edit, EditError, Insert, Move, Put, PutText, Remove, Rename
 from evaltui.core.editing.intermediate import (
     PartAt,
     add_to_list,
@@ -27,8 +26,9 @@ from evaltui.core.editing.intermediate import (
     shape,
     without_parts,
 )
-from evaltui.core.editing.places import dicts, in_style, list_at, place, value_at
-from evaltui.core.problems import JsonPath
+from evaltui.core.editing.json_paths import dicts, in_style, list_at, place, value_at
+from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Insert, Move, Put, PutText, Remove, Rename
+from evaltui.core.model.problems import JsonPath
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.document.edits import Duplicate, Edit, EditError, Insert, Move, Put, Remove
 from evaltui.core.editing import references
-from evaltui.core.editing.places import (
+from evaltui.core.editing.json_paths import (
     Changes,
     case_path,
     cases_path,
@@ -23,6 +22,7 @@ from evaltui.core.editing.places import (
     set_id,
     value_at,
 )
+from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Insert, Move, Put, Remove
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.document.edits import Edit, EditError, Insert, Put, Remove
-from evaltui.core.editing.places import dicts, in_style, list_at, value_at
-from evaltui.core.problems import JsonPath
-from evaltui.core.spelling import spelt
+from evaltui.core.editing.json_paths import dicts, in_style, list_at, value_at
+from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Put, Remove
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.problems import JsonPath
 
 
 @dataclass(frozen=True)

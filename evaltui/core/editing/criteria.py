@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from evaltui.core.config import DEFAULT_CRITERIA, PassIf
-from evaltui.core.document.edits import Edit, EditError, Put, Remove, alike
-from evaltui.core.editing.places import put_member, value_at
+from evaltui.core.editing.json_paths import put_member, value_at
+from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.problems import JsonPath
-from evaltui.core.spelling import camel
+from evaltui.core.model.aliases import camel
+from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
+from evaltui.core.model.problems import JsonPath
 
 _ADK: JsonPath = ("criteria",)
 _OURS: JsonPath = ("evaltui", "criteria")

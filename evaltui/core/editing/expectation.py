@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evaltui.core.document.edits import Edit, Put, Remove
 from evaltui.core.editing import references
 from evaltui.core.editing.calls import add_call, expected_calls
 from evaltui.core.editing.intermediate import (
@@ -15,7 +14,8 @@ from evaltui.core.editing.intermediate import (
     shape,
     without_parts,
 )
-from evaltui.core.editing.places import Changes, eval_id, in_style, list_at, set_id
+from evaltui.core.editing.json_paths import Changes, eval_id, in_style, list_at, set_id
+from evaltui.core.jsondoc.edits import Edit, Put, Remove
 
 Kind = Literal["calls", "none", "unspecified", "unchecked"]
 KINDS: tuple[Kind, ...] = ("calls", "none", "unspecified", "unchecked")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
-from evaltui.core.document.edits import Edit, Insert, Put, Remove
-from evaltui.core.editing.places import dicts, in_style, insert_at, list_at, place, turn_path, value_at
-from evaltui.core.problems import JsonPath
-from evaltui.core.spelling import spelt
+from evaltui.core.editing.json_paths import dicts, in_style, insert_at, list_at, place, turn_path, value_at
+from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.problems import JsonPath
 
 Shape = Literal["lists", "events"]
 PartAt = tuple[int, int]

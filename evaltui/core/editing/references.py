@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from evaltui.core.document.edits import Edit, Put, Remove
-from evaltui.core.editing.places import dicts, insert_at, list_at, value_at
-from evaltui.core.problems import JsonPath, Problem, Severity
-from evaltui.core.regexes import is_slow
-from evaltui.core.wording import did_you_mean
+from evaltui.core.editing.json_paths import dicts, insert_at, list_at, value_at
+from evaltui.core.jsondoc.edits import Edit, Put, Remove
+from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.regexes import is_slow
+from evaltui.text.wording import did_you_mean
 
 TURNS: JsonPath = ("evaltui", "turns")
 RULES: JsonPath = ("evaltui", "rules")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaltui.core.arg_path import parse_arg_path
-from evaltui.core.arg_rule import ArgRule
-from evaltui.core.document.edits import Edit, EditError, Put, Remove, alike
-from evaltui.core.editing.places import Changes, dicts, list_at, value_at
+from evaltui.core.editing.json_paths import Changes, dicts, list_at, value_at
 from evaltui.core.editing.references import RULES, CaseRef, append_to_block, remove_from_block
-from evaltui.core.model_errors import validate_model
+from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike
+from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.model_errors import validate_model
 
 Rule = Mapping[str, Any]
 

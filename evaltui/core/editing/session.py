@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from evaltui.core.document.edits import Edit, EditError, Put, Remove, Rename, alike
 from evaltui.core.editing import references
 from evaltui.core.editing.content import text_parts
-from evaltui.core.editing.places import (
+from evaltui.core.editing.json_paths import (
     Changes,
     case_path,
     eval_id,
@@ -22,7 +21,8 @@ from evaltui.core.editing.places import (
     turn_path,
     value_at,
 )
-from evaltui.core.problems import JsonPath
+from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, Rename, alike
+from evaltui.core.model.problems import JsonPath
 
 # What google-adk 2.13 takes where a case says nothing of its session.
 DEFAULT_APP_NAME = "EvaluationGenerator"

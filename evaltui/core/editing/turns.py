@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaltui.core.document.edits import Duplicate, Edit, Insert, Move, Put, Remove
 from evaltui.core.editing import content, references
 from evaltui.core.editing.content import TextPart
-from evaltui.core.editing.places import (
+from evaltui.core.editing.json_paths import (
     Changes,
     eval_id,
     in_style,
@@ -18,7 +17,8 @@ from evaltui.core.editing.places import (
     turns_path,
     value_at,
 )
-from evaltui.core.problems import JsonPath
+from evaltui.core.jsondoc.edits import Duplicate, Edit, Insert, Move, Put, Remove
+from evaltui.core.model.problems import JsonPath
 
 
 def add_turn(data: Any, case: int, text: str = "") -> list[Edit]:

@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Invocation, Rubric, RubricScore
 from evaltui.core.metrics.metric import (
     MetricInput,
     effective_threshold,
@@ -26,8 +24,10 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     unscored_turn,
 )
-from evaltui.core.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
-from evaltui.core.problems import JsonPath, format_path
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import Invocation, Rubric, RubricScore
+from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
+from evaltui.core.model.problems import JsonPath, format_path
 
 # The name that ADK has for it; a metric may say PASSED, FAILED, NOT_EVALUATED or INFORMATIONAL.
 EvalStatus = Status

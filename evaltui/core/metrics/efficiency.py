@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from google.genai.types import GenerateContentResponseUsageMetadata as Usage
 
-from evaltui.core.evalset import Invocation, InvocationEvents, tool_calls
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated, unscored_turn
-from evaltui.core.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 
 Parts = dict[str, float | None]
 

@@ -7,10 +7,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import ConversationScenario, Invocation, Rubric
-from evaltui.core.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.rules import CaseRules
+from evaltui.core.compare.rules import CaseRules
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 
 _TURNS_NAMED = 3
 

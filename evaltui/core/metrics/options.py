@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from evaltui.core.problems import JsonPath
+from evaltui.core.model.problems import JsonPath
 
 Kind = Literal["choice", "flag", "text", "whole number", "rubrics"]
 

@@ -7,7 +7,6 @@ import traceback
 from dataclasses import dataclass
 from typing import Literal
 
-from evaltui.core.config import EvalConfig, EvalMetric
 from evaltui.core.metrics import efficiency, response_match, trajectory
 from evaltui.core.metrics.judges import rubric_metrics
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
@@ -21,8 +20,9 @@ from evaltui.core.metrics.judges.multi_turn import (
 from evaltui.core.metrics.judges.quality import response_evaluation_score, safety_v1
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import Metric, MetricInput, effective_threshold, not_evaluated
-from evaltui.core.outcome import ErrorInfo, MetricResult, Status
-from evaltui.core.own_metrics import MISPLACED, names_function
+from evaltui.core.model.config import EvalConfig, EvalMetric
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
+from evaltui.core.model.own_metrics import MISPLACED, names_function
 
 __all__ = [
     "METRICS",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from evaltui.core.evalset import Invocation, answer_text, full_text, intermediate_texts, tool_calls
 from evaltui.core.metrics.metric import MetricInput, TurnScore, left_out, score_against_expected
 from evaltui.core.metrics.rouge import rouge_1_f, words
-from evaltui.core.outcome import MetricResult
-from evaltui.core.waiting import REQUESTS
+from evaltui.core.model.eval_set import Invocation, answer_text, full_text, intermediate_texts, tool_calls
+from evaltui.core.model.outcome import MetricResult
+from evaltui.core.recording.waiting import REQUESTS
 
 THOUGHT = "thought"
 

@@ -18,9 +18,8 @@ from google.genai.types import FunctionCall
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic.alias_generators import to_camel, to_snake
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Invocation, tool_calls
-from evaltui.core.matching import most_pairs
+from evaltui.core.compare.matching import most_pairs
+from evaltui.core.compare.rules import CaseRules, same_args
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
@@ -33,8 +32,9 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
-from evaltui.core.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.rules import CaseRules, same_args
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import Invocation, tool_calls
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 
 Calls = Sequence[FunctionCall]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaltui.core.events import Event
-from evaltui.core.model_calls import STAND_IN, judge_calls
+from evaltui.core.model.events import Event
+from evaltui.core.trace.model_calls import STAND_IN, judge_calls
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import RepeatResult
+    from evaltui.core.model.outcome import RepeatResult
 
 
 @dataclass

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evaltui.core.events import Json
+from evaltui.core.compare.values import ABSENT, side_by_side
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.entry import ModelCall, Shared, asked_of, describe
 from evaltui.core.recordings.request import Fingerprints
-from evaltui.core.show import cut, show_change, show_value, visible
-from evaltui.core.values import ABSENT, side_by_side
+from evaltui.text.values import cut, show_change, show_value, visible
 
 _SHOWN = 60
 _MOST_SETTINGS = 3

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.request import Asked, Fingerprints, call_key
-from evaltui.core.show import cut
+from evaltui.text.values import cut
 
 # What stands for an agent's name where a judge was asked; the metric follows.
 JUDGE_OF = "judge of "

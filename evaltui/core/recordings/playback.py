@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.difference import differences, nearest
 from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall
 from evaltui.core.recordings.request import Fingerprints, call_key
-from evaltui.core.show import show_value
+from evaltui.text.values import show_value
 
 
 class Playback:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.volatile import with_numbered_calls, without_today
 from evaltui.core.secrets import Secrets
 

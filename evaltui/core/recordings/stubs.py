@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from google.genai import types
 
-from evaltui.core.evalset import EvalCase, Invocation, tool_calls, tool_responses
+from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls, tool_responses
 from evaltui.core.recordings.entry import ToolCall
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import lru_cache
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 
 # Parts of a request's config that say how it is sent, not what is asked. Headers, and with them keys, are in
 # there too: nobody may look.

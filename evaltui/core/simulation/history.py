@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from evaltui.core.events import Event, Json
-from evaltui.core.record import steps_from_events
+from evaltui.core.model.events import Event, Json
+from evaltui.core.recording.invocations import steps_from_events
 
 
 def lines_of(events: Iterable[Event], *, with_calls: bool) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
-from evaltui.core.evalset import ConversationScenario, UserBehavior, UserPersona
 from evaltui.core.metrics.judges.prompts import Prompt, fenced
+from evaltui.core.model.eval_set import ConversationScenario, UserBehavior, UserPersona
 from evaltui.core.simulation.personas import persona_of
 from evaltui.core.simulation.template import filled, placeholders
 

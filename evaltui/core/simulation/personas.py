@@ -9,7 +9,7 @@ import json
 from functools import cache
 from importlib import resources
 
-from evaltui.core.evalset import ConversationScenario, UserPersona
+from evaltui.core.model.eval_set import ConversationScenario, UserPersona
 
 _FILE = "personas.1.json"
 

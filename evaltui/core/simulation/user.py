@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import ConversationScenario, EvalCase
-from evaltui.core.events import SIMULATED_USER, Event, Json
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import ConversationScenario, EvalCase
+from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.core.simulation.instructions import STOP_SIGNAL, instructions, persona_is_missing
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.core.trace.spans import Span
 
 

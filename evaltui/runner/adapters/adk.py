@@ -19,7 +19,7 @@ from google.adk.sessions.session import Session
 from google.adk.workflow import BaseNode
 from google.genai import types
 
-from evaltui.core.events import Json, Step
+from evaltui.core.model.events import Json, Step
 from evaltui.runner.adapters.adk_agents import (
     Toolsets,
     agents_below,

@@ -14,7 +14,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.workflow import BaseNode
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.adapters.base import AgentLoadError, ToolInfo, plain_json
 from evaltui.runner.errors import message_of
 

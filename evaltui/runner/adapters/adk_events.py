@@ -9,8 +9,8 @@ from google.adk.events.event import Event
 from google.genai import types
 from pydantic_core import to_jsonable_python
 
-from evaltui.core.events import Json, Step
-from evaltui.core.problems import JsonPath, format_path
+from evaltui.core.model.events import Json, Step
+from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.runner.adapters.base import plain_json
 
 

@@ -21,7 +21,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.adapters.adk_recording import answers, config_of, declarations, model_play, written
 from evaltui.runner.adapters.base import Recorder, current_recorder, plain_json
 from evaltui.runner.errors import message_of

@@ -8,9 +8,9 @@ from itertools import groupby
 
 from google.adk.events.event import Event
 
-from evaltui.core.events import Json, Step
-from evaltui.core.steps import is_made_id
-from evaltui.core.waiting import CONFIRMATION
+from evaltui.core.model.events import Json, Step
+from evaltui.core.recording.steps import is_made_id
+from evaltui.core.recording.waiting import CONFIRMATION
 from evaltui.runner.adapters.past import call_of, content_of
 
 # What ADK 2.13 itself begins the ids with that it gives to calls, and takes away before a model sees them.

@@ -15,7 +15,7 @@ from google.adk.models.llm_response import LlmResponse
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.request import Asked
 from evaltui.core.recordings.volatile import UNASKED_CONFIG
 from evaltui.runner.tape import ModelPlay, current_tape

@@ -14,7 +14,7 @@ from typing import Any
 
 from google.adk.tools.base_tool import BaseTool
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.tape import Outcome, current_tape
 
 _METHOD = "run_async"

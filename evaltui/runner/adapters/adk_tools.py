@@ -19,7 +19,7 @@ from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 
-from evaltui.core.steps import split
+from evaltui.core.recording.steps import split
 from evaltui.runner.adapters.adk_events import step_of
 from evaltui.runner.adapters.base import Recorder, current_recorder, nested_in
 from evaltui.runner.tape import current_tape

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evaltui.core.events import Event, Json, Kind, Step
-from evaltui.core.steps import split
+from evaltui.core.model.events import Event, Json, Kind, Step
+from evaltui.core.recording.steps import split
 
 DEFAULT_APP_NAME = "evaltui"
 DEFAULT_USER_ID = "test_user_id"

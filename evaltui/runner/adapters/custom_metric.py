@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.errors import describe_error, own_modules
 from evaltui.runner.functions import find_function
 
@@ -134,8 +134,8 @@ def _types(module: ModuleType | None) -> _Types:
         from google.adk.evaluation.eval_metrics import EvalMetric as AdkMetric
 
         return _Types(AdkMetric, AdkCriterion, AdkInvocation, AdkScenario)
-    from evaltui.core.config import BaseCriterion, EvalMetric
-    from evaltui.core.evalset import ConversationScenario, Invocation
+    from evaltui.core.model.config import BaseCriterion, EvalMetric
+    from evaltui.core.model.eval_set import ConversationScenario, Invocation
 
     return _Types(EvalMetric, BaseCriterion, Invocation, ConversationScenario)
 

@@ -17,7 +17,7 @@ from contextvars import Context, copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.events import Event, Json, Step, text
+from evaltui.core.model.events import Event, Json, Step, text
 from evaltui.runner.adapters.base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,

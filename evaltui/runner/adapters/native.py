@@ -12,8 +12,8 @@ from functools import partial
 
 from google.genai import types
 
-from evaltui.core.events import Json, Step
-from evaltui.core.record import split
+from evaltui.core.model.events import Json, Step
+from evaltui.core.recording.invocations import split
 from evaltui.runner.adapters.base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,

@@ -11,7 +11,7 @@ from typing import Any
 from google.genai import types
 from pydantic import BaseModel
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.core.recordings.request import Asked
 from evaltui.runner.adapters.base import plain_json
 from evaltui.runner.adapters.session_state import copy_state, removed_keys, state_delta

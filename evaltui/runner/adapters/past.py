@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
-from evaltui.core.events import Json, Step
-from evaltui.core.steps import is_made_id
+from evaltui.core.model.events import Json, Step
+from evaltui.core.recording.steps import is_made_id
 from evaltui.runner.adapters.session_state import copy_state
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaltui.core.events import Json
-from evaltui.core.problems import JsonPath, format_path
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import JsonPath, format_path
 
 
 def plain_copy(value: Any, path: JsonPath) -> Any:

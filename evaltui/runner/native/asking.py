@@ -8,7 +8,7 @@ from pathlib import Path
 
 from google.genai import types
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.loading import load_env_file
 from evaltui.runner.native.gemini_errors import ModelError
 from evaltui.runner.native.models import GeminiModel, ModelRequest, ModelResponse

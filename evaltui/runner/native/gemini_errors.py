@@ -11,7 +11,7 @@ from typing import Any
 
 from google.genai.errors import APIError, UnknownApiResponseError
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 
 # Seconds. Who asks for more is not waited for: the user decides.
 LONGEST_WAIT = 60.0

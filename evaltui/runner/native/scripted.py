@@ -9,8 +9,8 @@ from typing import Any
 
 from google.genai import types
 
-from evaltui.core.evalset import answer_text
-from evaltui.core.events import Json
+from evaltui.core.model.eval_set import answer_text
+from evaltui.core.model.events import Json
 from evaltui.runner.native.models import ModelRequest, ModelResponse
 
 

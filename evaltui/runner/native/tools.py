@@ -11,7 +11,7 @@ from google.genai import types
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from evaltui.core.events import Json
+from evaltui.core.model.events import Json
 from evaltui.runner.threads import in_thread
 
 

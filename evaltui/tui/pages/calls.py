@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.explain import call_name
-from evaltui.core.outcome import ArgDiff, CallDiff
-from evaltui.core.show import show_change, show_value, type_change, visible
-from evaltui.reports.lines import Line, Span, pad
+from evaltui.core.compare.explain import call_name
+from evaltui.core.model.outcome import ArgDiff, CallDiff
+from evaltui.text.lines import Line, Span, pad
+from evaltui.text.values import show_change, show_value, type_change, visible
 from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page
 from evaltui.workbench.state import DifferenceAt
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaltui.core.problems import Problem, Severity, format_path
-from evaltui.core.show import show_value, visible
-from evaltui.reports.lines import Line, cells, pad
+from evaltui.core.model.problems import Problem, Severity, format_path
+from evaltui.text.lines import Line, cells, pad
+from evaltui.text.values import show_value, visible
 from evaltui.tui.pages.content import shown_text
 from evaltui.tui.pages.writer import LABEL, Page
 from evaltui.workbench.case_rows import case_rows
 from evaltui.workbench.fields import CaseSource, Part, Row, RowId
 
 if TYPE_CHECKING:
-    from evaltui.core.config import EvalConfig
-    from evaltui.core.evalset import EvalCase
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.eval_set import EvalCase
 
 _MAX_VALUE = 400
 _MARGIN = 2

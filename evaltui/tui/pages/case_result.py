@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from evaltui.core.evalset import EvalCase, user_text
-from evaltui.core.explain import error_text, sentence
-from evaltui.core.judged import judged_in, was_judged
-from evaltui.core.outcome import (
+from evaltui.core.compare.explain import error_text, sentence
+from evaltui.core.compare.judged import judged_in, was_judged
+from evaltui.core.compare.text_diff import WordOp, words
+from evaltui.core.model.eval_set import EvalCase, user_text
+from evaltui.core.model.outcome import (
     CallDiff,
     CaseResult,
     ErrorInfo,
@@ -18,10 +19,9 @@ from evaltui.core.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.core.show import scores, visible, visible_lines
-from evaltui.core.text_diff import WordOp, words
 from evaltui.reports.judged import judge_line
-from evaltui.reports.lines import Span, pad
+from evaltui.text.lines import Span, pad
+from evaltui.text.values import scores, visible, visible_lines
 from evaltui.tui.pages.calls import MARGIN, write_call, write_change, write_made_call
 from evaltui.tui.pages.history import write_history_rows
 from evaltui.tui.pages.judged import write_conversation, write_judged
@@ -30,7 +30,7 @@ from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.repeats import repeats_verdict, write_repeats
 from evaltui.tui.pages.writer import LABEL, SIDE_BY_SIDE, Page
 from evaltui.workbench.histories import CasePast
-from evaltui.workbench.state import DifferenceAt, Scored
+from evaltui.workbench.state import CaseOutcome, DifferenceAt
 from evaltui.workbench.verdicts import WORDS, turn_status
 
 EXPECTATIONS: dict[Expectation, str] = {
@@ -54,7 +54,9 @@ _WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _MOST_EQUAL = 4
 
 
-def write_case_result(page: Page, scored: Scored, past: CasePast | None = None, *, unfolded: bool) -> None:
+def write_case_result(
+    page: Page, scored: CaseOutcome, past: CasePast | None = None, *, unfolded: bool
+) -> None:
     """`unfolded` shows equal calls in a row one by one, and what judges found of what passed; `past` is what
     is known of earlier runs."""
     result = scored.shown
@@ -72,7 +74,7 @@ def write_case_result(page: Page, scored: Scored, past: CasePast | None = None, 
     _write_errors(page, result)
 
 
-def _write_verdict(page: Page, scored: Scored) -> None:
+def _write_verdict(page: Page, scored: CaseOutcome) -> None:
     """Why; of a case that was run several times, what they say together and why the shown one came out so."""
     result = scored.result
     if len(result.repeats) < 2:

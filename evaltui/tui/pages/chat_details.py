@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaltui.core.outcome import StateDiff
-from evaltui.core.show import show_duration, show_value, visible, visible_lines
-from evaltui.reports.lines import Line
+from evaltui.core.model.outcome import StateDiff
+from evaltui.text.lines import Line
+from evaltui.text.values import show_duration, show_value, visible, visible_lines
 from evaltui.tui.pages.calls import MARGIN, write_call
 from evaltui.tui.pages.case_result import write_answers
 from evaltui.tui.pages.event import write_event

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from evaltui.core.show import cut, show_change, show_duration, show_size, show_value, visible, visible_lines
-from evaltui.reports.lines import Line, Span, cells, pad, wrap
-from evaltui.reports.lines import cut as cut_line
+from evaltui.text.lines import Line, Span, cells, pad, wrap
+from evaltui.text.lines import cut as cut_line
+from evaltui.text.values import cut, show_change, show_duration, show_size, show_value, visible, visible_lines
 from evaltui.tui.pages.calls import inline_args
 from evaltui.workbench.chat.rows import FileShown, Row, RowKind
 

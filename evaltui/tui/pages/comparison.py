@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from evaltui.core.compare import KINDS, CaseChange, CaseSummary, Comparison, Kind, ScoreChange, Total
-from evaltui.core.show import show_duration, visible
-from evaltui.reports.lines import Line, Span, cells, cut, pad
+from evaltui.core.compare.run_comparison import (
+    KINDS,
+    CaseChange,
+    CaseSummary,
+    Comparison,
+    Kind,
+    ScoreChange,
+    Total,
+)
+from evaltui.text.lines import Line, Span, cells, cut, pad
+from evaltui.text.values import show_duration, visible
 from evaltui.tui.pages.outcome import TONE_OF, glyph
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.comparing import Compared, KindTitle

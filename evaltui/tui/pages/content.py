@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from google.genai import types
 
-from evaltui.core.show import show_size, show_value, visible, visible_lines
-from evaltui.reports.lines import Line, Span
+from evaltui.text.lines import Line, Span
+from evaltui.text.values import show_size, show_value, visible, visible_lines
 from evaltui.tui.pages.calls import inline_args
 
 _MAX_VALUE = 400

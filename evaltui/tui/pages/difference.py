@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaltui.core.show import type_change, visible_lines
+from evaltui.text.values import type_change, visible_lines
 from evaltui.tui.pages.json_value import write_json
 from evaltui.tui.pages.writer import Difference, Page
 

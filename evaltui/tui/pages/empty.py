@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaltui.core.show import show_value, visible
 from evaltui.files.workspace import Workspace
+from evaltui.text.values import show_value, visible
 from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.chat.conversation import Transcript

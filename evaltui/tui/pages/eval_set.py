@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from evaltui.core.problems import Problem, Severity
-from evaltui.core.show import cut, visible
+from evaltui.core.model.problems import Problem, Severity
 from evaltui.files.workspace import SetEntry
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import cut, visible
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.problems import write_problems
 from evaltui.tui.pages.writer import Page
@@ -85,7 +85,7 @@ def _write_attention(page: Page, entry: SetEntry, results: Results) -> None:
     if not failing:
         return
     # It builds on the models, which are there once there are results, and not before the first frame.
-    from evaltui.core.explain import summary
+    from evaltui.core.compare.explain import summary
 
     keys = (CaseKey(entry.path, case.eval_id) for case in entry.cases)
     page.blank()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.events import Event
-from evaltui.core.show import show_duration, visible, visible_lines
+from evaltui.core.model.events import Event
+from evaltui.text.values import show_duration, visible, visible_lines
 from evaltui.tui.pages.json_value import write_json
 from evaltui.tui.pages.span_row import tokens_of
 from evaltui.tui.pages.writer import Page

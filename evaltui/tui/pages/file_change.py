@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from evaltui.core.document.preview import LineChange
-from evaltui.core.document.splices import smallest
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, Span
+from evaltui.core.jsondoc.preview import LineChange
+from evaltui.core.jsondoc.splices import smallest
+from evaltui.text.lines import Line, Span
+from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.accepting import FileChange
 

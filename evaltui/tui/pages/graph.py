@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaltui.core.show import visible
 from evaltui.core.trace.graph import AgentUse, Graph
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 
 _SYMBOLS = {"agent": "", "tool": "→ ", "transfer": "⇒ "}

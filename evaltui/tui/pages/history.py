@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaltui.core.show import visible
 from evaltui.files.history import CaseHistory
-from evaltui.reports.lines import Span, pad
+from evaltui.text.lines import Span, pad
+from evaltui.text.values import visible
 from evaltui.tui.pages.outcome import TONE_OF
 from evaltui.tui.pages.writer import LABEL, Page
 from evaltui.workbench.histories import CasePast

@@ -9,8 +9,8 @@ from typing import Any
 from pygments.lexers.data import JsonLexer
 from pygments.token import Keyword, Name, Number, String
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 
 # An image in base64 is megabytes that nobody reads.

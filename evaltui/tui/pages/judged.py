@@ -6,11 +6,11 @@ from contextlib import nullcontext
 
 from rich.cells import cell_len
 
-from evaltui.core.judged import findings_in, judged_as_a_whole, over_conversation
-from evaltui.core.outcome import CaseResult, MetricResult, Status, gravest
-from evaltui.core.show import visible
+from evaltui.core.compare.judged import findings_in, judged_as_a_whole, over_conversation
+from evaltui.core.model.outcome import CaseResult, MetricResult, Status, worst_status
 from evaltui.reports.judged import finding_rows, judged_head
-from evaltui.reports.lines import Line, cells
+from evaltui.text.lines import Line, cells
+from evaltui.text.values import visible
 from evaltui.tui.pages.outcome import verdict
 from evaltui.tui.pages.writer import Page
 
@@ -50,7 +50,7 @@ def write_conversation(page: Page, result: CaseResult, *, unfolded: bool) -> Non
     if not judged and not result.stopped:
         return
     page.blank()
-    status: Line = [*verdict(gravest(one.status for one in judged)), ("  ", "")] if judged else []
+    status: Line = [*verdict(worst_status(one.status for one in judged)), ("  ", "")] if judged else []
     page.text([(visible(result.stopped), "dim")], [("Whole conversation", "bold"), ("  ", ""), *status])
     for metric in judged:
         for turn, scored in enumerate(metric.per_invocation):

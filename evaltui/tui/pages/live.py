@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.events import Event
-from evaltui.core.responding import describe_response
-from evaltui.core.show import show_value, visible, visible_lines
-from evaltui.reports.lines import Span
+from evaltui.core.model.events import Event
+from evaltui.core.recording.responding import describe_response
+from evaltui.text.lines import Span
+from evaltui.text.values import show_value, visible, visible_lines
 from evaltui.tui.pages.calls import inline_args
 from evaltui.tui.pages.writer import Page
 

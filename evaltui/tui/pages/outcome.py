@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evaltui.reports.lines import Line, Span
+from evaltui.text.lines import Line, Span
 from evaltui.workbench.verdicts import COUNTED, GLYPHS, NOT_RUN, RUNNING, WORDS
 
 TONE_OF: Mapping[str, str] = {

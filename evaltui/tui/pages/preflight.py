@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaltui.core.preflight import MetricCheck
+from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.reports.preflight import check_lines
 from evaltui.tui.pages.writer import Page
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.core.show import visible, visible_lines
+from evaltui.text.values import visible, visible_lines
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.console import PrintedLine
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.problems import Problem, Severity, format_path
-from evaltui.core.show import visible, visible_lines
+from evaltui.core.model.problems import Problem, Severity, format_path
+from evaltui.text.values import visible, visible_lines
 from evaltui.tui.pages.writer import Page
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import ErrorInfo
+    from evaltui.core.model.outcome import ErrorInfo
 
 _MAX_PROBLEMS = 200
 _MAX_TRACEBACK = 400

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaltui.core.outcome import Call, CaseResult
-from evaltui.core.repeats import Trajectory, TrajectoryGroup, pass_rates, trajectory_groups
-from evaltui.core.show import cut, show_value, visible
-from evaltui.reports.lines import Span, pad
+from evaltui.core.compare.repeats import Trajectory, TrajectoryGroup, pass_rates, trajectory_groups
+from evaltui.core.model.outcome import Call, CaseResult
+from evaltui.text.lines import Span, pad
+from evaltui.text.values import cut, show_value, visible
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.writer import LABEL, Page, RepeatAt
-from evaltui.workbench.state import Scored
+from evaltui.workbench.state import CaseOutcome
 
 # More kinds of trajectories than this are noise, and so are longer lines of one.
 _MOST_GROUPS = 8
@@ -32,7 +32,7 @@ def repeats_verdict(result: CaseResult) -> list[Span]:
     ]
 
 
-def write_repeats(page: Page, scored: Scored) -> None:
+def write_repeats(page: Page, scored: CaseOutcome) -> None:
     """How each of them came out, what that says of the next ones, and which calls they made."""
     result = scored.result
     _write_runs(page, result, scored.repeat, chosen=scored.chosen is not None)

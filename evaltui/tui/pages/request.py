@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaltui.core.events import Json
-from evaltui.core.show import visible, visible_lines
+from evaltui.core.model.events import Json
 from evaltui.core.trace.requests import Request
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import visible, visible_lines
 from evaltui.tui.pages.calls import inline_args
 from evaltui.tui.pages.json_value import write_json
 from evaltui.tui.pages.writer import Page

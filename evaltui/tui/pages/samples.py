@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evaltui.core.judged import Finding, findings, over_conversation, was_judged
-from evaltui.core.outcome import MetricResult, Vote
-from evaltui.core.show import scores, visible
+from evaltui.core.compare.judged import Finding, findings, over_conversation, was_judged
+from evaltui.core.model.outcome import MetricResult, Vote
 from evaltui.reports.judged import judge_line, mark, shown
-from evaltui.reports.lines import Line, cells
+from evaltui.text.lines import Line, cells
+from evaltui.text.values import scores, visible
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.writer import Page
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
 from evaltui.tui.pages.empty import write_no_sets
 from evaltui.tui.pages.eval_set import write_set_results
 from evaltui.tui.pages.outcome import verdict

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evaltui.core.events import Event, Json
-from evaltui.core.responding import describe_response
-from evaltui.core.show import cut, show_duration, show_value, visible
+from evaltui.core.model.events import Event, Json
+from evaltui.core.recording.responding import describe_response
 from evaltui.core.trace.spans import Span
-from evaltui.reports.lines import Line, cells, pad
-from evaltui.reports.lines import Span as Text
-from evaltui.reports.lines import cut as cut_line
+from evaltui.text.lines import Line, cells, pad
+from evaltui.text.lines import Span as Text
+from evaltui.text.lines import cut as cut_line
+from evaltui.text.values import cut, show_duration, show_value, visible
 from evaltui.tui.pages.calls import inline_args
 
 _LABEL = 9

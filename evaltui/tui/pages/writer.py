@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.reports.lines import Line, Span, cells, cut, pad, wrap
+from evaltui.text.lines import Line, Span, cells, cut, pad, wrap
 from evaltui.workbench.differences import place_of
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:
-    from evaltui.core.judged import Finding
-    from evaltui.core.outcome import MetricResult
+    from evaltui.core.compare.judged import Finding
+    from evaltui.core.model.outcome import MetricResult
 
 # Longer lines are hard to read, and their end is far from what it belongs to.
 MAX_WIDTH = 110

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.message import Message
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, Span, cells
+from evaltui.text.lines import Line, Span, cells
+from evaltui.text.values import visible
 from evaltui.tui.pages.outcome import counts
 from evaltui.tui.widgets.one_line import OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
@@ -20,7 +20,7 @@ from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import ErrorInfo
+    from evaltui.core.model.outcome import ErrorInfo
 
 _NOTICE_SECONDS = 5.0
 

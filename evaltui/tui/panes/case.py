@@ -12,11 +12,11 @@ from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 
-from evaltui.core.arg_path import parse_arg_path
-from evaltui.core.document.edits import EditError
-from evaltui.core.problems import EvalSetError, Problem, Severity
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, cells
+from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.text.lines import Line, cells
+from evaltui.text.values import visible
 from evaltui.tui import attaching
 from evaltui.tui.bindings import bindings
 from evaltui.tui.external_editor import EditorError, edit_outside

@@ -10,10 +10,10 @@ from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
-from evaltui.core.responding import ResponseError
-from evaltui.core.show import show_duration, show_value, visible
-from evaltui.core.waiting import WaitingCall
-from evaltui.reports.lines import Line, Span
+from evaltui.core.recording.responding import ResponseError
+from evaltui.core.recording.waiting import WaitingCall
+from evaltui.text.lines import Line, Span
+from evaltui.text.values import show_duration, show_value, visible
 from evaltui.tui import attaching
 from evaltui.tui.bindings import bindings
 from evaltui.tui.external_editor import EditorError, edit_outside

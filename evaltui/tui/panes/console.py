@@ -6,8 +6,8 @@ from functools import partial
 
 from rich.cells import cell_len
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, Span, pad
+from evaltui.text.lines import Line, Span, pad
+from evaltui.text.values import visible
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.printed import write_printed
 from evaltui.tui.pane import Pane

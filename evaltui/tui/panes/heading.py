@@ -8,7 +8,7 @@ from typing import NamedTuple
 from textual import events
 from textual.message import Message
 
-from evaltui.reports.lines import Line, Span, cells, cut
+from evaltui.text.lines import Line, Span, cells, cut
 from evaltui.tui.widgets.one_line import OneLine
 
 # Fewer cells of what is shown say nothing.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.message import Message
 
-from evaltui.core.judged import was_judged
-from evaltui.reports.lines import Line, Span
+from evaltui.core.compare.judged import was_judged
+from evaltui.text.lines import Line, Span
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.selected import fingerprint, page_title, write_page
@@ -25,8 +25,8 @@ from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.core.judged import Finding
-    from evaltui.core.outcome import MetricResult
+    from evaltui.core.compare.judged import Finding
+    from evaltui.core.model.outcome import MetricResult
 
 _NO_DIFFERENCES = "no calls, answers or state differ from what is expected"
 

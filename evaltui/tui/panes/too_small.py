@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.geometry import Size
 
-from evaltui.reports.lines import Line, wrap
+from evaltui.text.lines import Line, wrap
 from evaltui.tui.widgets.line_view import LineView
 
 MIN_WIDTH, MIN_HEIGHT = 60, 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from evaltui.core.show import show_duration, visible
 from evaltui.core.trace.spans import Span
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import show_duration, visible
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.span_row import span_line
 from evaltui.tui.pane import Copied, Pane

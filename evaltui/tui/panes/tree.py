@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.message import Message
 
-from evaltui.core.show import visible
 from evaltui.files.workspace import CaseInfo, SetEntry
-from evaltui.reports.lines import Line, cells, cut
+from evaltui.text.lines import Line, cells, cut
+from evaltui.text.values import visible
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import TONE_OF, glyph
 from evaltui.tui.pane import Copied, Pane
@@ -27,7 +27,7 @@ from evaltui.workbench.verdicts import GLYPHS, NOT_RUN, WORDS, figure, turn_stat
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.core.outcome import CaseResult
+    from evaltui.core.model.outcome import CaseResult
 
 # Below this many cells of name, the figure at the right is left out.
 _MIN_NAME = 14

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.ending import EndingApp

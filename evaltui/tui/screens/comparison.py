@@ -9,11 +9,11 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.message import Message
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.compare import CaseChange, Kind, case_name
-from evaltui.core.show import visible
+from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
+from evaltui.core.model.case_id import CaseId
 from evaltui.reports.comparison import comparison_lines
-from evaltui.reports.lines import Line, draw
+from evaltui.text.lines import Line, draw
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy

@@ -13,9 +13,9 @@ from textual.containers import Vertical
 from textual.timer import Timer
 from textual.widgets import Input
 
-from evaltui.core.problems import Problem
+from evaltui.core.model.problems import Problem
 from evaltui.files.migration import migrated_text
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.json_value import write_json
@@ -29,7 +29,7 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.core.evalset import EvalSet
+    from evaltui.core.model.eval_set import EvalSet
 
 
 # Seconds without a key after which the text is written anew.

@@ -11,8 +11,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
-from evaltui.core.show import show_value, visible
-from evaltui.reports.lines import Line, cells, pad
+from evaltui.text.lines import Line, cells, pad
+from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph

@@ -10,8 +10,8 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, cells, cut, pad
+from evaltui.text.lines import Line, cells, cut, pad
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import glyph

@@ -9,7 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
 
-from evaltui.reports.lines import Line, cells
+from evaltui.text.lines import Line, cells
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.widgets.one_line import OneLine

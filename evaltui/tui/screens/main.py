@@ -13,8 +13,8 @@ from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, Span
+from evaltui.text.lines import Line, Span
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.clipboard import copy

@@ -11,10 +11,10 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from evaltui.core.events import Json
-from evaltui.core.problems import Problem
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse
-from evaltui.reports.lines import Line, pad
+from evaltui.text.lines import Line, pad
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.external_editor import EditorError, edit_outside

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.palette import Entry, entries

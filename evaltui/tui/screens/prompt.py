@@ -10,8 +10,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, cells
+from evaltui.text.lines import Line, cells
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.widgets.ascii import fit_for_terminal

@@ -10,10 +10,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from evaltui.core.problems import Problem
-from evaltui.core.show import visible
+from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.external_editor import EditorError, edit_outside
 from evaltui.tui.widgets.ascii import fit_for_terminal

@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from evaltui.core.show import visible
 from evaltui.files.journal import Recovered
-from evaltui.reports.lines import Line, wrap
+from evaltui.text.lines import Line, wrap
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.panes.bars import Status

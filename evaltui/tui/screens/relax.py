@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from evaltui.core.document.edits import EditError
-from evaltui.core.problems import EvalSetError
-from evaltui.core.proposals import Proposal
-from evaltui.core.rules import match_in_words
-from evaltui.core.show import show_value, visible
-from evaltui.reports.lines import Line
+from evaltui.core.compare.proposals import Proposal
+from evaltui.core.compare.rules import match_in_words
+from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.problems import EvalSetError
+from evaltui.text.lines import Line
+from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.screens.prompt import PromptScreen, QuestionNote, QuestionTitle

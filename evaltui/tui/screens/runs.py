@@ -9,9 +9,9 @@ from typing import NamedTuple
 from textual.app import ComposeResult
 from textual.message import Message
 
-from evaltui.core.case_id import CaseId
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, cells, pad
+from evaltui.core.model.case_id import CaseId
+from evaltui.text.lines import Line, cells, pad
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.outcome import counts, glyph

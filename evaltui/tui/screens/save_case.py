@@ -13,8 +13,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from evaltui.core.show import show_value, visible
-from evaltui.reports.lines import Line, cells, cut, pad
+from evaltui.text.lines import Line, cells, cut, pad
+from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.screens.new_chat import FormLabel

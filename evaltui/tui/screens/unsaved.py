@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, pad
+from evaltui.text.lines import Line, pad
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import Page

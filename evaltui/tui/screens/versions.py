@@ -13,10 +13,10 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from evaltui.core.document.merge import Choices, Clash, Side
-from evaltui.core.problems import EvalSetError
-from evaltui.core.show import visible, visible_lines
-from evaltui.reports.lines import Line, cells, cut
+from evaltui.core.jsondoc.merge import Choices, Clash, Side
+from evaltui.core.model.problems import EvalSetError
+from evaltui.text.lines import Line, cells, cut
+from evaltui.text.values import visible, visible_lines
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.writer import SIDE_BY_SIDE

@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from textual import events
 
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
 from evaltui.tui.widgets.line_view import LineView
 
 # What was drawn last is drawn again with every piece of a streamed text.

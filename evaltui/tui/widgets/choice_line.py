@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, pad
+from evaltui.text.lines import Line, pad
+from evaltui.text.values import visible
 from evaltui.tui.widgets.one_line import OneLine
 
 

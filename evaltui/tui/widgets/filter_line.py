@@ -8,8 +8,8 @@ from typing import ClassVar
 from textual.strip import Strip
 from textual.timer import Timer
 
-from evaltui.core.show import visible
-from evaltui.reports.lines import Line, wrap
+from evaltui.text.lines import Line, wrap
+from evaltui.text.values import visible
 from evaltui.tui.bindings import bindings
 from evaltui.tui.timing import once
 from evaltui.tui.widgets.painting import paint, tone_classes

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from textual import events
 from textual.binding import Binding, BindingType
 
-from evaltui.reports.lines import Line, cells
+from evaltui.text.lines import Line, cells
 from evaltui.tui.bindings import bindings
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import BY_ID, Scope, keys_of

@@ -8,7 +8,7 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evaltui.reports.lines import Line
+from evaltui.text.lines import Line
 from evaltui.tui.widgets.painting import paint, tone_classes
 
 

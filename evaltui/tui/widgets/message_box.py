@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
-from evaltui.reports.lines import Line, cells
+from evaltui.text.lines import Line, cells
 from evaltui.tui.bindings import bindings
 from evaltui.tui.widgets.exact_text import ExactTextArea
 from evaltui.tui.widgets.field import Tell

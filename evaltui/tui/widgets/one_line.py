@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.strip import Strip
 from textual.widget import Widget
 
-from evaltui.reports.lines import Line, Span, cells, cut
+from evaltui.text.lines import Line, Span, cells, cut
 from evaltui.tui.widgets.painting import paint, tone_classes
 
 

@@ -13,7 +13,7 @@ from rich.style import Style as RichStyle
 from textual.strip import Strip
 from textual.widget import Widget
 
-from evaltui.reports.lines import Span, cut
+from evaltui.text.lines import Span, cut
 from evaltui.tui.widgets.ascii import fit_for_terminal
 
 TONES = ("green", "red", "yellow", "dim", "bold", "accent", "key", "string", "number")

@@ -8,7 +8,7 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Input
 
-from evaltui.core.show import visible
+from evaltui.text.values import visible
 
 _DELETE = 0x7F
 # Terminals paste the end of a line as a carriage return.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.core.show import cut
+from evaltui.text.values import cut
 from evaltui.workbench.actions.action import Action, Scope
 from evaltui.workbench.workbench import Workbench
 

@@ -10,9 +10,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from evaltui.core.events import Event, Json
-from evaltui.core.outcome import ErrorInfo
-from evaltui.core.waiting import WaitingCall
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.core.recording.waiting import WaitingCall
 from evaltui.files.agent_files import AgentFiles, changed_files
 from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.chat.conversation import (

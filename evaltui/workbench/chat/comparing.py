@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaltui.core.diff import diff_state, turn_result
-from evaltui.core.evalset import Invocation
-from evaltui.core.events import Json
-from evaltui.core.explain import MAX_REASONS, describe_call
+from evaltui.core.compare.diff import diff_state, turn_result
+from evaltui.core.compare.explain import MAX_REASONS, describe_call
+from evaltui.core.compare.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.outcome import ResponseDiff, StateDiff, TurnResult
-from evaltui.core.record import invocations_from_events
-from evaltui.core.rules import REQUEST_ID_RULES, rules_of_case
-from evaltui.core.show import show_change, visible
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
+from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.text.values import show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference
 
 # Comparing takes longer than anybody waits for.

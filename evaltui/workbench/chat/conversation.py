@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from evaltui.core.events import Event, Json
-from evaltui.core.outcome import ErrorInfo, StateDiff, TurnResult
-from evaltui.core.responding import describe_response
-from evaltui.core.waiting import CallPlace, WaitingCall, responses_in, waiting_calls
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import ErrorInfo, StateDiff, TurnResult
+from evaltui.core.recording.responding import describe_response
+from evaltui.core.recording.waiting import CallPlace, WaitingCall, responses_in, waiting_calls
 
 
 class TurnStage(StrEnum):

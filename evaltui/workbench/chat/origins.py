@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.events import SIMULATED_USER, Event, Json
-from evaltui.core.replay import expected_places, steps_of_invocation
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.events import SIMULATED_USER, Event, Json
+from evaltui.core.recording.replay import expected_places, steps_of_invocation
+from evaltui.core.recording.steps import split
+from evaltui.core.recording.waiting import CallPlace, responses_in
 from evaltui.core.simulation.user import SimulatedUserError
-from evaltui.core.steps import split
-from evaltui.core.waiting import CallPlace, responses_in
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
-from evaltui.workbench.state import CaseKey, Scored
+from evaltui.workbench.state import CaseKey, CaseOutcome
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Origin:
 
 
 def origin(
-    key: CaseKey, case: EvalCase, scored: Scored | None = None, events: Sequence[Event] = ()
+    key: CaseKey, case: EvalCase, scored: CaseOutcome | None = None, events: Sequence[Event] = ()
 ) -> Origin:
     """`events` are of the repeat that is shown."""
     turns = case.conversation or []

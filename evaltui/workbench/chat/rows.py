@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from typing import Any, Literal
 
-from evaltui.core.events import Event, Json, Kind
-from evaltui.core.outcome import ErrorInfo, StateDiff
-from evaltui.core.responding import request_of
-from evaltui.core.waiting import WaitingCall
+from evaltui.core.model.events import Event, Json, Kind
+from evaltui.core.model.outcome import ErrorInfo, StateDiff
+from evaltui.core.recording.responding import request_of
+from evaltui.core.recording.waiting import WaitingCall
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, shown_text
 
 RowKind = Literal[
@@ -270,7 +270,7 @@ class _TurnRows:
 
     def _changes(self, delta: Json) -> tuple[StateDiff, ...]:
         # It builds on the models, which the first frame does not wait for.
-        from evaltui.core.diff import diff_state
+        from evaltui.core.compare.diff import diff_state
 
         if self._state is None:
             self._state = dict(self.turn.state_before or {})

@@ -11,14 +11,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from evaltui.core.drafting import CaseDraft, TurnDraft, draft_case, propose_eval_id, without_secrets
 from evaltui.core.editing import references
 from evaltui.core.editing.cases import eval_id_problem
-from evaltui.core.editing.places import Changes, cases_path, eval_ids, insert_at, list_at, set_id
-from evaltui.core.evalset import EvalCase
-from evaltui.core.events import Json
-from evaltui.core.never_passing import never_passes
-from evaltui.core.problems import EvalSetError
+from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, insert_at, list_at, set_id
+from evaltui.core.metrics.never_passing import never_passes
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.recording.drafting import CaseDraft, TurnDraft, draft_case, propose_eval_id, without_secrets
 from evaltui.files.adk_results import app_name
 from evaltui.files.configs import find_config
 from evaltui.workbench import set_editing

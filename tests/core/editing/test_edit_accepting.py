@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.diff import align_calls, calls_of
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import EditError, apply_to_data
+from evaltui.core.compare.diff import align_calls, calls_of
 from evaltui.core.editing import accepting
 from evaltui.core.editing.calls import expected_calls, expected_responses
 from evaltui.core.editing.intermediate import shape
-from evaltui.core.evalset import EvalCase, Invocation
-from evaltui.core.outcome import Call, ResponseDiff, Status, TurnResult
-from evaltui.core.scoring import score_case
-from evaltui.core.spelling import camel
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.aliases import camel
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.outcome import Call, ResponseDiff, Status, TurnResult
 
 MODEST = settings(max_examples=100, deadline=None)
 

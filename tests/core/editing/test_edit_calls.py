@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.edits import EditError, apply_to_data
-from evaltui.core.editing import calls, said
+from evaltui.core.editing import calls
+from evaltui.core.editing import intermediate_responses as said
 from evaltui.core.editing.intermediate import shape
-from evaltui.core.validation import validate_case
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.model.validation import validate_case
 
 
 def case_of(intermediate, camel=False):

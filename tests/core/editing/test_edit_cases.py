@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.edits import EditError, apply_to_data
 from evaltui.core.editing import cases, references
 from evaltui.core.editing.cases import SetAndConfig
-from evaltui.core.editing.places import eval_ids
-from evaltui.core.validation import validate_case, validate_eval_set
+from evaltui.core.editing.json_paths import eval_ids
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.model.validation import validate_case, validate_eval_set
 
 
 def case(eval_id, **more):

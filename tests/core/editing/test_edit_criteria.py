@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.document.edits import EditError, apply_to_data
 from evaltui.core.editing import criteria
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.metrics.options import options_of
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.validation import validate_config
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.validation import validate_config
 
 TRAJECTORY = "tool_trajectory_avg_score"
 

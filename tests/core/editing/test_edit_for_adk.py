@@ -10,8 +10,8 @@ from google.adk.evaluation import eval_metrics
 from google.adk.evaluation.eval_config import EvalConfig
 from google.adk.evaluation.eval_set import EvalSet
 
-from evaltui.core.document.edits import apply_to_data
 from evaltui.core.editing import calls, cases, criteria, expectation, session, turns
+from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.options import options_of
 
 pytestmark = pytest.mark.compat

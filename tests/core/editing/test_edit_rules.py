@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.document import JsonDocument
-from evaltui.core.document.edits import EditError, apply_to_data
 from evaltui.core.editing import references
 from evaltui.core.editing.rules import new_rule, put_rule, remove_rule, replace_rule
-from evaltui.core.validation import validate_config
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.model.validation import validate_config
 
 CONFIG = """{
     "evaltui": {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from evaltui.core.document.edits import EditError, apply_to_data
 from evaltui.core.editing import session
-from evaltui.core.validation import validate_case
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.model.validation import validate_case
 
 
 def data_of(**fields):

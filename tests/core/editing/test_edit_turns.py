@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.document.edits import EditError, apply_to_data
 from evaltui.core.editing import expectation, references, turns
-from evaltui.core.validation import validate_case, validate_config
+from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.model.validation import validate_case, validate_config
 
 IMAGE = {"inline_data": {"data": "__4_Pg==", "mime_type": "image/png"}}
 

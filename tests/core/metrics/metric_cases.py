@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Invocation
 from evaltui.core.metrics.metric import MetricInput
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import Invocation
 
 
 def turn(*calls, answer=None, recorded=False, **fields):

@@ -5,10 +5,10 @@ import json
 import pytest
 from metric_cases import invocations, turn
 
-from evaltui.core.config import EvalMetric
 from evaltui.core.metrics.custom import EvaluationResult, PerInvocationResult, result_of_evaluation
 from evaltui.core.metrics.metric import MetricInput
-from evaltui.core.outcome import Status
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.outcome import Status
 
 METRIC = EvalMetric(metric_name="politeness", threshold=0.5, custom_function_path="my_agent.metrics.polite")
 

@@ -11,7 +11,7 @@ from evaltui.core.metrics.efficiency import (
     token_usage_v1,
     tool_call_count_v1,
 )
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 
 
 def report(compute, *actual, **options):

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_cases import invocations, metric_input, tool_calls, turn
 
-from evaltui.core.config import EvalConfig
 from evaltui.core.metrics.efficiency import duration_split, token_usage
 from evaltui.core.metrics.registry import METRICS, metrics_to_run, run_metric
-from evaltui.core.outcome import Status
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.outcome import Status
 
 eval_case = pytest.importorskip("google.adk.evaluation.eval_case")
 eval_metrics = pytest.importorskip("google.adk.evaluation.eval_metrics")

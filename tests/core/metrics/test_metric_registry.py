@@ -3,10 +3,10 @@
 import pytest
 from metric_cases import metric_input, turn
 
-from evaltui.core.config import EvalConfig
 from evaltui.core.metrics import registry
 from evaltui.core.metrics.registry import METRICS, metrics_to_run, run_metric
-from evaltui.core.outcome import Status
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.outcome import Status
 
 COMPUTED = [name for name, info in METRICS.items() if info.function]
 JUDGED = [name for name, info in METRICS.items() if not info.function]

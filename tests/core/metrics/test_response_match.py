@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_cases import metric_input, turn
 
-from evaltui.core.evalset import Invocation
 from evaltui.core.metrics.response_match import response_match_score, scored_text, unscored_texts
 from evaltui.core.metrics.rouge import rouge_1_f, words
-from evaltui.core.outcome import Status
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import Status
 
 JAPANESE = "これはテストの正解です"
 THAI = "นี่คือคำตอบที่ถูกต้องของการทดสอบ"

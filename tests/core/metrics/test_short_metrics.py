@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_cases import invocations, turn
 
-from evaltui.core.config import EvalConfig, Interval
 from evaltui.core.metrics.custom import held_against, result_of_evaluation, result_of_turns
 from evaltui.core.metrics.metric import MetricInput
-from evaltui.core.outcome import ErrorInfo, Status
+from evaltui.core.model.config import EvalConfig, Interval
+from evaltui.core.model.outcome import ErrorInfo, Status
 
 scores = st.lists(st.none() | st.floats(-10, 10), min_size=1, max_size=5)
 

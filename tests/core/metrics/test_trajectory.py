@@ -13,7 +13,7 @@ from evaltui.core.metrics.trajectory import (
     trajectory_recall,
     trajectory_single_tool_use,
 )
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 
 AVG = "tool_trajectory_avg_score"
 PRECISION = "trajectory_precision"

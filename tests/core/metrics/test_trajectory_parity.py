@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from metric_cases import call_pairs, metric_input, thresholds, turn
 
 from evaltui.core.metrics.registry import run_metric
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 
 eval_case = pytest.importorskip("google.adk.evaluation.eval_case")
 eval_metrics = pytest.importorskip("google.adk.evaluation.eval_metrics")

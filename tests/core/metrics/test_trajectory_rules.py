@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_cases import call_pairs, metric_input, turn
 
-from evaltui.core.arg_rule import ArgRule
+from evaltui.core.compare.rules import rules_of_case
 from evaltui.core.metrics.registry import run_metric
-from evaltui.core.rules import rules_of_case
+from evaltui.core.model.arg_rule import ArgRule
 
 AVG = "tool_trajectory_avg_score"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from evaltui import EvalCase, EvalConfig, Invocation, Status
-from evaltui.core.scoring import score_case
+from evaltui.core.metrics.scoring import score_case
 
 CONFIRM = "adk_request_confirmation"
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from evaltui.core.evalset import EvalCase
-from evaltui.core.events import Event
-from evaltui.core.outcome import JudgedBy, MetricResult, RepeatResult, Status
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import JudgedBy, MetricResult, RepeatResult, Status
 from evaltui.core.recordings.counts import CallCounts
 from evaltui.core.recordings.entry import (
     ModelCall,

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evaltui.core.events import Step
-from evaltui.core.replay import past_of_turns
+from evaltui.core.model.events import Step
+from evaltui.core.recording.replay import past_of_turns
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 
 VOLATILE = ("timestamp", "invocation_id", "step")

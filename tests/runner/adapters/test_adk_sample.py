@@ -9,8 +9,8 @@ pytest.importorskip("google.adk")
 
 from adk_scripted import chat
 
-from evaltui.core.evalset import EvalSet, full_text, tool_calls
-from evaltui.core.record import invocations_from_events
+from evaltui.core.model.eval_set import EvalSet, full_text, tool_calls
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.adapters.adk import AdkAdapter
 from evaltui.runner.adapters.base import SessionSpec, plain_json
 

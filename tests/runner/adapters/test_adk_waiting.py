@@ -9,10 +9,10 @@ pytest.importorskip("google.adk")
 from requesting_agents import BOOKING, DESK, response, root_agent
 from talking import over_the_wire, user
 
-from evaltui.core.drafting import TurnDraft, draft_case
-from evaltui.core.evalset import Invocation
-from evaltui.core.replay import past_of_turns, steps_of_invocation
-from evaltui.core.waiting import WaitingCalls, waiting_calls
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.recording.drafting import TurnDraft, draft_case
+from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
+from evaltui.core.recording.waiting import WaitingCalls, waiting_calls
 from evaltui.runner.adapters.adk import AdkAdapter
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 

@@ -8,8 +8,8 @@ import pytest
 from google.genai import types
 
 from evaltui import Agent, Rule, ScriptedModel
-from evaltui.core.evalset import intermediate_texts, tool_calls, tool_responses
-from evaltui.core.record import invocations_from_events
+from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.adapters.base import Recorder, SessionSpec, ToolInfo, current_recorder, nested_in
 from evaltui.runner.adapters.native import MAX_MODEL_CALLS, NativeAdapter
 from evaltui.runner.native.models import ModelResponse

@@ -1,7 +1,7 @@
 """What our own agents tell judges of themselves."""
 
 from evaltui import Agent, Rule, ScriptedModel
-from evaltui.core.record import invocations_from_events
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 from evaltui.runner.adapters.native import NativeAdapter
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from talking import assert_goes_on, talk, user, work_of
 
 from evaltui import Agent, ToolContext
-from evaltui.core.evalset import Invocation
-from evaltui.core.events import Step
-from evaltui.core.replay import past_of_turns, steps_of_invocation
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.events import Step
+from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
 from evaltui.events import text, tool_call, tool_result, transfer
 from evaltui.runner.adapters.base import SessionSpec
 from evaltui.runner.adapters.function import FunctionAdapter

@@ -8,7 +8,7 @@ from google import genai
 from google.genai import types
 
 from evaltui import Agent
-from evaltui.core.record import invocations_from_events
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 from evaltui.runner.adapters.native import NativeAdapter
 from evaltui.runner.native.models import GeminiModel, ModelRequest, join_texts

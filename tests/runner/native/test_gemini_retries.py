@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaltui import Agent
-from evaltui.core.record import invocations_from_events
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 from evaltui.runner.adapters.native import NativeAdapter
 from evaltui.runner.native import models

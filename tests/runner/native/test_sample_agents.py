@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.config import EvalConfig
-from evaltui.core.evalset import EvalSet
-from evaltui.core.record import invocations_from_events
-from evaltui.core.scoring import score_case
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalSet
+from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.adapters.base import Recorder, SessionSpec
 from evaltui.runner.adapters.native import NativeAdapter
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from evaltui.core.metrics.judges.labels import VALIDITY_KEY, unreadable
 from evaltui.core.metrics.judges.rubrics import HeldRubric
-from evaltui.core.outcome import Vote
+from evaltui.core.model.outcome import Vote
 
 _AFTER_KEY = r'":\s*\[*\s*"*([^"^\]\s]*)"*\s*\]*\s*[,\n}]'
 _VALID = re.compile(f'"{VALIDITY_KEY}{_AFTER_KEY}')

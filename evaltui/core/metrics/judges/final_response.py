@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaltui.core.evalset import Invocation
 from evaltui.core.metrics.judges.adk_answers import read_validity_as_adk
 from evaltui.core.metrics.judges.judge import Judge, judge_options
 from evaltui.core.metrics.judges.labels import read_validity
@@ -26,8 +25,9 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.metrics.response_match import THOUGHT, scored_text, unscored_texts
-from evaltui.core.outcome import InvocationScore, Judgement, MetricResult
-from evaltui.core.show import cut
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult
+from evaltui.text.values import cut
 
 _PROMPT = "final_response_match"
 _LONGEST_SUBJECT = 300

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.evalset import Invocation, InvocationEvents, full_text
 from evaltui.core.metrics.judges.json_answers import read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, JudgeModelOptions, Question, judge_options
 from evaltui.core.metrics.judges.labels import Labels, contradiction, without_verdict
@@ -40,8 +39,9 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
-from evaltui.core.show import cut, visible
+from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.text.values import cut, visible
 
 SUPPORT = Labels(
     positive=("supported", "not applicable"),

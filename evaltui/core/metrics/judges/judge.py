@@ -10,9 +10,9 @@ from google.genai import types
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 from pydantic.alias_generators import to_camel
 
-from evaltui.core.config import EvalMetric
 from evaltui.core.metrics.metric import CriterionError, MetricInput
-from evaltui.core.outcome import ErrorInfo, MetricResult
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.outcome import ErrorInfo, MetricResult
 
 
 class JudgeModelOptions(BaseModel):

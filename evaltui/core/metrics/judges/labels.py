@@ -12,8 +12,8 @@ from typing import Any
 
 from evaltui.core.metrics.judges.json_answers import JudgeAnswer, read_json
 from evaltui.core.metrics.judges.rubrics import HeldRubric
-from evaltui.core.outcome import Vote
-from evaltui.core.show import cut, visible
+from evaltui.core.model.outcome import Vote
+from evaltui.text.values import cut, visible
 
 _LONGEST_QUOTE = 80
 _DECORATION = " \t*_`'\"()[]{}<>"

@@ -5,7 +5,6 @@ google-adk has Vertex AI rate them, which takes a Google Cloud project.
 
 from __future__ import annotations
 
-from evaltui.core.evalset import Invocation, tool_calls
 from evaltui.core.metrics.judges.judge import Judge
 from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.ratings import Scale, rate
@@ -18,7 +17,8 @@ from evaltui.core.metrics.metric import (
     unpaired,
     unscored_turn,
 )
-from evaltui.core.outcome import MetricResult
+from evaltui.core.model.eval_set import Invocation, tool_calls
+from evaltui.core.model.outcome import MetricResult
 
 _SHARE = Scale(0.0, 1.0)
 

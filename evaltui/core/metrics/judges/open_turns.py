@@ -9,7 +9,7 @@ from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError
 from evaltui.core.metrics.judges.labels import unreadable
 from evaltui.core.metrics.judges.sampling import Sample
 from evaltui.core.metrics.metric import in_turns
-from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status
 
 
 def turn_without_verdict(

@@ -18,7 +18,7 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     verdict,
 )
-from evaltui.core.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
+from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
 
 NO_ANSWER = "there is no answer text"
 

@@ -21,7 +21,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
 )
 from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 
 RESPONSE_EVALUATION = Scale(1.0, 5.0)
 SAFETY = Scale(0.0, 1.0)

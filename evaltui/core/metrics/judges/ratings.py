@@ -17,8 +17,8 @@ from evaltui.core.metrics.judges.sampling import Sample, ask_samples
 from evaltui.core.metrics.judges.schemas import RATING
 from evaltui.core.metrics.judges.voting import counted
 from evaltui.core.metrics.metric import CriterionError, MetricInput, required_threshold, verdict
-from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
-from evaltui.core.show import show_value
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.text.values import show_value
 
 # A score in prose, but not a scale: `Score: 2`, not `the score, 1 to 5`.
 _STATED = re.compile(

@@ -34,7 +34,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
-from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 
 Material = Callable[[MetricInput, int], dict[str, str]]
 """What a prompt shows of a turn (from 0) to be judged: texts by placeholder."""

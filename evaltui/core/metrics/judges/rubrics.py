@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Rubric
 from evaltui.core.metrics.metric import CriterionError, MetricInput
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import Rubric
 
 # Source: google-adk 2.13. Rubrics of a case or turn that name a type hold only for its metric.
 RUBRIC_TYPES = {

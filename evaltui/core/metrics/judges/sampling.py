@@ -14,7 +14,7 @@ from evaltui.core.metrics.judges.judge import (
     Schema,
 )
 from evaltui.core.metrics.judges.prompts import Prompt
-from evaltui.core.outcome import ErrorInfo, JudgedBy
+from evaltui.core.model.outcome import ErrorInfo, JudgedBy
 
 Sample = Answer | JudgeFailedError
 """What came of one question: an answer, or why there is none."""

@@ -12,9 +12,15 @@ from typing import Any, Literal
 
 from google.genai import types
 
-from evaltui.core.evalset import IntermediateData, Invocation, InvocationEvent, InvocationEvents, user_text
-from evaltui.core.events import Json
 from evaltui.core.metrics.response_match import scored_text
+from evaltui.core.model.eval_set import (
+    IntermediateData,
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+    user_text,
+)
+from evaltui.core.model.events import Json
 
 Kind = Literal["user", "text", "call", "result", "grounding", "code", "code_result", "answer"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from evaltui.core.evalset import ConversationScenario, Invocation, UserPersona, full_text
 from evaltui.core.metrics.judges.json_answers import read_json
 from evaltui.core.metrics.judges.judge import Judge, JudgeFailedError, judge_options
 from evaltui.core.metrics.judges.labels import VALIDITY, only_vote, unreadable, without_verdict
@@ -26,7 +25,8 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.simulation.instructions import STOP_SIGNAL
 from evaltui.core.simulation.personas import persona_of
 from evaltui.core.simulation.template import filled

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.judges.sampling import Sample
-from evaltui.core.outcome import Judgement, Vote
+from evaltui.core.model.outcome import Judgement, Vote
 
 
 def deciding(votes: Sequence[Vote]) -> Vote | None:

@@ -2,12 +2,12 @@
 
 import json
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import Invocation, Rubric
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.registry import METRICS, run_judged_metric
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import Invocation, Rubric
+from evaltui.core.model.outcome import ErrorInfo
 
 MATCH = "final_response_match_v2"
 ANSWERS = "rubric_based_final_response_quality_v1"

@@ -1,10 +1,10 @@
 """A judge that answers by a script, and turns for it to judge."""
 
-from evaltui.core.config import EvalMetric
-from evaltui.core.evalset import ConversationScenario, Invocation
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError
 from evaltui.core.metrics.metric import MetricInput
-from evaltui.core.outcome import ErrorInfo
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.eval_set import ConversationScenario, Invocation
+from evaltui.core.model.outcome import ErrorInfo
 
 OUT_OF_QUOTA = JudgeFailedError(ErrorInfo("ClientError", "429 quota exceeded", "Traceback ..."))
 

@@ -20,7 +20,7 @@ from scripted_judge import (
 from evaltui.core.metrics.judges.hallucinations import hallucinations_v1, read_findings, steps_of
 from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.metric import CriterionError
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 
 NAME = "hallucinations_v1"
 SHIPPED = turn(

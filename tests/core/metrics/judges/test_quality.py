@@ -27,7 +27,7 @@ from evaltui.core.metrics.judges.multi_turn import (
 from evaltui.core.metrics.judges.quality import response_evaluation_score, safety_v1
 from evaltui.core.metrics.judges.ratings import Rating, Scale, middle, read_rating
 from evaltui.core.metrics.metric import CriterionError
-from evaltui.core.outcome import Status, Vote
+from evaltui.core.model.outcome import Status, Vote
 
 QUALITY, SAFETY = "response_evaluation_score", "safety_v1"
 MULTI_TURN = {

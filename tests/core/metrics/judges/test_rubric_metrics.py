@@ -16,7 +16,7 @@ from judge_cases import (
     verdicts,
 )
 
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 
 TWO = [rubric("short", "The answer is short."), rubric("polite", "The answer is polite.")]
 

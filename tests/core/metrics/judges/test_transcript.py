@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_judge import agent_details, called, event, returned, said, turn
 
-from evaltui.core.evalset import Invocation
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
+from evaltui.core.model.eval_set import Invocation
 
 
 def shown(*turns, thoughts=False):

@@ -7,7 +7,7 @@ from scripted_judge import OUT_OF_QUOTA, ScriptedJudge, judged, nobody, said, sa
 
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1, read_is_valid
 from evaltui.core.metrics.metric import CriterionError
-from evaltui.core.outcome import Status
+from evaltui.core.model.outcome import Status
 
 NAME = "per_turn_user_simulator_quality_v1"
 SCENARIO = {"starting_prompt": "I want tea.", "conversation_plan": "Order tea, then ask for milk."}

@@ -1,0 +1,192 @@
+"""What judges found, told alike wherever it is shown: in which word, by which votes, for which reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from evaltui.text.values import cut, visible
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Vote
+
+Subject = Literal["rubric", "sentence", "answer", "user", "score"]
+
+_SUBJECTS: dict[str, Subject] = {
+    "final_response_match_v2": "answer",
+    "hallucinations_v1": "sentence",
+    "per_turn_user_simulator_quality_v1": "user",
+}
+_RUBRIC_METRICS = "rubric_based_"
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A judgement and where it is: the `number`-th of a turn, both counted from 0.
+
+    Scores from `bar` on speak for the agent; they are yes and no, or ratings where it is `rated`.
+    """
+
+    metric: str
+    turn: int
+    number: int
+    judgement: Judgement
+    bar: float
+    rated: bool
+
+    @property
+    def subject(self) -> Subject:
+        return subject_of(self.metric)
+
+    @property
+    def good(self) -> bool | None:
+        """Whether it speaks for the agent; None where it was not judged."""
+        return self.favours(self.judgement.score)
+
+    def favours(self, score: float | None) -> bool | None:
+        return None if score is None else score >= self.bar
+
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether some votes speak for the agent and some against it."""
+        return {True, False} <= {self.favours(vote.score) for vote in self.judgement.votes}
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.good is not True or self.is_contradictory
+
+    @property
+    def name(self) -> str:
+        """A few words that tell it from others."""
+        of_answer = {"answer": "answer", "score": self.metric}.get(self.subject)
+        shown = self.judgement.id or of_answer or self.judgement.subject or self.metric
+        return cut(visible(" ".join(shown.split())), _LONGEST_NAME)
+
+    @property
+    def word(self) -> str:
+        """`yes`, `contradictory`, `4.2`, `not judged`"""
+        deciding = self._deciding
+        return self._word(self.judgement.score, deciding.label if deciding else "") or "not judged"
+
+    def word_of(self, vote: Vote) -> str:
+        return self._word(vote.score, vote.label) or "no verdict"
+
+    def _word(self, score: float | None, label: str) -> str:
+        if score is None:
+            return ""
+        if self.rated:
+            return f"{score:.4g}"
+        if label and self.subject != "rubric":
+            return visible(label.replace("_", " "))
+        return "yes" if self.favours(score) else "no"
+
+    @property
+    def tally(self) -> str:
+        """The votes for and against it, `4:1`, or the ratings, `4 4 5`; `3:1 of 5` where one gave no verdict.
+
+        "" where there is but one, or none counts.
+        """
+        votes = self.judgement.votes
+        counted = [vote.score for vote in votes if vote.score is not None]
+        if len(votes) < 2 or not counted:
+            return ""
+        left_out = f" of {len(votes)}" if len(counted) < len(votes) else ""
+        if self.rated:
+            return " ".join(f"{score:.4g}" for score in counted) + left_out
+        ayes = sum(score >= self.bar for score in counted)
+        return f"{ayes}:{len(counted) - ayes}{left_out}"
+
+    @property
+    def votes_in_words(self) -> str:
+        """`4 of 5 votes`: those that say so, of those that gave a verdict; "" where that says nothing."""
+        counted = [vote for vote in self.judgement.votes if vote.score is not None]
+        if self.rated or len(self.judgement.votes) < 2 or not counted:
+            return ""
+        same = sum(self.favours(vote.score) is self.good for vote in counted)
+        lost = len(self.judgement.votes) - len(counted)
+        tie = ", a tie" if 2 * same == len(counted) else ""
+        return f"{same} of {len(counted)} votes{tie}{f', {lost} without a verdict' if lost else ''}"
+
+    @property
+    def why(self) -> str:
+        """The rationale of the vote that decided; of what was not judged, why it was not. As it was given."""
+        deciding = self._deciding
+        problems = (vote.problem for vote in self.judgement.votes if vote.problem)
+        given = self.judgement.rationale or (deciding.rationale if deciding else "")
+        return given or (next(problems, "") if self.judgement.score is None else "")
+
+    @property
+    def _deciding(self) -> Vote | None:
+        return deciding_vote(self.judgement)
+
+
+def deciding_vote(judgement: Judgement) -> Vote | None:
+    """The first vote that says what came out; None where none does, as of a mean of ratings."""
+    same = (vote for vote in judgement.votes if vote.score == judgement.score)
+    return next(same, None)
+
+
+def subject_of(metric: str) -> Subject:
+    """What a judge is asked about by a metric: all else is given a score as a whole."""
+    return "rubric" if metric.startswith(_RUBRIC_METRICS) else _SUBJECTS.get(metric, "score")
+
+
+def over_conversation(metric: str) -> bool:
+    """Whether a metric judges the conversation as one: its verdict stands at the last turn."""
+    return "multi_turn_" in metric
+
+
+def was_judged(metric: MetricResult) -> bool:
+    return any(turn.judgements for turn in metric.per_invocation)
+
+
+def findings(metric: MetricResult) -> Iterator[Finding]:
+    """Everything that was found, turn by turn."""
+    for turn in range(len(metric.per_invocation)):
+        yield from findings_in(metric, turn)
+
+
+def findings_in(metric: MetricResult, turn: int) -> list[Finding]:
+    """What was found in a turn, counted from 0; nothing where it was not judged, or is not there."""
+    judgements = metric.per_invocation[turn].judgements if turn < len(metric.per_invocation) else ()
+    if not judgements:
+        return []
+    rated = subject_of(metric.name) == "score"
+    bar = metric.threshold if rated and metric.threshold is not None else 1.0
+    return [
+        Finding(metric.name, turn, number, judgement, bar, rated)
+        for number, judgement in enumerate(judgements)
+    ]
+
+
+def judged_in(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
+    """The metrics by which something of a turn was judged, or that a judge's metric failed without asking;
+    not those that judge the whole conversation."""
+    return [
+        metric
+        for metric in metrics
+        if turn < len(metric.per_invocation)
+        and _tells(metric, metric.per_invocation[turn])
+        and not over_conversation(metric.name)
+    ]
+
+
+def _tells(metric: MetricResult, scored: InvocationScore) -> bool:
+    failed = metric.judge is not None and scored.status in ("FAILED", "ERROR")
+    return bool(scored.judgements) or failed
+
+
+def judged_as_a_whole(metrics: Iterable[MetricResult]) -> list[MetricResult]:
+    return [metric for metric in metrics if over_conversation(metric.name) and was_judged(metric)]
+
+
+def answered(judge: JudgedBy) -> str:
+    """`4 of 5 answered, 2 replayed`"""
+    parts = [f"{judge.answered} of {judge.asked} answered"]
+    if judge.replayed:
+        parts.append("all replayed" if judge.replayed == judge.answered else f"{judge.replayed} replayed")
+    if judge.unasked:
+        parts.append(f"{judge.unasked} not in the recording")
+    return ", ".join(parts)

@@ -1,0 +1,176 @@
+r"""Rules that would let a difference pass, made from its two values.
+
+A regex keeps what both texts have in common: dates, times and uuids become their form, other digits `\d+`,
+other words `\w+`; of texts that are built differently, what is between their common beginning and end becomes
+`.+`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pydantic import ValidationError
+
+from evaltui.core.compare.rules import exactly, is_number, lets_pass, match_in_words
+from evaltui.core.compare.values import ABSENT
+from evaltui.core.model.arg_path import ALL_ARGS, ANY_INDEX, ArgPath, arg_path_text
+from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.regexes import SlowRegexError
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A match as it is written in a rule, `"ignore"` or `{"regex": ...}`, and in words."""
+
+    match: Any
+    words: str
+
+
+def proposals(expected: Any, actual: Any) -> list[Proposal]:
+    """The ways in which two differing values can count as the same, the most specific one first.
+
+    Each of them lets these two pass. A side that has no such argument is ABSENT.
+    """
+    return [
+        Proposal(match, match_in_words(match))
+        for match in _candidates(expected, actual)
+        if _passes(match, expected, actual)
+    ]
+
+
+def places(path: JsonPath) -> list[str]:
+    """Where a rule for a difference can be put, as its `arg`: there, at any index, then ever further out."""
+    anywhere: ArgPath = tuple(ANY_INDEX if isinstance(step, int) else step for step in path)
+    around = [anywhere[:length] for length in range(len(path) - 1, 0, -1)]
+    return list(dict.fromkeys(arg_path_text(one) for one in (path, anywhere, *around))) + (
+        [ALL_ARGS] if path else []
+    )
+
+
+def _passes(match: Any, expected: Any, actual: Any) -> bool:
+    try:
+        rule = ArgRule.model_validate({"tool": "any", "arg": ALL_ARGS, "match": match})
+    except ValidationError:
+        # A tolerance may be beyond all numbers.
+        return False
+    try:
+        return lets_pass(rule.match, expected, actual)
+    except SlowRegexError:
+        return False
+
+
+def _candidates(expected: Any, actual: Any) -> Iterator[Any]:
+    if expected is not ABSENT and actual is not ABSENT:
+        yield {"any_of": [expected, actual]}
+        yield "case_insensitive"
+        if is_number(expected) and is_number(actual):
+            yield {"approx": {"abs": _tolerance(expected, actual)}}
+        yield "subset"
+        if regex := _regex(expected, actual):
+            yield {"regex": regex}
+        yield "type"
+    yield "ignore"
+
+
+def _tolerance(expected: float, actual: float) -> float:
+    """The difference rounded up to 1, 2 or 5 and zeros: 0.3 to 0.5, 1 to 1, 1733 to 2000."""
+    difference = abs(exactly(expected) - exactly(actual))
+    unit = Decimal(1).scaleb(difference.adjusted())
+    tolerance = next(step * unit for step in (1, 2, 5, 10) if step * unit >= difference)
+    return int(tolerance) if tolerance == int(tolerance) else float(tolerance)
+
+
+# Regular expressions
+
+_FORMS = {
+    "uuid": r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+    "datetime": r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?",
+    "date": r"\d{4}-\d\d-\d\d",
+    "time": r"\d\d:\d\d(:\d\d(\.\d+)?)?",
+    "digits": r"\d+",
+}
+_KNOWN = "|".join(
+    rf"(?P<{kind}>(?<![^\W_]){form}(?![^\W_]))" for kind, form in _FORMS.items() if kind != "digits"
+)
+# Digits and letters apart: `order17` and `order8` have `order` in common.
+_FINE = re.compile(rf"{_KNOWN}|(?P<digits>\d+)|(?P<other>[^\W\d_]+|.)", re.DOTALL)
+# Digits and letters together: `a1f` and `07c` are words.
+_COARSE = re.compile(rf"{_KNOWN}|(?P<digits>\d+(?![^\W_]))|(?P<word>[^\W_]+)|(?P<other>.)", re.DOTALL)
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+# Less in common says nothing.
+_LEAST_IN_COMMON = 3
+
+
+def _regex(expected: Any, actual: Any) -> str | None:
+    """A form that both values have, None where they have nothing in common."""
+    if is_number(expected) and is_number(actual):
+        return None
+    before, after = _as_text(expected), _as_text(actual)
+    if before is None or after is None:
+        return None
+    return _by_parts(before, after) or _by_ends(before, after)
+
+
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if is_number(value) else None
+
+
+def _by_parts(before: str, after: str) -> str | None:
+    for tokens in (_FINE, _COARSE):
+        if (regex := _generalised(_parts(tokens, before), _parts(tokens, after))) is not None:
+            return regex
+    return None
+
+
+def _parts(tokens: re.Pattern[str], text: str) -> list[tuple[str, str]]:
+    """The kind and the text of each part."""
+    return [(str(match.lastgroup), match[0]) for match in tokens.finditer(text)]
+
+
+def _generalised(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> str | None:
+    """A regex for both, None where the texts are not built alike."""
+    if len(before) != len(after):
+        return None
+    regex = ""
+    # With underscores between words, where a `\w+` ends would be tried out in every way.
+    word = r"[^\W_]+" if ("other", "_") in before else r"\w+"
+    for (kind, mine), (other_kind, theirs) in zip(before, after, strict=True):
+        if mine == theirs:
+            regex += _literal(mine)
+            continue
+        if {kind, other_kind} == {"digits", "word"}:
+            kind = other_kind = "word"
+        if kind != other_kind or kind == "other":
+            return None
+        regex += word if kind == "word" else _FORMS[kind]
+    return regex
+
+
+def _by_ends(before: str, after: str) -> str | None:
+    start = before[: _common(before, after)]
+    rest = [text[len(start) :] for text in (before, after)]
+    end = rest[0][len(rest[0]) - _common(rest[0][::-1], rest[1][::-1]) :]
+    if len(start) + len(end) < _LEAST_IN_COMMON:
+        return None
+    inner = [text[: len(text) - len(end)] for text in rest]
+    between = ".+" if all(inner) else ".*"
+    lines = "(?s)" if any("\n" in text for text in inner) else ""
+    return f"{lines}{_literal(start)}{between}{_literal(end)}"
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((count for count, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+
+
+def _literal(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)

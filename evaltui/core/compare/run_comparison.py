@@ -1,0 +1,485 @@
+"""Run against run, case by case: what broke, what was fixed, and what else was different between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.text.values import show_change
+from evaltui.text.wording import in_words
+
+Json = dict[str, Any]
+
+_TOKENS = "token_usage_v1"
+_MOST_DETAILS = 3
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """What is compared of a case in a run.
+
+    `scores` are those of the metrics that pass or fail it, `seconds` wall time, `tokens` those of all turns:
+    each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
+    `judges` the model and the prompt by which each metric was judged that was, `path` the case's file as in
+    `CaseId`.
+    """
+
+    eval_set_id: str
+    eval_id: str
+    status: Status
+    runs: int = 1
+    passed: int = 0
+    policy: str = "all"
+    policy_met: bool = False
+    scores: Mapping[str, float] = field(default_factory=dict)
+    seconds: float | None = None
+    tokens: float | None = None
+    expects: str = ""
+    judges: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    @property
+    def id(self) -> CaseId:
+        return CaseId(self.path or self.eval_set_id, self.eval_id)
+
+    @property
+    def passes(self) -> bool:
+        """Whether it counts as passed, a flaky case by its policy."""
+        return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)
+
+    def to_json(self) -> Json:
+        """Without what is usual: one run, its verdict by the policy `all`."""
+        data: Json = {"path": self.path} if self.path else {}
+        data |= {
+            "eval_id": self.eval_id,
+            "eval_set_id": self.eval_set_id,
+            "status": self.status.value,
+        }
+        if self.runs != 1:
+            data |= {"runs": self.runs, "passed": self.passed}
+        if self.policy != "all":
+            data |= {"pass_if": self.policy, "policy_met": self.policy_met}
+        known: Json = {
+            "scores": dict(self.scores),
+            "seconds": self.seconds,
+            "tokens": self.tokens,
+            "expects": self.expects,
+            "judges": dict(self.judges),
+        }
+        return data | {name: value for name, value in known.items() if value or value == 0.0}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CaseSummary:
+        """Raises ValueError for what is no summary."""
+        status = Status(_checked(data, "status", str))
+        runs = _checked(data, "runs", int, 1)
+        passed = _checked(data, "passed", int, int(status is Status.PASSED))
+        if not 0 <= passed <= runs or runs < 1:
+            raise ValueError(f"{passed} of {runs} runs cannot have passed")
+        return cls(
+            eval_set_id=_checked(data, "eval_set_id", str),
+            eval_id=_checked(data, "eval_id", str),
+            status=status,
+            runs=runs,
+            passed=passed,
+            policy=_checked(data, "pass_if", str, "all"),
+            policy_met=_checked(data, "policy_met", bool, passed == runs),
+            scores=_checked_all(data, "scores", (int, float)),
+            seconds=_checked(data, "seconds", (int, float, type(None)), None),
+            tokens=_checked(data, "tokens", (int, float, type(None)), None),
+            expects=_checked(data, "expects", str, ""),
+            judges=_checked_all(data, "judges", (str,)),
+            path=_checked(data, "path", str, ""),
+        )
+
+
+def _checked(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> Any:
+    value = data.get(name, absent)
+    if value is ...:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{name} is {in_words(value)}")
+    return value
+
+
+def _checked_all(data: Mapping[str, Any], name: str, kind: tuple[type, ...]) -> Any:
+    values = _checked(data, name, dict, {})
+    for one in values:
+        _checked(values, one, kind)
+    return values
+
+
+def summarize(case: CaseResult) -> CaseSummary:
+    scores: dict[str, list[float]] = {}
+    for repeat in case.repeats:
+        for metric in repeat.metrics:
+            if metric.status is not Status.INFORMATIONAL and metric.score is not None:
+                scores.setdefault(metric.name, []).append(metric.score)
+    seconds = _mean([repeat.seconds for repeat in case.repeats if repeat.seconds])
+    return CaseSummary(
+        eval_set_id=case.eval_set_id,
+        eval_id=case.eval_id,
+        status=case.status,
+        runs=len(case.repeats),
+        passed=case.passed_repeats,
+        policy=case.policy,
+        policy_met=case.policy_met,
+        scores={name: round(sum(values) / len(values), 6) for name, values in scores.items()},
+        seconds=None if seconds is None else round(seconds, 3),
+        tokens=_mean(list(_tokens(case))),
+        expects=case.repeats[0].expects if case.repeats else "",
+        judges={
+            metric.name: f"{metric.judge.model} ({metric.judge.prompt})"
+            for metric in case.metrics
+            if metric.judge is not None
+        },
+        path=case.path,
+    )
+
+
+def _tokens(case: CaseResult) -> Iterator[float]:
+    for repeat in case.repeats:
+        for metric in repeat.metrics:
+            known = [turn.score for turn in metric.per_invocation if turn.score is not None]
+            if metric.name == _TOKENS and known:
+                yield sum(known)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a run depends on besides its cases.
+
+    `files` are the agent's with what they hold, as fingerprints; `configs` the effective config of each set
+    as JSON, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    agent: str = ""
+    model: str = ""
+    configs: Mapping[str, Json] = field(default_factory=dict)
+    adk_verdicts: bool = False
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run as it is compared with another one.
+
+    `unfinished` are cases that were selected and have no result; `whole` are the paths of the sets of which
+    every case was selected, so that a case that is not there did not exist. Where it is `by_label`, the run
+    tells cases by set id only, as results of google-adk and logs of earlier versions do. `ambiguous` are its
+    cases of which nobody knows the file: they are never taken for a case of another run.
+    """
+
+    id: str
+    cases: Mapping[CaseId, CaseSummary]
+    unfinished: frozenset[CaseId] = frozenset()
+    whole: frozenset[str] = frozenset()
+    circumstances: Circumstances = Circumstances()
+    by_label: bool = False
+    ambiguous: frozenset[CaseId] = frozenset()
+
+    def lacks(self, key: CaseId) -> bool:
+        """Whether there was no such case when the run began, as far as the run can tell."""
+        return key not in self.cases and key not in self.unfinished and key.path in self.whole
+
+
+Kind = Literal["broken", "fixed", "flaky", "expectation changed", "new", "gone", "not run", "unchanged"]
+# In the order in which they matter.
+KINDS: tuple[Kind, ...] = (
+    "broken",
+    "fixed",
+    "flaky",
+    "expectation changed",
+    "new",
+    "gone",
+    "not run",
+    "unchanged",
+)
+
+
+class ScoreChange(NamedTuple):
+    """A metric of a case in both runs; None where it was not asked for, or has no score."""
+
+    metric: str
+    base: float | None
+    candidate: float | None
+
+
+@dataclass(frozen=True)
+class CaseChange:
+    """A case in two runs. `reasons` say why the two verdicts cannot be held against each other.
+
+    - broken, fixed: it passes (a flaky case by its policy) in one of them only;
+    - flaky: both verdicts count the same, but in one of them at least its runs differed;
+    - expectation changed: the case, or what it is scored by, is not the same;
+    - new, gone: it did not exist in the other run; not run: it was not selected there, or not finished.
+    """
+
+    kind: Kind
+    key: CaseId
+    base: CaseSummary | None
+    candidate: CaseSummary | None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def eval_set_id(self) -> str:
+        """The label of its set."""
+        known = self.candidate or self.base
+        return known.eval_set_id if known else self.key.path
+
+    @property
+    def scores(self) -> tuple[ScoreChange, ...]:
+        """The metrics that either run has, in the order of the candidate."""
+        mine, theirs = (side.scores if side else {} for side in (self.base, self.candidate))
+        return tuple(ScoreChange(name, mine.get(name), theirs.get(name)) for name in {**theirs, **mine})
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it does not pass now, and the base run does not excuse that.
+
+        It does where the same expectation was not met there either.
+        """
+        if self.candidate is None or self.candidate.passes:
+            return False
+        return self.kind in ("broken", "new", "expectation changed") or self.base is None
+
+
+@dataclass(frozen=True)
+class Total:
+    """A sum over the cases that both runs know it of."""
+
+    base: float
+    candidate: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, with every case of either exactly once: those of the candidate first, in its order."""
+
+    base: RunSummary
+    candidate: RunSummary
+    cases: tuple[CaseChange, ...]
+
+    @cached_property
+    def set_names(self) -> Mapping[str, str]:
+        """What is written before the id of a case, by the path of its set: `orders:`, "" for a single set."""
+        labels = {change.key.path: change.eval_set_id for change in self.cases}
+        if len(labels) < 2:
+            return dict.fromkeys(labels, "")
+        shared = Counter(labels.values())
+        return {path: f"{label if shared[label] == 1 else path}:" for path, label in labels.items()}
+
+    def of(self, kind: Kind) -> tuple[CaseChange, ...]:
+        return tuple(change for change in self.cases if change.kind == kind)
+
+    @property
+    def regressions(self) -> tuple[CaseChange, ...]:
+        return tuple(change for change in self.cases if change.is_regression)
+
+    @property
+    def seconds(self) -> Total | None:
+        """Mean wall time of a run of each case, summed up."""
+        return _total([(a.seconds, b.seconds) for a, b in self._in_both()])
+
+    @property
+    def tokens(self) -> Total | None:
+        return _total([(a.tokens, b.tokens) for a, b in self._in_both()])
+
+    def _in_both(self) -> Iterator[tuple[CaseSummary, CaseSummary]]:
+        for change in self.cases:
+            if change.base is not None and change.candidate is not None:
+                yield change.base, change.candidate
+
+
+def case_name(change: CaseChange, comparison: Comparison) -> str:
+    """The id of a case, with that of its set where there are several, or the file where they share one."""
+    return comparison.set_names[change.key.path] + change.key.eval_id
+
+
+def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
+    known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
+    return Total(sum(mine for mine, _ in known), sum(theirs for _, theirs in known)) if known else None
+
+
+def compare(base: RunSummary, candidate: RunSummary) -> Comparison:
+    """Swapping the runs swaps broken and fixed, new and gone, and leaves the other kinds as they are."""
+    base, candidate = _placed(base, candidate), _placed(candidate, base)
+    keys = dict.fromkeys([*candidate.cases, *base.cases])
+    changes = (change for key in keys for change in _changes(key, base, candidate))
+    return Comparison(base, candidate, tuple(changes))
+
+
+def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
+    """A run that knows set ids only, with the files that another run has for them.
+
+    A case of a set id that several files of the other run have is ambiguous.
+    """
+    if not run.by_label:
+        return run
+    paths: dict[str, set[str]] = {}
+    if not other.by_label:
+        for summary in other.cases.values():
+            paths.setdefault(summary.eval_set_id, set()).add(summary.id.path)
+    cases: dict[CaseId, CaseSummary] = {}
+    ambiguous = set(run.ambiguous)
+    for key, summary in run.cases.items():
+        found = paths.get(summary.eval_set_id, set())
+        if key not in ambiguous and len(found) == 1 and not summary.path:
+            summary = replace(summary, path=next(iter(found)))
+        elif len(found) > 1:
+            ambiguous.add(summary.id)
+        cases[summary.id] = summary
+    return replace(run, cases=cases, ambiguous=frozenset(ambiguous))
+
+
+def _changes(key: CaseId, base: RunSummary, candidate: RunSummary) -> Iterator[CaseChange]:
+    unclear = [run for run in (base, candidate) if key in run.ambiguous]
+    if not unclear:
+        yield _change(key, base, candidate)
+        return
+    reasons = tuple(f"several files have it, and {run.id} does not say which one it ran" for run in unclear)
+    before, after = base.cases.get(key), candidate.cases.get(key)
+    if after is not None:
+        yield CaseChange("not run", key, None, after, reasons)
+    if before is not None:
+        yield CaseChange("not run", key, before, None, reasons)
+
+
+def _change(key: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
+    before, after = base.cases.get(key), candidate.cases.get(key)
+    if before is None:
+        return CaseChange("new" if base.lacks(key) else "not run", key, before, after)
+    if after is None:
+        return CaseChange("gone" if candidate.lacks(key) else "not run", key, before, after)
+    reasons = tuple(_other_expectation(before, after, base.circumstances, candidate.circumstances))
+    return CaseChange(_kind(before, after, reasons), key, before, after, reasons)
+
+
+def _kind(before: CaseSummary, after: CaseSummary, reasons: Sequence[str]) -> Kind:
+    if reasons:
+        return "expectation changed"
+    if before.passes != after.passes:
+        return "broken" if before.passes else "fixed"
+    return "flaky" if Status.FLAKY in (before.status, after.status) else "unchanged"
+
+
+def _other_expectation(
+    before: CaseSummary, after: CaseSummary, then: Circumstances, now: Circumstances
+) -> Iterator[str]:
+    if before.expects and after.expects and before.expects != after.expects:
+        yield "the case was changed"
+    # Where all runs agree, every policy says the same.
+    if before.policy != after.policy and before.status is after.status is Status.FLAKY:
+        yield f"policy {before.policy} → {after.policy}"
+    if then.adk_verdicts != now.adk_verdicts:
+        yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
+    changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
+    # What the config says of judges need not be said twice.
+    yield from changes or _other_judges(before, after)
+
+
+def _other_judges(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
+    for metric, judge in after.judges.items():
+        if before.judges.get(metric, judge) != judge:
+            yield f"{metric} was judged by {before.judges[metric]}, now by {judge}"
+
+
+def _config_of(circumstances: Circumstances, case: CaseSummary) -> Json | None:
+    config = circumstances.configs.get(case.id.path)
+    return None if config is None else config_of(config, case.eval_set_id, case.eval_id)
+
+
+def config_of(config: Json, eval_set_id: str, eval_id: str) -> Json:
+    """What a case is scored by: the config of its set without what is about other cases, and without how
+    often cases are run."""
+    own = {
+        name: [one for one in value if _is_about(one, eval_set_id, eval_id)]
+        if isinstance(value, list)
+        else value
+        for name, value in config.get("evaltui", {}).items()
+        if name != "repeats"
+    }
+    return {**config, "evaltui": {name: value for name, value in own.items() if value != []}}
+
+
+def _is_about(rule: Any, eval_set_id: str, eval_id: str) -> bool:
+    if not isinstance(rule, dict):
+        return True
+    return rule.get("set") in (None, eval_set_id) and rule.get("case") in (None, eval_id)
+
+
+def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
+    """What is different between two configs, in words; nothing where one of them is not known."""
+    if before is None or after is None or before == after:
+        return
+    mine, theirs = dict(_leaves(before)), dict(_leaves(after))
+    changed = [path for path in {**mine, **theirs} if mine.get(path, ...) != theirs.get(path, ...)]
+    for path in changed[:_MOST_DETAILS]:
+        if path not in mine:
+            yield f"config: {path} is new"
+        elif path not in theirs:
+            yield f"config: {path} is gone"
+        else:
+            yield f"config: {path} {' → '.join(show_change(mine[path], theirs[path], 24))}"
+    if len(changed) > _MOST_DETAILS:
+        yield f"config: {len(changed) - _MOST_DETAILS} more changes"
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from _leaves(item, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, value
+
+
+def what_changed(base: RunSummary, candidate: RunSummary, key: CaseId | None = None) -> tuple[str, ...]:
+    """What was different between two runs besides what the agent did, in words: the agent's files, its model,
+    and what a case is scored by; without a `key` what every case of a set is."""
+    then, now = base.circumstances, candidate.circumstances
+    found = [*_agent_changes(then, now)]
+    if key is None:
+        labels = {one.id.path: one.eval_set_id for run in (base, candidate) for one in run.cases.values()}
+        for path in dict.fromkeys([*then.configs, *now.configs]):
+            label = labels.get(path, path)
+            name = label if list(labels.values()).count(label) == 1 else path
+            # No case has this id: rules for single cases are left out.
+            configs = [
+                None if config is None else config_of(config, label, "")
+                for config in (then.configs.get(path), now.configs.get(path))
+            ]
+            found += [f"{name}: {text}" for text in config_changes(*configs)]
+        if then.adk_verdicts != now.adk_verdicts:
+            found.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
+    elif (before := base.cases.get(key)) and (after := candidate.cases.get(key)):
+        found += _other_expectation(before, after, then, now)
+    return tuple(found)
+
+
+def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
+    if then.files and now.files:
+        changed = [
+            name for name in {**then.files, **now.files} if then.files.get(name) != now.files.get(name)
+        ]
+        words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in sorted(changed)]
+        more = [f"{len(words) - _MOST_DETAILS} more files"] if len(words) > _MOST_DETAILS else []
+        if words:
+            yield f"agent: {', '.join([*words[:_MOST_DETAILS], *more])}"
+    for what, mine, theirs in (("agent", then.agent, now.agent), ("model", then.model, now.model)):
+        if mine and theirs and mine != theirs:
+            yield f"{what} {mine} → {theirs}"
+
+
+def _new_or_gone(name: str, then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    if name not in then:
+        return " (new)"
+    return "" if name in now else " (gone)"

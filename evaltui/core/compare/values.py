@@ -1,0 +1,65 @@
+"""JSON values side by side: where they differ, and what is at a place in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from evaltui.core.model.problems import JsonPath
+
+# What stands where one of two values has nothing; None is a value.
+ABSENT: Any = object()
+
+
+def side_by_side(expected: Any, actual: Any, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Any, Any]]:
+    """Every place of the two, equal or not: in the order of the expected one, then what only the other has.
+
+    Objects and lists that both sides have are gone through item by item, unless both are empty; anything else
+    is one place. The side that has nothing there is ABSENT.
+    """
+    if isinstance(expected, dict) and isinstance(actual, dict) and (expected or actual):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
+            yield from side_by_side(expected.get(key, ABSENT), actual.get(key, ABSENT), (*path, key))
+    elif isinstance(expected, list) and isinstance(actual, list) and (expected or actual):
+        for index in range(max(len(expected), len(actual))):
+            yield from side_by_side(_item(expected, index), _item(actual, index), (*path, index))
+    else:
+        yield path, expected, actual
+
+
+def _item(items: list[Any], index: int) -> Any:
+    return items[index] if index < len(items) else ABSENT
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Equality of decoded JSON as in google-adk: `1 == 1.0 == True`. What is absent equals nothing."""
+    return one is not ABSENT and other is not ABSENT and bool(one == other)
+
+
+def at(value: Any, path: JsonPath) -> Any:
+    """What is at a place, ABSENT where there is none."""
+    for step in path:
+        in_list = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not in_list and not (isinstance(value, dict) and step in value):
+            return ABSENT
+        value = value[step]
+    return value
+
+
+def without(value: Any, places: Collection[JsonPath]) -> Any:
+    """The value with these places taken out; those that it does not have are passed over."""
+    if not places or () in places:
+        return ABSENT if () in places else value
+    inside: dict[str | int, list[JsonPath]] = {}
+    for place in places:
+        inside.setdefault(place[0], []).append(place[1:])
+    if isinstance(value, dict):
+        items = {key: without(item, inside.get(key, ())) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item is not ABSENT}
+    if isinstance(value, list):
+        return [
+            item
+            for index, given in enumerate(value)
+            if (item := without(given, inside.get(index, ()))) is not ABSENT
+        ]
+    return value

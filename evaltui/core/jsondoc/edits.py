@@ -1,0 +1,251 @@
+"""What can be done to a JSON document, and what each edit means for the data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.text.wording import in_words
+
+
+class EditError(ValueError):
+    """An edit that cannot be done, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Put:
+    """Replace the value at a path; a member that is missing is added at the end of its object."""
+
+    path: JsonPath
+    value: Any
+
+
+@dataclass(frozen=True)
+class PutText:
+    """As Put, with JSON text that is taken over verbatim, without the white space around it."""
+
+    path: JsonPath
+    text: str
+
+
+@dataclass(frozen=True)
+class Insert:
+    """A new element of the array at a path, before the one with this index; its length means at the end."""
+
+    path: JsonPath
+    index: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class InsertText:
+    """As Insert, with JSON text that is taken over verbatim, without the white space around it."""
+
+    path: JsonPath
+    index: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Remove a member or an element, with its separator and its line."""
+
+    path: JsonPath
+
+
+@dataclass(frozen=True)
+class Move:
+    """Move an element of the array at a path; `to` is the index that it has afterwards."""
+
+    path: JsonPath
+    index: int
+    to: int
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """Copy an element of the array at a path, to right after itself."""
+
+    path: JsonPath
+    index: int
+
+
+@dataclass(frozen=True)
+class Rename:
+    """Change the key of the member at a path; its value and its place stay."""
+
+    path: JsonPath
+    key: str
+
+
+Edit = Put | PutText | Insert | InsertText | Remove | Move | Duplicate | Rename
+
+
+def apply_to_data(data: Any, edits: Iterable[Edit]) -> Any:
+    """The data that edits make of JSON data, which itself stays as it is. Raises EditError."""
+    data = json_copy(data)
+    for edit in edits:
+        data = _applied(data, edit)
+    return data
+
+
+def _applied(data: Any, edit: Edit) -> Any:
+    match edit:
+        case Put(path, value):
+            return _put(data, path, json_value(value, path))
+        case PutText(path, text):
+            return _put(data, path, text_value(text, path))
+        case Insert(path, index, value):
+            _array(data, path, index, at_end=True).insert(index, json_value(value, path))
+        case InsertText(path, index, text):
+            _array(data, path, index, at_end=True).insert(index, text_value(text, path))
+        case Remove(path):
+            del _holder(data, path)[path[-1]]
+        case Move(path, index, to):
+            array = _array(data, path, index)
+            _array(data, path, to)
+            array.insert(to, array.pop(index))
+        case Duplicate(path, index):
+            array = _array(data, path, index)
+            array.insert(index + 1, json_copy(array[index]))
+        case Rename(path, key):
+            _rename(data, path, key)
+    return data
+
+
+def _put(data: Any, path: JsonPath, value: Any) -> Any:
+    if not path:
+        return value
+    holder = at_path(data, path[:-1])
+    # A member may be new; an element may not.
+    if not isinstance(holder, dict) or not isinstance(path[-1], str):
+        at_path(data, path)
+    holder[path[-1]] = value
+    return data
+
+
+def _rename(data: Any, path: JsonPath, key: str) -> None:
+    holder = _holder(data, path)
+    check_new_key(holder, path, key)
+    members = [(key if name == path[-1] else name, value) for name, value in holder.items()]
+    holder.clear()
+    holder.update(members)
+
+
+def _holder(data: Any, path: JsonPath) -> Any:
+    """The object or array that has what is at a path."""
+    check_not_root(path)
+    at_path(data, path)
+    return at_path(data, path[:-1])
+
+
+def _array(data: Any, path: JsonPath, index: int, *, at_end: bool = False) -> list[Any]:
+    array = at_path(data, path)
+    check_index(array, path, index, at_end=at_end)
+    assert isinstance(array, list)
+    return array
+
+
+def at_path(data: Any, path: JsonPath) -> Any:
+    """What JSON data has at a path. Raises EditError where it has nothing there."""
+    for depth, step in enumerate(path):
+        if not has_step(data, step):
+            raise missing(path[: depth + 1])
+        data = data[step]
+    return data
+
+
+def has_step(data: Any, step: str | int) -> bool:
+    if isinstance(step, str):
+        return isinstance(data, dict) and step in data
+    return isinstance(data, list) and 0 <= step < len(data)
+
+
+def missing(path: JsonPath) -> EditError:
+    return EditError(f"{format_path(path)}: there is nothing at this place")
+
+
+def check_not_root(path: JsonPath) -> None:
+    if not path:
+        raise EditError("the document itself can neither be removed nor renamed")
+
+
+def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
+    """Raises EditError where what is at a path is no member, or its object has another one with this key."""
+    if not isinstance(holder, dict):
+        raise EditError(f"{format_path(path)}: only a member of an object has a key, this is an element")
+    if key != path[-1] and key in holder:
+        raise EditError(f"{format_path(path)}: there already is a member {key!r} beside it")
+
+
+def check_index(array: Any, path: JsonPath, index: int, *, at_end: bool = False) -> None:
+    """Raises EditError where there is no array, or where it has no such element."""
+    where = format_path(path) or "the document"
+    if not isinstance(array, list):
+        raise EditError(f"{where}: must be a list for this edit, is {in_words(array)}")
+    if not 0 <= index < len(array) + at_end:
+        raise EditError(f"{where}: there is no place {index} in a list of {len(array)}")
+
+
+def text_value(text: str, path: JsonPath) -> Any:
+    """The value of a JSON text that is to be taken over verbatim. Raises EditError where it is not JSON."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise EditError(f"{format_path(path)}: the new text is nested too deeply") from None
+    except ValueError as error:
+        raise EditError(f"{format_path(path)}: the new text is not valid JSON: {error}") from None
+
+
+def json_value(value: Any, path: JsonPath) -> Any:
+    """A copy of a value that JSON can hold. Raises EditError for any other."""
+    match value:
+        case dict():
+            for key in value:
+                if not isinstance(key, str):
+                    raise EditError(f"{format_path(path)}: keys must be text, found {key!r}")
+            return {key: json_value(item, (*path, key)) for key, item in value.items()}
+        case list():
+            return [json_value(item, (*path, index)) for index, item in enumerate(value)]
+        case float() if not math.isfinite(value):
+            raise EditError(f"{format_path(path)}: JSON has no number {value}")
+        case None | str() | int() | float():
+            return value
+        case _:
+            raise EditError(f"{format_path(path)}: {type(value).__name__} is not a JSON value")
+
+
+def json_copy(data: Any) -> Any:
+    """A copy of parsed JSON data; much faster than copy.deepcopy."""
+    if isinstance(data, dict):
+        return {key: json_copy(item) for key, item in data.items()}
+    if isinstance(data, list):
+        return [json_copy(item) for item in data]
+    return data
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same as JSON text: `same`, with members in the same order."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return same(one, other)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are of the same types and equal; the order of members does not count."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float):
+        # -0.0 and 0.0 are equal and yet two numbers; not-a-number is never equal.
+        return repr(one) == repr(other)
+    return bool(one == other)

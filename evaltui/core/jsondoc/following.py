@@ -1,0 +1,69 @@
+"""Where a place of a JSON document is after an edit: elements move, members are renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from evaltui.core.jsondoc.edits import same
+from evaltui.core.model.problems import JsonPath
+
+Match = Callable[[Any, Any], bool]
+
+
+def followed(old: Any, new: Any, path: JsonPath) -> JsonPath | None:
+    """The path of the same thing in the new data; None where it is gone.
+
+    What the old data did not have yet stays where it would be. Elements are known again by what they are,
+    else by their id, else by what is equal, at last by their order.
+    """
+    found: list[str | int] = []
+    for depth, step in enumerate(path):
+        if old is new:
+            return (*found, *path[depth:])
+        if isinstance(old, list) and isinstance(new, list) and isinstance(step, int):
+            if step >= len(old):
+                return (*found, *path[depth:])
+            at: str | int | None = _places(old, new).get(step)
+        elif isinstance(old, dict) and isinstance(new, dict):
+            if step not in old:
+                return (*found, *path[depth:])
+            at = str(step) if step in new else _renamed(old, new, str(step))
+        else:
+            return None
+        if at is None:
+            return None
+        old, new = old[step], new[at]
+        found.append(at)
+    return tuple(found)
+
+
+def _places(old: list[Any], new: list[Any]) -> dict[int, int]:
+    """Index in the old list to index in the new one, of all that are in both."""
+    places: dict[int, int] = {}
+    left, free = list(range(len(old))), list(range(len(new)))
+    matches: tuple[Match, ...] = (lambda one, other: one is other, _has_its_id, same)
+    for match in matches:
+        for index in tuple(left):
+            at = next((number for number in free if match(old[index], new[number])), None)
+            if at is not None:
+                places[index] = at
+                left.remove(index)
+                free.remove(at)
+    if len(left) == len(free):
+        places |= zip(left, free, strict=True)
+    return places
+
+
+def _has_its_id(one: Any, other: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    names = ("eval_id", "evalId", "invocation_id", "invocationId", "rubric_id", "rubricId", "id")
+    return any(one.get(name) and one.get(name) == other.get(name) for name in names)
+
+
+def _renamed(old: dict[str, Any], new: dict[str, Any], key: str) -> str | None:
+    """What a member that is gone is called now: the new member at its place."""
+    at = list(old).index(key)
+    keys = list(new)
+    return keys[at] if len(old) == len(new) and keys[at] not in old else None

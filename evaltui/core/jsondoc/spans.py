@@ -1,0 +1,310 @@
+"""Where in a text its values are: a tree that is looked into only as far as it is asked, and kept up to date.
+
+Positions are kept as distances from the sibling before, so that an edit changes the nodes on its way up to
+the root and no others: trees before and after it share the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, islice
+from typing import Any
+
+from evaltui.core.jsondoc.edits import missing
+from evaltui.core.jsondoc.pieces import Text
+from evaltui.core.jsondoc.splices import Splice
+from evaltui.core.model.problems import JsonPath
+
+_BOM = "\ufeff"
+
+# The members of the document, and the elements in them: in an eval set its cases. What is below is looked
+# into when it is asked for.
+_DEPTH = 2
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A value in a text, in characters.
+
+    `lead` is what stands between it and the end of its sibling before (or the opening bracket), separator
+    included; `head` is how far its value is from its key's beginning, `key_size` the size of the key itself;
+    `size` is that of the value. `extent` is all of it. `children` is None where they were not looked for yet.
+    """
+
+    value: Any
+    size: int
+    lead: int = 0
+    key: str | None = None
+    key_size: int = 0
+    head: int = 0
+    children: tuple[Node, ...] | None = None
+    extent: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.extent = self.lead + self.head + self.size
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value at its place in the text: `begin` is where its key begins, `start` its value; in an array both
+    are the same."""
+
+    text: Text
+    node: Node
+    begin: int
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.node.size
+
+    @property
+    def own_text(self) -> str:
+        """The text of the value."""
+        return self.text[self.start : self.end]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The members or elements; members in the order of the text, with those whose key is repeated."""
+        if self.node.children is None:
+            self.node.children = _look_into(self.own_text, self.node.value)
+        return self.node.children
+
+    def child(self, index: int) -> Place:
+        node = self.nodes[index]
+        begin = self.start + 1 + sum([before.extent for before in self.nodes[:index]]) + node.lead
+        return Place(self.text, node, begin, begin + node.head)
+
+    def texts(self) -> list[str]:
+        """The texts of the values in this one."""
+        own = self.own_text
+        ends = accumulate([node.extent for node in self.nodes], initial=1)
+        return [
+            own[end - node.size : end] for node, end in zip(self.nodes, islice(ends, 1, None), strict=True)
+        ]
+
+    def index_of(self, step: str | int) -> int | None:
+        """Which of the nodes a step of a path leads to, of a repeated key the last one; None: to none."""
+        if isinstance(self.node.value, dict) and isinstance(step, str):
+            nodes = self.nodes
+            return next((index for index in reversed(range(len(nodes))) if nodes[index].key == step), None)
+        if isinstance(self.node.value, list) and isinstance(step, int) and 0 <= step < len(self.nodes):
+            return step
+        return None
+
+    def is_multiline(self) -> bool:
+        return self.text.find("\n", self.start, self.end) >= 0
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A JSON text with the values in it."""
+
+    text: Text
+    root: Node
+
+    @classmethod
+    def parse(cls, text: str) -> Tree:
+        """Raises ValueError for a text that is not valid JSON or is nested too deeply."""
+        start = _skip_space(text, len(_BOM) if text.startswith(_BOM) else 0)
+        try:
+            value, end, children = _read(text, start, _DEPTH)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        if (rest := _skip_space(text, end)) < len(text):
+            raise json.JSONDecodeError("Extra data", text, rest)
+        return cls(Text.of(text), Node(value, end - start, lead=start, children=children))
+
+    def place(self, path: JsonPath) -> Place:
+        return self.way_to(path)[-1]
+
+    def way_to(self, path: JsonPath) -> list[Place]:
+        """The places from the document to a path. Raises EditError where the text has nothing there."""
+        way = self.way_towards(path)
+        if len(way) <= len(path):
+            raise missing(path[: len(way)])
+        return way
+
+    def way_towards(self, path: JsonPath) -> list[Place]:
+        """The places from the document towards a path, as far as the text has them."""
+        way = [Place(self.text, self.root, self.root.lead, self.root.lead)]
+        for step in path:
+            index = way[-1].index_of(step)
+            if index is None:
+                break
+            way.append(way[-1].child(index))
+        return way
+
+    def spliced(self, splice: Splice) -> Tree:
+        """The tree of the changed text. Raises ValueError where that is not valid JSON."""
+        text = self.text.spliced(splice)
+        return self.renewed(text, splice) or Tree.parse(str(text))
+
+    def renewed(self, text: Text, splice: Splice) -> Tree | None:
+        """The tree of `text`, which the splice made, reading only what is around the splice.
+
+        None where that is not enough: the splice changes the outermost brackets, or the text is not valid.
+        """
+        start, end = self.root.lead, self.root.lead + self.root.size
+        if self.root.children is None or not start < splice.start <= splice.end < end:
+            return None
+        try:
+            return Tree(text, _renewed(self.root, start, text, splice))
+        except (ValueError, RecursionError):
+            return None
+
+
+def _skip_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def decode_at(text: str, position: int) -> tuple[Any, int]:
+    """The value that begins at a position, and where it ends. Raises ValueError."""
+    value, end = _DECODER.raw_decode(text, position)
+    return value, end
+
+
+def _read(text: str, position: int, depth: int) -> tuple[Any, int, tuple[Node, ...] | None]:
+    """The value at a position, its end, and its members or elements where `depth` is above 0."""
+    opening = text[position : position + 1]
+    if not depth or opening not in ("{", "["):
+        return *decode_at(text, position), None
+    keyed = opening == "{"
+    nodes, closing = _scan(text, position + 1, keyed, depth=depth - 1)
+    return _joined(nodes, keyed), closing + 1, tuple(nodes)
+
+
+def _scan(
+    text: str, start: int, keyed: bool, *, first: bool = True, until: int | None = None, depth: int = 0
+) -> tuple[list[Node], int]:
+    """The members or elements from `start` on, which is after the bracket, or after an item if not `first`.
+
+    Stops at the closing bracket or where, at `until`, the next item begins; returns that place too.
+    """
+    nodes: list[Node] = []
+    closing = "}" if keyed else "]"
+    end, position = start, _skip_space(text, start)
+    while text[position : position + 1] != closing:
+        if nodes or not first:
+            if text[position : position + 1] != ",":
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+            position = _skip_space(text, position + 1)
+        if position == until:
+            return nodes, position
+        begin, key, key_size = position, None, 0
+        if keyed:
+            key, position = decode_at(text, begin)
+            if not isinstance(key, str):
+                raise json.JSONDecodeError("Expecting property name", text, begin)
+            key_size = position - begin
+            position = _skip_space(text, position)
+            if text[position : position + 1] != ":":
+                raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
+            position = _skip_space(text, position + 1)
+        value, value_end, children = _read(text, position, depth)
+        size = value_end - position
+        nodes.append(Node(value, size, begin - end, key, key_size, position - begin, children))
+        end, position = value_end, _skip_space(text, value_end)
+    return nodes, position
+
+
+def _joined(nodes: Sequence[Node], keyed: bool) -> Any:
+    if keyed:
+        return {node.key: node.value for node in nodes}
+    return [node.value for node in nodes]
+
+
+def _look_into(text: str, value: Any) -> tuple[Node, ...]:
+    if not isinstance(value, dict | list):
+        return ()
+    nodes, _ = _scan(text, 1, isinstance(value, dict))
+    # The values that are there already, so that what is not edited stays the same object.
+    if isinstance(value, list):
+        for node, known in zip(nodes, value, strict=True):
+            node.value = known
+    else:
+        for key, node in {node.key: node for node in nodes}.items():
+            node.value = value[key]
+    return tuple(nodes)
+
+
+def _renewed(node: Node, start: int, text: Text, splice: Splice) -> Node:
+    """An object or array after a splice between its brackets. Raises ValueError where that is not valid."""
+    children = node.children or ()
+    keyed = isinstance(node.value, dict)
+    grown = len(splice.new) - len(splice.old)
+    # ends[k] is where child k - 1 ended, or the opening bracket.
+    ends = list(accumulate([child.extent for child in children], initial=start + 1))
+    before = _count_before(children, ends, splice.start)
+    after = max(before, _first_after(children, ends, splice.end, keyed))
+    if after - before == 1 and _is_inside(children[before], ends[before + 1], splice):
+        child_start = ends[before + 1] - children[before].size
+        child = _renewed_child(children[before], child_start, text, splice)
+        renewed = (*children[:before], child, *children[after:])
+        if not keyed:
+            # Of thousands of cases one is another: much faster than to put them all together again.
+            value = node.value.copy()
+            value[before] = child.value
+            return replace(node, value=value, size=node.size + grown, children=renewed)
+    else:
+        closes = after == len(children)
+        stop = grown + (start + node.size - 1 if closes else ends[after] + children[after].lead)
+        # With the bracket, or with the first character of the next item.
+        stretch = text[ends[before] : stop + 1]
+        until = len(stretch) - 1
+        changed, stopped = _scan(stretch, 0, keyed, first=not before, until=None if closes else until)
+        if stopped != until:
+            raise ValueError("the text around a splice is no longer what it was")
+        tail = children[after:]
+        if not closes:
+            lead = until - sum(child.extent for child in changed)
+            tail = (replace(children[after], lead=lead), *children[after + 1 :])
+        renewed = (*children[:before], *changed, *tail)
+    return replace(node, value=_joined(renewed, keyed), size=node.size + grown, children=renewed)
+
+
+def _renewed_child(child: Node, start: int, text: Text, splice: Splice) -> Node:
+    if child.children is not None:
+        return _renewed(child, start, text, splice)
+    size = child.size + len(splice.new) - len(splice.old)
+    value, end = decode_at(text[start : start + size], 0)
+    if end != size:
+        raise ValueError("the text around a splice is no longer what it was")
+    return replace(child, value=value, size=size)
+
+
+def _is_inside(child: Node, end: int, splice: Splice) -> bool:
+    """Whether a splice is between the brackets of a child that ended at `end`."""
+    return isinstance(child.value, dict | list) and end - child.size < splice.start <= splice.end < end
+
+
+def _count_before(children: Sequence[Node], ends: Sequence[int], position: int) -> int:
+    """How many children end before a position and cannot be changed by what stands there."""
+    count = bisect_right(ends, position) - 1
+    if count and ends[count] == position and not _is_closed(children[count - 1]):
+        return count - 1
+    return count
+
+
+def _first_after(children: Sequence[Node], ends: Sequence[int], position: int, keyed: bool) -> int:
+    """The first child that begins after a position and cannot be changed by what stands before it."""
+    index = bisect_left(ends, position)
+    if 0 < index <= len(children) and ends[index - 1] + children[index - 1].lead >= position:
+        index -= 1
+    index = min(index, len(children))
+    if index < len(children) and ends[index] + children[index].lead == position:
+        return index if keyed or _is_closed(children[index]) else index + 1
+    return index
+
+
+def _is_closed(node: Node) -> bool:
+    """Whether a value has a character at either end that nothing beside it can change: a quote, a bracket."""
+    return isinstance(node.value, str | dict | list)

@@ -1,0 +1,210 @@
+"""What new text looks like: as the text around it does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evaltui.core.jsondoc.pieces import Text
+from evaltui.core.jsondoc.spans import Place
+from evaltui.core.model.problems import JsonPath
+
+_BLANK = re.compile(r"[ \t]*")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# A character beyond ASCII that is written as an escape; the backslash itself is not escaped.
+_ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}")
+
+# How many siblings in each direction are asked what a value such as theirs looks like, and how much text
+# around a place is searched for escapes.
+_NEIGHBOURS = 4
+_NEARBY = 100_000
+_LONGEST_MARGIN = 10_000
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """A value as JSON text that is taken over as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Style:
+    """`newline` is empty where everything is in one line; `indent` is one level; `comma` is between the items
+    of a line; `ascii` has all other characters escaped."""
+
+    newline: str
+    indent: str
+    colon: str
+    comma: str
+    ascii: bool
+
+
+def style_at(way: Sequence[Place], text: Text, value: Any, model: Place | None = None) -> Style:
+    """The style for a new value, or key and value, in the last of the places on the way from the document.
+
+    No place: the value becomes the whole document. `model` is a value whose form the new one takes.
+    """
+    nearest = [*([] if model is None else [model]), *reversed(way)]
+    colon = next(filter(None, map(_colon, nearest)), ": ")
+    comma = next(filter(None, map(_comma, nearest)), None)
+    return Style(
+        newline=_newline(way, text, model),
+        indent=next((unit for place in nearest if (unit := _indent(place)) is not None), "  "),
+        colon=colon,
+        comma=comma or ("," if colon == ":" else ", "),
+        ascii=_is_beyond_ascii(value) and _escapes(way, text),
+    )
+
+
+def _newline(way: Sequence[Place], text: Text, model: Place | None) -> str:
+    around = way[-1] if way else model
+    if around is None:
+        position = text.find("\n", 0, len(text))
+        return "\r\n" if position > 0 and text[position - 1 : position] == "\r" else "\n"
+    position = text.find("\n", around.start, around.end)
+    if position < 0:
+        return ""
+    return "\r\n" if text[position - 1 : position] == "\r" else "\n"
+
+
+def _indent(place: Place) -> str | None:
+    """How much further in than itself an object or array has its items; None where they tell nothing."""
+    if not place.nodes:
+        return None
+    begin = place.child(0).begin
+    line = place.text.rfind("\n", place.start, begin) + 1
+    if not line:
+        return None
+    margin = place.text[line:begin]
+    if not _BLANK.fullmatch(margin):
+        return None
+    own = margin_at(place.text, place.start)
+    return margin.removeprefix(own) if margin.startswith(own) else None
+
+
+def margin_at(text: str | Text, position: int) -> str:
+    """The white space that the line of a position begins with."""
+    line = text.rfind("\n", 0, position) + 1
+    # A line may be all of the document; its margin is not that long.
+    head = text[line : min(position, line + _LONGEST_MARGIN)]
+    match = _BLANK.match(head.removeprefix("\ufeff"))
+    return match[0] if match else ""
+
+
+def _colon(place: Place) -> str | None:
+    if not isinstance(place.node.value, dict) or not place.nodes:
+        return None
+    last = place.child(len(place.nodes) - 1)
+    between = place.text[last.begin + last.node.key_size : last.start]
+    return None if "\n" in between else between
+
+
+def _comma(place: Place) -> str | None:
+    if len(place.nodes) < 2:
+        return None
+    second = place.child(1)
+    between = place.text[second.begin - second.node.lead : second.begin]
+    return None if "\n" in between else between
+
+
+def _is_beyond_ascii(value: Any) -> bool:
+    return not json.dumps(value, ensure_ascii=False, default=lambda _: None).isascii()
+
+
+def _escapes(way: Sequence[Place], text: Text) -> bool:
+    """Whether characters beyond ASCII are escaped: as the nearest ones are."""
+    near = [place.own_text for place in reversed(way) if place.node.size <= _NEARBY]
+    for around in [*near, *text.pieces]:
+        if not around.removeprefix("\ufeff").isascii():
+            return False
+        # The plain search first: it is a hundred times faster, and most texts have no escape at all.
+        if "\\u" in around and _ESCAPED.search(around):
+            return True
+    return False
+
+
+def model_for(way: Sequence[Place], path: JsonPath, value: Any) -> Place | None:
+    """A value in the text whose form a new one at a path takes; None where nothing is like it.
+
+    That is the old value, else what has the same path in a sibling, the nearest first, else a member beside
+    it, if all there are of its kind are in one line. `way` leads to the object or array that gets the value.
+    """
+    if not value or not isinstance(value, dict | list):
+        return None
+    kind = type(value)
+    for depth in reversed(range(len(path))):
+        step, rest = path[depth], path[depth + 1 :]
+        for near in _nearest(step) if isinstance(step, int) else ([step] if not rest else []):
+            found = _follow(way[depth], (near, *rest))
+            if found is not None and found.node.value and isinstance(found.node.value, kind):
+                return found
+    if not way or not isinstance(way[-1].node.value, dict):
+        return None
+    beside = [
+        way[-1].child(index)
+        for index, node in enumerate(way[-1].nodes)
+        if node.value and isinstance(node.value, kind)
+    ]
+    return beside[-1] if beside and not any(place.is_multiline() for place in beside) else None
+
+
+def _nearest(index: int) -> list[int]:
+    away = range(1, _NEIGHBOURS + 1)
+    return [index, *(near for distance in away for near in (index - distance, index + distance))]
+
+
+def _follow(place: Place, path: JsonPath) -> Place | None:
+    for step in path:
+        index = place.index_of(step)
+        if index is None:
+            return None
+        place = place.child(index)
+    return place
+
+
+def written(value: Any, style: Style, margin: str, model: Place | None = None) -> str:
+    """A value as text whose first line has that margin."""
+    if isinstance(value, Verbatim):
+        return value.text
+    if not value or not isinstance(value, dict | list):
+        return _scalar(value, style)
+    if model is not None and not model.is_multiline():
+        style = replace(style, newline="")
+    inner = margin + style.indent
+    if isinstance(value, dict):
+        opening, closing = "{", "}"
+        items = [
+            key_text(key, style) + style.colon + written(item, style, inner, _like(model, key, item))
+            for key, item in value.items()
+        ]
+    else:
+        opening, closing = "[", "]"
+        items = [written(item, style, inner, _like(model, 0, item)) for item in value]
+    if not style.newline:
+        return opening + style.comma.join(items) + closing
+    line = style.newline + inner
+    return opening + line + ("," + line).join(items) + style.newline + margin + closing
+
+
+def _like(model: Place | None, step: str | int, value: Any) -> Place | None:
+    """What a model has where a new value has this item."""
+    if model is None or not value or not isinstance(value, dict | list):
+        return None
+    found = _follow(model, (step,))
+    if found is None or not found.node.value or not isinstance(found.node.value, type(value)):
+        return None
+    return found
+
+
+def key_text(key: str, style: Style) -> str:
+    return _scalar(key, style)
+
+
+def _scalar(value: Any, style: Style) -> str:
+    text = json.dumps(value, ensure_ascii=style.ascii)
+    # Half a character cannot be written in UTF-8.
+    return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,0 +1,238 @@
+"""Edits as splices: each takes a tree and gives the changed tree with the splices that made it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from evaltui.core.jsondoc.edits import (
+    Duplicate,
+    Edit,
+    EditError,
+    Insert,
+    InsertText,
+    Move,
+    Put,
+    PutText,
+    Remove,
+    Rename,
+    check_index,
+    check_new_key,
+    check_not_root,
+    json_value,
+    missing,
+    text_value,
+)
+from evaltui.core.jsondoc.narrowing import narrowed
+from evaltui.core.jsondoc.spans import Place, Tree
+from evaltui.core.jsondoc.splices import Splice, smallest
+from evaltui.core.jsondoc.style import (
+    Verbatim,
+    key_text,
+    margin_at,
+    model_for,
+    style_at,
+    written,
+)
+from evaltui.core.model.problems import JsonPath
+
+_JSON_SPACE = " \t\r\n"
+_BLANK_END_OF_LINE = re.compile(r"[ \t]+(?=\r?\n)")
+
+Done = tuple[Tree, list[Splice]]
+
+
+def performed(tree: Tree, edit: Edit) -> Done:
+    """The tree after an edit. Raises EditError where the edit cannot be done."""
+    match edit:
+        case Put(path, value):
+            return _put_changes(tree, path, json_value(value, path))
+        case PutText(path, text):
+            return _put(tree, path, _verbatim(text, path))
+        case Insert(path, index, value):
+            return _insert(tree, path, index, json_value(value, path))
+        case InsertText(path, index, text):
+            return _insert(tree, path, index, _verbatim(text, path))
+        case Remove(path):
+            return _remove(tree, path)
+        case Move(path, index, to):
+            return _move(tree, path, index, to)
+        case Duplicate(path, index):
+            array = tree.place(path)
+            check_index(array.node.value, path, index)
+            return _insert(tree, path, index + 1, Verbatim(array.child(index).own_text))
+        case Rename(path, key):
+            return _rename(tree, path, key)
+
+
+def _verbatim(text: str, path: JsonPath) -> Verbatim:
+    text_value(text, path)
+    return Verbatim(text.strip(_JSON_SPACE))
+
+
+def _put_changes(tree: Tree, path: JsonPath, value: Any) -> Done:
+    """Put that leaves alone what is in both the old and the new value."""
+    way = tree.way_towards(path)
+    if len(way) <= len(path):
+        return _put(tree, path, value)
+    done: list[Splice] = []
+    for edit in narrowed(path, way[-1].node.value, value):
+        match edit:
+            case Put(where, item):
+                tree, splices = _put(tree, where, item)
+            case Insert(where, index, item):
+                tree, splices = _insert(tree, where, index, item)
+            case Remove(where):
+                tree, splices = _remove(tree, where)
+        done += splices
+    return tree, done
+
+
+def _put(tree: Tree, path: JsonPath, value: Any) -> Done:
+    if not path:
+        return _fill(tree, [], path, tree.place(path), value)
+    way = tree.way_to(path[:-1])
+    holder = way[-1]
+    index = holder.index_of(path[-1])
+    if index is not None:
+        return _fill(tree, way, path, holder.child(index), value)
+    if not isinstance(holder.node.value, dict) or not isinstance(path[-1], str):
+        raise missing(path)
+    return _add(tree, way, path, len(holder.nodes), value)
+
+
+def _fill(tree: Tree, way: list[Place], path: JsonPath, place: Place, value: Any) -> Done:
+    """Another value at a place that has one; `way` leads to what holds it."""
+    model = model_for(way, path, value)
+    if not way and value and isinstance(value, dict | list) and isinstance(place.node.value, type(value)):
+        model = place if place.node.value else None
+    style = style_at(way, tree.text, value, model)
+    text = written(value, style, margin_at(tree.text, place.begin), model)
+    return _replace(tree, place.start, place.end, text)
+
+
+def _insert(tree: Tree, path: JsonPath, index: int, value: Any) -> Done:
+    way = tree.way_to(path)
+    check_index(way[-1].node.value, path, index, at_end=True)
+    return _add(tree, way, (*path, index), index, value)
+
+
+def _add(tree: Tree, way: list[Place], path: JsonPath, index: int, value: Any) -> Done:
+    """A new item before the one with this index in the last of the places; `path` is the one it gets."""
+    holder, step = way[-1], path[-1]
+    if not holder.nodes:
+        only = {step: value} if isinstance(step, str) else [value]
+        return _fill(tree, way[:-1], path[:-1], holder, only)
+    # A new element looks like the one before it rather than the one that it pushes on.
+    like = (*path[:-1], step - 1) if isinstance(step, int) and step else path
+    model = model_for(way, like, value)
+    style = style_at(way, tree.text, {step: value} if isinstance(step, str) else value, model)
+    separator = _separator(holder, index, style.comma)
+    beside = holder.child(index - 1).end if index else holder.child(0).begin
+    margin = margin_at(tree.text, beside)
+    if index and "\n" in separator:
+        margin = margin_at(separator, len(separator))
+    text = written(value, style, margin, model)
+    if isinstance(step, str):
+        text = key_text(step, style) + style.colon + text
+    return _paste(tree, holder, index, text, separator)
+
+
+def _separator(holder: Place, index: int, comma: str) -> str:
+    """What goes between a new item and the one before it, or after it if it is the first: as beside it."""
+    count = len(holder.nodes)
+    if count == 1:
+        only = holder.child(0)
+        lead = holder.text[only.begin - only.node.lead : only.begin]
+        return "," + lead if "\n" in lead else comma
+    like = holder.child(min(max(index, 1), count - 1))
+    return holder.text[like.begin - like.node.lead : like.begin]
+
+
+def _paste(tree: Tree, holder: Place, index: int, text: str, separator: str) -> Done:
+    """The text of an item put before the one with this index; the holder has others."""
+    if not index:
+        begin = holder.child(0).begin
+        return _replace(tree, begin, begin, text + separator)
+    end = holder.child(index - 1).end
+    limit = holder.child(index).begin if index < len(holder.nodes) else holder.end
+    blank = _BLANK_END_OF_LINE.match(tree.text[end:limit])
+    if blank and separator.startswith(","):
+        # What ends the line of the item before stays there.
+        return _replace(tree, end, end + blank.end(), "," + blank[0] + separator[1:] + text)
+    return _replace(tree, end, end, separator + text)
+
+
+def _remove(tree: Tree, path: JsonPath) -> Done:
+    check_not_root(path)
+    tree.way_to(path)
+    done: list[Splice] = []
+    # All members of that key: were one left, it would be the one that counts.
+    while (index := (holder := tree.place(path[:-1])).index_of(path[-1])) is not None:
+        tree, splices, _, _ = _cut(tree, holder, index)
+        done += splices
+        if isinstance(path[-1], int):
+            break
+    return tree, done
+
+
+def _cut(tree: Tree, holder: Place, index: int) -> tuple[Tree, list[Splice], str, str]:
+    """An item taken out, with its text and the separator that went with it."""
+    text, item = tree.text, holder.child(index)
+    own = text[item.begin : item.end]
+    if len(holder.nodes) == 1:
+        start, end, separator = holder.start + 1, holder.end - 1, ""
+    elif index < len(holder.nodes) - 1:
+        start, end = item.begin, holder.child(index + 1).begin
+        separator = text[item.end : end]
+    else:
+        start, end = holder.child(index - 1).end, item.end
+        separator = text[start : item.begin]
+    tree, splices = _replace(tree, start, end, "")
+    return tree, splices, own, separator
+
+
+def _move(tree: Tree, path: JsonPath, index: int, to: int) -> Done:
+    array = tree.place(path)
+    check_index(array.node.value, path, index)
+    check_index(array.node.value, path, to)
+    if index == to:
+        return tree, []
+    tree, cut, own, separator = _cut(tree, array, index)
+    tree, pasted = _paste(tree, tree.place(path), to, own, separator)
+    return tree, [*cut, *pasted]
+
+
+def _rename(tree: Tree, path: JsonPath, key: str) -> Done:
+    check_not_root(path)
+    way = tree.way_to(path)
+    holder = way[-2]
+    check_new_key(holder.node.value, path, key)
+    if key == path[-1]:
+        return tree, []
+    text = key_text(key, style_at(way[:-1], tree.text, key))
+    done: list[Splice] = []
+    for splice in list(_key_splices(holder, path[-1], text)):
+        tree = tree.spliced(splice)
+        done.append(splice)
+    return tree, done
+
+
+def _key_splices(holder: Place, key: str | int, text: str) -> Iterator[Splice]:
+    """All members of that key, the last one first so that the others stay where they are."""
+    for index in reversed(range(len(holder.nodes))):
+        if holder.nodes[index].key == key:
+            member = holder.child(index)
+            end = member.begin + member.node.key_size
+            yield smallest(member.begin, member.text[member.begin : end], text)
+
+
+def _replace(tree: Tree, start: int, end: int, text: str) -> Done:
+    splice = smallest(start, tree.text[start:end], text)
+    if splice.old == splice.new:
+        return tree, []
+    try:
+        return tree.spliced(splice), [splice]
+    except ValueError as error:
+        raise EditError(f"the edited text would not be valid JSON: {error}") from error

@@ -1,0 +1,244 @@
+"""Whether the metrics that configs ask for can be computed here, before any model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
+from evaltui.core.metrics.registry import METRICS, MetricInfo, is_known
+from evaltui.core.metrics.requirements import Facts, Found, Readiness, reach_of_metric, reach_of_user
+from evaltui.core.model.case_traits import CaseTraits, traits_of
+from evaltui.core.model.config import EvalConfig, EvalMetric
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.stored_cases import heads_of
+
+SCENARIO = "conversation_scenario"
+"""Stands for a metric where it is the simulated user who cannot be played."""
+
+
+@dataclass(frozen=True)
+class SetToCheck:
+    """Cases of a set that are to be run, and the config that scores them. `path` is that of `CaseId`."""
+
+    eval_set_id: str
+    cases: Sequence[EvalCase]
+    config: EvalConfig
+    path: str = ""
+
+    @property
+    def known_as(self) -> str:
+        return self.path or self.eval_set_id
+
+
+@dataclass(frozen=True)
+class MetricCheck:
+    """Whether a metric runs for the cases of the sets that ask for it, and if not, why and what to do.
+
+    Of one that runs for some cases only, `without` are those that it cannot score, by the ids of set and
+    case, out of `cases`. `sets` are those that this holds for; with `in_all` they are all sets of the run. A
+    metric that runs may have a `why`, too: then something about it may not be meant. One that is `withheld`
+    is not even tried; others that cannot run say so themselves. `paths` are those of the sets, as in
+    `CaseId`.
+    """
+
+    metric: str
+    readiness: Readiness
+    why: str = ""
+    fix: str = ""
+    sets: tuple[str, ...] = ()
+    in_all: bool = True
+    cases: int = 0
+    without: tuple[tuple[str, str], ...] = ()
+    optional: bool = False
+    withheld: bool = False
+    paths: tuple[str, ...] = ()
+
+    @property
+    def is_fine(self) -> bool:
+        return self.readiness is Readiness.RUNS and not self.why
+
+    @property
+    def reason(self) -> str:
+        """Why it does not run, and what to do, as the reason of a metric."""
+        return "; ".join(part for part in (self.why, self.fix) if part)
+
+
+class _InSet(NamedTuple):
+    """Where it holds: for so many cases, `without` those."""
+
+    eval_set_id: str
+    path: str
+    cases: int
+    without: tuple[str, ...]
+
+
+def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ...]:
+    """A check of each metric that is asked for, in the order of the configs.
+
+    Where the same holds for several sets there is one check for all of them.
+    """
+    sets = [one for one in sets if one.cases]
+    groups: dict[str, dict[tuple[Found, bool], list[_InSet]]] = {}
+    for one in sets:
+        known = {SCENARIO, *(metric.metric_name for metric in one.config.metrics() if is_known(metric))}
+        for name, found, cases in _of_set(one, facts):
+            optional = name in one.config.evaltui.optional and name in known
+            alike = groups.setdefault(name, {}).setdefault((found, optional), [])
+            alike.append(_InSet(one.eval_set_id, one.known_as, cases, found.without))
+    return tuple(
+        MetricCheck(
+            name,
+            found.readiness,
+            found.why,
+            found.fix,
+            tuple(one.eval_set_id for one in alike),
+            in_all=len(alike) == len(sets),
+            cases=sum(one.cases for one in alike),
+            without=tuple((one.eval_set_id, eval_id) for one in alike for eval_id in one.without),
+            optional=optional,
+            withheld=found.withheld,
+            paths=tuple(one.path for one in alike),
+        )
+        for name, group in groups.items()
+        for (found, optional), alike in group.items()
+    )
+
+
+def withheld(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
+    """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played.
+
+    `path` is that of `CaseId`.
+    """
+    return {check.metric: check.reason for check in checks if check.withheld and path in check.paths}
+
+
+def in_short(checks: Iterable[MetricCheck]) -> str:
+    """`safety_v1 and final_response_match_v2 cannot run`, "" where all is well; without what is optional."""
+    by_kind: dict[str, dict[str, None]] = {}
+    for check in checks:
+        if not (check.is_fine or check.optional):
+            by_kind.setdefault(_KINDS[check.readiness], {})[check.metric] = None
+    return "; ".join(
+        f"{_enumerated(list(names))} {kind}" for kind in _KINDS.values() if (names := by_kind.get(kind))
+    )
+
+
+_KINDS = {
+    Readiness.CANNOT: "cannot run",
+    Readiness.SOME_CASES: "cannot run for every case",
+    Readiness.RUNS: "may not be meant so",
+}
+_MOST_NAMES = 2
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} metrics"
+
+
+def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
+    """Whether a metric could run here if a config asked for it with all that it needs."""
+    if info.judged is None:
+        return MetricCheck(info.name, Readiness.RUNS)
+    least = info.interval[0] if info.interval else 0.0
+    config = EvalConfig(criteria={info.name: least})
+    found = reach_of_metric(config.metrics()[0], config, facts, recorded=False) or Found()
+    return MetricCheck(info.name, found.readiness, found.why, found.fix)
+
+
+# One set
+
+
+def _of_set(one: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
+    """What holds for each metric, and how many cases it is for."""
+    cases = _Cases(one)
+    recorded = one.known_as in facts.recorded
+    for metric in one.config.metrics():
+        found = (
+            reach_of_metric(metric, one.config, facts, recorded=recorded) or _data(metric, cases) or Found()
+        )
+        yield metric.metric_name, found, cases.count
+    if cases.simulated and (problem := reach_of_user(one.config, facts, recorded)):
+        yield SCENARIO, problem, len(cases.simulated)
+
+
+class _Cases:
+    """The cases of a set, looked at once and only where a metric needs it."""
+
+    def __init__(self, one: SetToCheck) -> None:
+        self._set = one
+        heads = heads_of(one.cases)
+        self.count = len(heads)
+        self.simulated = [head.eval_id for head in heads if head.simulated]
+        self.scripted = [head.eval_id for head in heads if not head.simulated]
+
+    @cached_property
+    def traits(self) -> list[CaseTraits]:
+        return list(traits_of(self._set.cases))
+
+    @property
+    def without_answers(self) -> list[str]:
+        """The cases in which not every turn that is scored expects an answer."""
+        config, eval_set_id = self._set.config, self._set.eval_set_id
+        return [
+            one.eval_id
+            for one in self.traits
+            if any(
+                config.turn_mode(eval_set_id, one.eval_id, turn) != "context"
+                for turn in one.turns_without_answer
+            )
+        ]
+
+
+# What the cases hold
+
+
+def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
+    """Why a metric can be computed for some cases only, or for none."""
+    info = METRICS.get(metric.metric_name)
+    if info is None or metric.custom_function_path is not None:
+        return None
+    if "expected turns" in info.needs and cases.simulated:
+        return _lacking(
+            cases,
+            cases.simulated,
+            "it compares with expected turns, and where a user is simulated there are none",
+            "keep such cases in a set of their own, or list the metric under evaltui.optional",
+        )
+    if "a scenario" in info.needs and cases.scripted:
+        return _lacking(
+            cases,
+            cases.scripted,
+            "it rates a simulated user, and there is none without a conversation_scenario",
+            "keep cases with a scenario in a set of their own, or list the metric under evaltui.optional",
+        )
+    if metric.metric_name in RUBRIC_TYPES and not criterion_rubrics(metric):
+        kind = RUBRIC_TYPES[metric.metric_name]
+        return _lacking(
+            cases,
+            [one.eval_id for one in cases.traits if not one.rubric_types & {"", kind}],
+            "there are no rubrics for it",
+            f'add "rubrics" to its criterion, to the case or to its turns, of type {kind} or without one',
+        )
+    if metric.metric_name == "final_response_match_v2" and not _counts_what_is_said_before(metric):
+        return _lacking(
+            cases,
+            cases.without_answers,
+            "not every turn expects an answer",
+            "give the turns a final_response, or mark them as context",
+        )
+    return None
+
+
+def _counts_what_is_said_before(metric: EvalMetric) -> bool:
+    return metric.criterion is not None and metric.criterion.include_intermediate_responses_in_final
+
+
+def _lacking(cases: _Cases, without: Sequence[str], why: str, fix: str) -> Found | None:
+    if not without:
+        return None
+    if len(without) == cases.count:
+        return Found(Readiness.CANNOT, why, fix)
+    return Found(Readiness.SOME_CASES, why, fix, without=tuple(without))

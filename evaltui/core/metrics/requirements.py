@@ -1,0 +1,145 @@
+"""What it takes to compute a metric, whatever the cases hold: a model, a function, a usable criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from evaltui.core.metrics.gemini_access import GeminiAccess, is_gemini_name
+from evaltui.core.metrics.judges.judge import judge_options
+from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
+from evaltui.core.metrics.metric import CriterionError, nothing_to_score
+from evaltui.core.metrics.registry import METRICS, MetricInfo, MetricInput
+from evaltui.core.model.config import EvalConfig, EvalMetric
+from evaltui.core.model.own_metrics import MISPLACED, names_function
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
+from evaltui.core.simulation.config import SimulatorConfig
+from evaltui.text.wording import nearest
+
+
+class Readiness(StrEnum):
+    RUNS = "RUNS"
+    SOME_CASES = "SOME_CASES"
+    CANNOT = "CANNOT"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of this machine and of the agent's folder, without importing or asking anything.
+
+    `has_module` tells whether a function of the user's would find its module. `recorded` are the paths of the
+    sets that have recordings.
+    """
+
+    gemini: GeminiAccess
+    has_module: Callable[[str], bool]
+    record: RecordMode = DEFAULT_MODE
+    recorded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What holds for a metric in one set; see `preflight.MetricCheck`."""
+
+    readiness: Readiness = Readiness.RUNS
+    why: str = ""
+    fix: str = ""
+    withheld: bool = False
+    without: tuple[str, ...] = field(default=(), compare=False)
+
+
+def _out_of_reach(why: str, fix: str = "") -> Found:
+    return Found(Readiness.CANNOT, why, fix, withheld=True)
+
+
+def reach_of_metric(metric: EvalMetric, config: EvalConfig, facts: Facts, *, recorded: bool) -> Found | None:
+    """Why a metric can be computed for no case, or not as meant, whatever the cases hold."""
+    if metric.custom_function_path is not None:
+        return _custom(metric, metric.custom_function_path, facts)
+    info = METRICS.get(metric.metric_name)
+    if info is None:
+        return _unknown(metric.metric_name, config)
+    try:
+        return _judged(metric, facts, recorded) if info.judged else _computed(metric, info)
+    except CriterionError as error:
+        return Found(Readiness.CANNOT, str(error))
+
+
+def _judged(metric: EvalMetric, facts: Facts, recorded: bool) -> Found | None:
+    if metric.metric_name in RUBRIC_TYPES:
+        criterion_rubrics(metric)
+    model = judge_options(metric).judge_model
+    return _model(model, "judge", "judge_model_options.judge_model", facts, recorded)
+
+
+def _computed(metric: EvalMetric, info: MetricInfo) -> Found | None:
+    """A metric that is computed here says what is wrong with its criterion when there is nothing to score."""
+    if info.function is None or not info.gates:
+        return None
+    said = info.function(MetricInput(metric=metric, expected=(), actual=())).reason
+    return Found(Readiness.CANNOT, said) if said != nothing_to_score(()) else None
+
+
+def _custom(metric: EvalMetric, path: str, facts: Facts) -> Found | None:
+    module = path.rpartition(".")[0]
+    if not module:
+        return _out_of_reach(
+            f"{path} is not the path of a function, such as my_agent.metrics.{metric.metric_name}"
+        )
+    return None if facts.has_module(module) else _no_module(module, f"the metric's function {path}")
+
+
+def _unknown(name: str, config: EvalConfig) -> Found:
+    if names_function(config.criteria.get(name)):
+        return _out_of_reach(MISPLACED)
+    hit = nearest(name, [*METRICS, *(config.custom_metrics or {})])
+    return _out_of_reach(
+        f"no metric is called {name}",
+        f"write {hit}, if that is meant" if hit else "`evaltui metrics` lists those that there are",
+    )
+
+
+def _model(model: str, who: str, option: str, facts: Facts, recorded: bool) -> Found | None:
+    """Why a model that is to judge, or to play a user, cannot be asked."""
+    module, colon, function = model.partition(":")
+    if colon and module and function:
+        if facts.record == "replay" or facts.has_module(module):
+            return None
+        return _no_module(module, f"{option} {model}")
+    if not (is_gemini_name(model) or facts.gemini.serves_other_names):
+        return _out_of_reach(f"the {who} {model} is no Gemini model", _other_model(model, who, option))
+    if facts.record == "replay" or not facts.gemini.problem:
+        return None
+    why, fix = f"{facts.gemini.problem} to ask the {who} {model}", facts.gemini.fix
+    if facts.record == "auto" and recorded:
+        return Found(Readiness.RUNS, f"{why}, so only what is recorded is answered", fix)
+    return _out_of_reach(why, fix)
+
+
+def _other_model(model: str, who: str, option: str) -> str:
+    own = model.rpartition("/")[2]
+    if is_gemini_name(own):
+        return f"write {own}: Gemini is asked without a provider"
+    if hit := nearest(model, _WELL_KNOWN, likeness=0.8):
+        return f"write {hit}, if that is meant"
+    key, role = option.rpartition(".")[2], who.rpartition(" ")[2]
+    return f'for other models name a function that asks them: "{key}": "my_agent.models:my_{role}"'
+
+
+_WELL_KNOWN = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro")
+
+
+def _no_module(module: str, what: str) -> Found:
+    return _out_of_reach(
+        f"there is no module {module}, which {what} is in",
+        "write it or mend its name: it is looked for in the agent's folder, beside it, and among what is "
+        "installed",
+    )
+
+
+def reach_of_user(config: EvalConfig, facts: Facts, recorded: bool) -> Found | None:
+    simulator = config.user_simulator_config or SimulatorConfig()
+    if simulator.refusal is not None:
+        return _out_of_reach(simulator.refusal)
+    return _model(simulator.model, "simulated user", "user_simulator_config.model", facts, recorded)

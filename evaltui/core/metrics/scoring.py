@@ -1,0 +1,336 @@
+"""Expected case, actual invocations and config to a verdict: pure, but for custom metrics.
+
+Where this differs from google-adk on purpose, `adk_verdicts` switches the difference off: thoughts are
+scored, `final_session_state` and the `evaltui` block are not looked at, metrics without a verdict do
+not keep a case from passing, and a case whose agent raised is FAILED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from evaltui.core.compare.diff import diff_state, expectation_of, turn_result
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
+from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
+from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
+from evaltui.core.metrics.registry import (
+    METRICS,
+    MetricInput,
+    is_known,
+    metrics_to_run,
+    run_judged_metric,
+    run_metric,
+)
+from evaltui.core.metrics.response_match import scored_text, unscored_texts
+from evaltui.core.metrics.trajectory import ignores_args
+from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
+from evaltui.core.model.eval_set import EvalCase, Invocation, full_text, tool_calls
+from evaltui.core.model.outcome import (
+    CaseResult,
+    ErrorInfo,
+    Expectation,
+    InvocationScore,
+    MetricResult,
+    RepeatResult,
+    StateDiff,
+    Status,
+    TurnResult,
+    worst_status,
+)
+from evaltui.core.model.validation import case_warnings
+from evaltui.core.recording.waiting import REQUESTS
+
+CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
+# What stands of a metric that a judge decides where none is asked.
+KnownJudgement = Callable[[MetricInput], MetricResult]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A case, the set it belongs to, and the config that it is scored by.
+
+    `withheld` are metrics that are known not to be computable here, with the reason: none of them is tried.
+    """
+
+    eval_set_id: str
+    case: EvalCase
+    config: EvalConfig
+    adk_verdicts: bool = False
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    config_name: str = "the config"
+    """What errors call the config."""
+
+    @property
+    def effective_config(self) -> EvalConfig:
+        return as_adk_has_it(self.config) if self.adk_verdicts else self.config
+
+    @property
+    def score_thoughts(self) -> bool:
+        return self.adk_verdicts or self.config.evaltui.thoughts == "score"
+
+    @cached_property
+    def rules(self) -> CaseRules:
+        """The rules for arguments that hold in this case."""
+        own = () if self.adk_verdicts or not _requests(self.case) else REQUEST_ID_RULES
+        rules = (*own, *self.effective_config.evaltui.rules)
+        return rules_of_case(rules, self.eval_set_id, self.case.eval_id)
+
+    def turns_marked(self, mode: str) -> frozenset[int]:
+        config = self.effective_config
+        if not config.evaltui.turns:
+            return frozenset()
+        turns = range(len(self.case.conversation or []))
+        return frozenset(
+            turn for turn in turns if config.turn_mode(self.eval_set_id, self.case.eval_id, turn) == mode
+        )
+
+
+def _requests(case: EvalCase) -> bool:
+    """Whether a request to a person is expected."""
+    turns = case.conversation or ()
+    return any(call.name in REQUESTS for turn in turns for call in tool_calls(turn.intermediate_data))
+
+
+def as_adk_has_it(config: EvalConfig) -> EvalConfig:
+    """A config without what only evaltui reads in it."""
+    return config.model_copy(update={"evaltui": EvaltuiBlock()})
+
+
+async def score_case(
+    expected: EvalCase,
+    actual: Sequence[Invocation],
+    config: EvalConfig,
+    *,
+    eval_set_id: str = "",
+    final_state: Mapping[str, Any] | None = None,
+    adk_verdicts: bool = False,
+) -> CaseResult:
+    """Score what an agent did against a case. `final_state` is the session state after the last turn.
+
+    Custom metrics are NOT_EVALUATED here: they run the user's code, which only `evaluate` does.
+    """
+    wanted = Expected(eval_set_id, expected, config, adk_verdicts)
+    repeat = await score_repeat(wanted, actual, final_state=final_state, custom=None)
+    return case_over_repeats(wanted.eval_set_id, expected.eval_id, [repeat], "all")
+
+
+async def score_repeat(
+    expected: Expected,
+    actual: Sequence[Invocation],
+    *,
+    final_state: Mapping[str, Any] | None,
+    custom: CustomScorer | None,
+    judge: Judge | None = None,
+    judged: KnownJudgement = run_metric,
+    seconds: float = 0.0,
+) -> RepeatResult:
+    """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
+    NOT_EVALUATED."""
+    rules = with_patience(expected.rules, expected.config_name)
+    metrics = [
+        metric_not_evaluated(metric, expected.withheld[metric.metric_name])
+        if metric.metric_name in expected.withheld
+        else await _metric_result(metric_input(expected, metric, actual, rules), custom, judge, judged)
+        for metric in metrics_to_run(expected.effective_config)
+    ]
+    metrics = [_marked(metric, expected) for metric in metrics]
+    state: tuple[StateDiff, ...] = ()
+    if expected.case.final_session_state and not expected.adk_verdicts:
+        state = diff_state(expected.case.final_session_state, dict(final_state or {}))
+        metrics.append(_state_result(state, known=final_state is not None))
+    metrics += _reservations(expected)
+    return RepeatResult(
+        status=_verdict(metrics, expected),
+        metrics=tuple(metrics),
+        actual=_kept(actual),
+        turns=turn_results(expected, actual, metrics),
+        state=state,
+        seconds=seconds,
+        final_state=None if final_state is None else dict(final_state),
+    )
+
+
+_LIVE = "live (audio) runs are not done by this version of evaltui; the case was run with text"
+
+
+def not_evaluated(expected: Expected, name: str, reason: str) -> RepeatResult:
+    """A case that cannot be run here, with the reason where a metric would stand."""
+    result = MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason)
+    return RepeatResult(Status.NOT_EVALUATED, metrics=(result,))
+
+
+def failed_repeat(
+    expected: Expected, error: ErrorInfo, actual: Sequence[Invocation], seconds: float
+) -> RepeatResult:
+    """A run that the agent did not survive; what it did before is kept. google-adk has it FAILED."""
+    failed_as_adk = expected.adk_verdicts and error.type != "NotRecordedError"
+    return RepeatResult(
+        Status.FAILED if failed_as_adk else Status.ERROR,
+        error=error,
+        actual=_kept(actual),
+        turns=turn_results(expected, actual, ()),
+        seconds=seconds,
+    )
+
+
+def _kept(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
+    # What the agents were told is there for the metrics only, and is the same in case after case.
+    return tuple(
+        one.model_copy(update={"app_details": None}) if one.app_details is not None else one for one in actual
+    )
+
+
+def is_judged(expected: Expected) -> bool:
+    """Whether a judge has a say in the verdict."""
+    return any(
+        _judged_metric(metric) is not None and metric.metric_name not in expected.withheld
+        for metric in expected.effective_config.metrics()
+    )
+
+
+def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
+    info = METRICS.get(metric.metric_name)
+    return None if info is None or metric.custom_function_path is not None else info.judged
+
+
+def metric_input(
+    expected: Expected, metric: EvalMetric, actual: Sequence[Invocation], rules: CaseRules | None = None
+) -> MetricInput:
+    """What a metric of a case is computed from; `rules` are those of the case, for this scoring."""
+    return MetricInput(
+        metric=metric,
+        expected=expected.case.conversation,
+        actual=actual,
+        thoughts=expected.score_thoughts,
+        skip_calls=expected.turns_marked("skip"),
+        context=expected.turns_marked("context"),
+        rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
+        case_rubrics=expected.case.rubrics or (),
+        scenario=expected.case.conversation_scenario,
+        as_adk=expected.adk_verdicts,
+    )
+
+
+async def _metric_result(
+    given: MetricInput, custom: CustomScorer | None, judge: Judge | None, judged: KnownJudgement
+) -> MetricResult:
+    metric = given.metric
+    if (judged_metric := _judged_metric(metric)) is not None:
+        return judged(given) if judge is None else await run_judged_metric(given, judged_metric, judge)
+    if metric.custom_function_path is None:
+        return run_metric(given)
+    if custom is None:
+        reason = "custom metrics run in the agent's own process: use evaluate()"
+        return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=reason)
+    return await custom(given)
+
+
+def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:
+    if not known:
+        return MetricResult(
+            "final_session_state",
+            None,
+            None,
+            Status.NOT_EVALUATED,
+            reason="the session state at the end is not known",
+        )
+    if not state:
+        return MetricResult(
+            "final_session_state", 1.0, 1.0, Status.PASSED, reason="every expected key is equal"
+        )
+    keys = ", ".join(difference.path for difference in state)
+    return MetricResult("final_session_state", 0.0, 1.0, Status.FAILED, reason=f"not as expected: {keys}")
+
+
+def _reservations(expected: Expected) -> list[MetricResult]:
+    """What keeps a case from passing although nothing failed."""
+    if expected.adk_verdicts:
+        return []
+    reasons = [("eval_case", str(problem)) for problem in case_warnings(expected.case)]
+    if expected.config.live_model_config is not None:
+        reasons.append(("live_model_config", _LIVE))
+    return [MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason) for name, reason in reasons]
+
+
+def _verdict(metrics: Sequence[MetricResult], expected: Expected) -> Status:
+    return worst_status(metric.status for metric in metrics if not _passed_over(metric, expected))
+
+
+def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
+    config = expected.effective_config
+    if metric.name not in config.evaltui.optional:
+        return metric
+    # One that nobody knows would never be evaluated, wherever it is run.
+    known = any(is_known(one) for one in config.metrics() if one.metric_name == metric.name)
+    return replace(metric, is_optional=True) if known else metric
+
+
+def _passed_over(metric: MetricResult, expected: Expected) -> bool:
+    if expected.adk_verdicts:
+        # As google-adk 2.13: what has no verdict, whyever.
+        return metric.status not in (Status.PASSED, Status.FAILED)
+    return metric.is_optional and metric.status is Status.NOT_EVALUATED
+
+
+def turn_results(
+    expected: Expected, actual: Sequence[Invocation], metrics: Sequence[MetricResult]
+) -> tuple[TurnResult, ...]:
+    """Expectation and reality turn by turn; turns that were not reached have no actual side."""
+    wanted = expected.case.conversation
+    if wanted is None:
+        return tuple(_simulated_turn(expected, did) for did in actual)
+    scores = _turn_scores(metrics)
+    ignore_args = any(ignores_args(metric) for metric in expected.effective_config.metrics())
+    rules = with_patience(expected.rules)
+    turns = []
+    for number, want in enumerate(wanted):
+        did = actual[number] if number < len(actual) else None
+        thoughts = expected.score_thoughts
+        wanted_text = scored_text(want, thoughts=thoughts)
+        said = scored_text(did, thoughts=thoughts) if did else None
+        turns.append(
+            turn_result(
+                want,
+                did,
+                expectation=_expectation(expected, number, want),
+                expected_text=wanted_text or None,
+                # Most answers are those expected: of thousands of results, each text is in memory once.
+                actual_text=wanted_text if said == wanted_text else said,
+                response_score=scores[number].score if number < len(scores) else None,
+                unscored=unscored_texts(did, thoughts=thoughts) if did else (),
+                ignore_args=ignore_args,
+                rules=rules,
+            )
+        )
+    return tuple(turns)
+
+
+def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:
+    """A turn of which nobody knew beforehand what the user would say."""
+    thoughts = expected.score_thoughts
+    turn = turn_result(
+        None,
+        did,
+        expectation="simulated",
+        expected_text=None,
+        actual_text=scored_text(did, thoughts=thoughts),
+        unscored=unscored_texts(did, thoughts=thoughts),
+    )
+    return replace(turn, user=full_text(did.user_content))
+
+
+def _turn_scores(metrics: Sequence[MetricResult]) -> tuple[InvocationScore, ...]:
+    named = (m.per_invocation for m in metrics if m.name == "response_match_score")
+    return next(named, ())
+
+
+def _expectation(expected: Expected, turn: int, invocation: Invocation) -> Expectation:
+    if turn in expected.turns_marked("context"):
+        return "context"
+    if turn in expected.turns_marked("skip"):
+        return "not checked"
+    return expectation_of(invocation)

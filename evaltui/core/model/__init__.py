@@ -1,0 +1,1 @@
+"""What eval data is: eval sets, cases, configs, events and outcomes."""

@@ -1,0 +1,215 @@
+"""The eval config of ADK (`test_config.json`), with the `evaltui` block that ADK ignores."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, field_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.recordings.choices import ToolMode
+from evaltui.core.simulation.config import SimulatorConfig
+
+# Source: google-adk 2.13, what applies where no config file is found.
+DEFAULT_CRITERIA: dict[str, float] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+
+
+class _Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+def _no_truth_value(value: Any) -> Any:
+    # As a number, true would be 1 and false 0, which every score reaches.
+    if isinstance(value, bool):
+        raise PydanticCustomError("float_type", "is no number")
+    return value
+
+
+Threshold = Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)]
+
+
+class BaseCriterion(_Camel):
+    """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK.
+
+    `lower_is_better` is a key of ours: scores up to the threshold pass, not those from it on. ADK keeps it
+    for the user's own functions, whose verdict it takes over; so does evaltui.
+    """
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
+
+    threshold: Threshold
+    include_intermediate_responses_in_final: bool = False
+    lower_is_better: bool = False
+
+
+class Interval(_Camel):
+    """The scores that a metric may give."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    min_value: float
+    open_at_min: bool = False
+    max_value: float
+    open_at_max: bool = False
+
+    def holds(self, score: float) -> bool:
+        """Whether a score is one of them; what rounding makes of an end counts as the end."""
+        if (self.open_at_min and score <= self.min_value) or (self.open_at_max and score >= self.max_value):
+            return False
+        return self.min_value - _ROUNDING <= score <= self.max_value + _ROUNDING
+
+    def __str__(self) -> str:
+        least = f"above {self.min_value:g}" if self.open_at_min else f"{self.min_value:g}"
+        greatest = f"below {self.max_value:g}" if self.open_at_max else f"{self.max_value:g}"
+        return f"{least} to {greatest}"
+
+
+_ROUNDING = 1e-9
+
+
+class OwnCriterion(BaseCriterion):
+    """A criterion of a metric that ADK does not have.
+
+    With `function` the metric is the user's: the path of a function that scores one turn, called as
+    `function(actual, expected, criterion)`. `interval` are the scores it may give.
+    """
+
+    function: StrictStr | None = None
+    interval: Interval | None = None
+
+    @field_validator("function")
+    @classmethod
+    def _is_path(cls, value: str | None) -> str | None:
+        if value is not None and not value.rpartition(".")[0]:
+            raise ValueError(f"{value!r} is not the path of a function, such as my_agent.metrics.my_metric")
+        return value
+
+
+class EvalMetric(_Camel):
+    """One metric that is asked for; the shape that custom metric functions receive.
+
+    `interval` are the scores that it may give, where the config says so.
+    """
+
+    metric_name: StrictStr
+    threshold: float | None = None
+    criterion: BaseCriterion | None = None
+    custom_function_path: str | None = None
+    # ADK has no such field in what functions receive.
+    interval: Interval | None = Field(default=None, exclude=True)
+
+    @property
+    def scores_turns(self) -> bool:
+        """Whether its function is one in short form, which scores one turn at a time."""
+        return isinstance(self.criterion, OwnCriterion) and self.criterion.function is not None
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.criterion is not None and self.criterion.lower_is_better
+
+
+class CodeConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: StrictStr
+
+
+class MetricValueInfo(_Camel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    interval: Interval | None = None
+
+
+class MetricInfo(_Camel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    metric_name: StrictStr
+    description: str | None = None
+    metric_value_info: MetricValueInfo
+    requires_threshold: bool = True
+
+
+class CustomMetric(_Camel):
+    code_config: CodeConfig
+    metric_info: MetricInfo | None = None
+    description: str = ""
+
+
+class TurnMark(BaseModel):
+    """A mark on a turn, counted from 0: `context` is run, not scored; `skip` leaves its calls unchecked."""
+
+    model_config = ConfigDict(extra="forbid")
+    set: StrictStr
+    case: StrictStr
+    turn: Annotated[StrictInt, Field(ge=0)]
+    mode: Literal["context", "skip"]
+
+
+PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
+
+
+class Repeats(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    runs: Annotated[StrictInt, Field(ge=1)] = 1
+    pass_if: PassIf = "all"
+
+
+class EvaltuiBlock(BaseModel):
+    """What ADK has no place for. Keys of later versions are refused rather than silently ignored.
+
+    A metric in `optional` that cannot be evaluated does not keep a case from passing; one that fails to be is
+    an error as any other.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
+    optional: list[StrictStr] = Field(default_factory=list)
+    rules: list[ArgRule] = Field(default_factory=list)
+    turns: list[TurnMark] = Field(default_factory=list)
+    repeats: Repeats = Field(default_factory=Repeats)
+    thoughts: Literal["ignore", "score"] = "ignore"
+    tools: dict[StrictStr, ToolMode] = Field(default_factory=dict)
+
+
+class EvalConfig(_Camel):
+    """`criteria` maps a metric's name to its threshold or to an object with `threshold`."""
+
+    criteria: dict[str, Threshold | BaseCriterion] = Field(default_factory=dict)
+    custom_metrics: dict[str, CustomMetric] | None = None
+    user_simulator_config: SimulatorConfig | None = None
+    live_model_config: dict[str, Any] | None = None
+    evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
+
+    @field_validator("evaltui", mode="before")
+    @classmethod
+    def _absent_block(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+    @classmethod
+    def default(cls) -> EvalConfig:
+        return cls(criteria=dict(DEFAULT_CRITERIA))
+
+    def metrics(self) -> list[EvalMetric]:
+        """The metrics asked for: `criteria` in file order, then those of the `evaltui` block."""
+        asked = {**self.criteria, **self.evaltui.criteria}
+        return [_metric(name, value, self.custom_metrics or {}) for name, value in asked.items()]
+
+    def turn_mode(self, eval_set_id: str, eval_id: str, turn: int) -> Literal["context", "skip"] | None:
+        """The mark on a turn, the last one given for it."""
+        for mark in reversed(self.evaltui.turns):
+            if (mark.set, mark.case, mark.turn) == (eval_set_id, eval_id, turn):
+                return mark.mode
+        return None
+
+
+def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetric]) -> EvalMetric:
+    criterion = value if isinstance(value, BaseCriterion) else BaseCriterion(threshold=value)
+    metric = EvalMetric(metric_name=name, threshold=criterion.threshold, criterion=criterion)
+    if isinstance(criterion, OwnCriterion) and criterion.function is not None:
+        metric.custom_function_path, metric.interval = criterion.function, criterion.interval
+    elif name in custom:
+        metric.custom_function_path = custom[name].code_config.name
+        if info := custom[name].metric_info:
+            metric.interval = info.metric_value_info.interval
+    return metric

@@ -1,0 +1,255 @@
+"""The EvalSet schema of google-adk 2.13, read in snake_case or camelCase.
+
+The models accept what ADK accepts. Where ADK differs between levels (unknown keys are refused in an
+invocation, kept in a case, ignored in a set), so do they. Only the camelCase keys at the set level are an
+addition: the documentation shows them, ADK itself does not read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from google.genai import types
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictStr,
+    Tag,
+    field_validator,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from evaltui.core.model.personas import PREBUILT_PERSONAS
+from evaltui.core.recording.responding import describe_response
+
+_BOTH_SPELLINGS = ConfigDict(
+    alias_generator=to_camel,
+    populate_by_name=True,
+    arbitrary_types_allowed=True,
+    # genai writes and reads bytes as base64; a nested model follows the settings of the outermost one.
+    ser_json_bytes="base64",
+    val_json_bytes="base64",
+)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(**_BOTH_SPELLINGS, extra="forbid")
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(**_BOTH_SPELLINGS, extra="allow")
+
+
+class _Lenient(BaseModel):
+    model_config = ConfigDict(**_BOTH_SPELLINGS, extra="ignore")
+
+
+class RubricContent(_Strict):
+    text_property: str | None = None
+
+
+class Rubric(_Strict):
+    rubric_id: StrictStr
+    rubric_content: RubricContent
+    description: str | None = None
+    type: str | None = None
+
+
+class RubricScore(_Strict):
+    rubric_id: StrictStr
+    rationale: str | None = None
+    score: float | None = None
+
+
+class AgentDetails(_Strict):
+    name: StrictStr
+    instructions: str = ""
+    tool_declarations: list[Any] = Field(default_factory=list)
+
+
+class AppDetails(_Strict):
+    agent_details: dict[str, AgentDetails] = Field(default_factory=dict)
+
+
+class IntermediateData(_Strict):
+    """Expected calls and responses as three flat lists: how cases are written by hand."""
+
+    tool_uses: list[types.FunctionCall] = Field(default_factory=list)
+    tool_responses: list[types.FunctionResponse] = Field(default_factory=list)
+    intermediate_responses: list[tuple[StrictStr, list[types.Part]]] = Field(default_factory=list)
+
+
+class InvocationEvent(_Lenient):
+    author: StrictStr
+    content: types.Content | None = None
+    grounding_metadata: types.GroundingMetadata | None = None
+    usage_metadata: types.GenerateContentResponseUsageMetadata | None = None
+    model_version: str | None = None
+
+
+class InvocationEvents(_Strict):
+    """What happened in a turn, event by event: how runs are recorded."""
+
+    invocation_events: list[InvocationEvent] = Field(default_factory=list)
+
+
+def _intermediate_shape(value: Any) -> str:
+    if isinstance(value, InvocationEvents):
+        return "events"
+    if isinstance(value, dict) and ("invocation_events" in value or "invocationEvents" in value):
+        return "events"
+    return "lists"
+
+
+Intermediate = Annotated[
+    Annotated[IntermediateData, Tag("lists")] | Annotated[InvocationEvents, Tag("events")],
+    Discriminator(_intermediate_shape),
+]
+
+
+class Invocation(_Strict):
+    """One turn: what the user said, and what the agent did or is expected to do. Durations in seconds."""
+
+    invocation_id: StrictStr = ""
+    user_content: types.Content
+    final_response: types.Content | None = None
+    intermediate_data: Intermediate | None = None
+    creation_timestamp: float = 0.0
+    duration: float | None = None
+    model_duration: float | None = None
+    tool_duration: float | None = None
+    rubrics: list[Rubric] | None = None
+    app_details: AppDetails | None = None
+
+
+class SessionInput(_Open):
+    app_name: StrictStr
+    user_id: StrictStr
+    session_id: StrictStr | None = None
+    state: dict[str, Any] = Field(default_factory=dict)
+
+
+class UserBehavior(BaseModel):
+    name: str
+    description: str
+    behavior_instructions: list[str]
+    violation_rubrics: list[str]
+
+
+class UserPersona(BaseModel):
+    id: str
+    description: str
+    behaviors: list[UserBehavior]
+
+
+class ConversationScenario(_Strict):
+    starting_prompt: StrictStr
+    conversation_plan: StrictStr
+    user_persona: str | UserPersona | None = None
+
+    @field_validator("user_persona")
+    @classmethod
+    def _known_persona(cls, value: str | UserPersona | None) -> str | UserPersona | None:
+        if isinstance(value, str) and value not in PREBUILT_PERSONAS:
+            raise ValueError(
+                f"unknown persona {value!r}; the built-in ones are {', '.join(PREBUILT_PERSONAS)}"
+            )
+        return value
+
+
+class EvalCase(_Open):
+    eval_id: StrictStr
+    conversation: list[Invocation] | None = None
+    conversation_scenario: ConversationScenario | None = None
+    session_input: SessionInput | None = None
+    creation_timestamp: float = 0.0
+    rubrics: list[Rubric] | None = None
+    final_session_state: dict[str, Any] | None = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _exactly_one_conversation(self) -> EvalCase:
+        if (self.conversation is None) == (self.conversation_scenario is None):
+            raise ValueError(
+                "needs exactly one of conversation and conversation_scenario"
+                + (", has neither" if self.conversation is None else ", has both")
+            )
+        return self
+
+
+class EvalSet(_Lenient):
+    eval_set_id: StrictStr
+    name: str | None = None
+    description: str | None = None
+    eval_cases: list[EvalCase]
+    creation_timestamp: float = 0.0
+
+
+def tool_calls(data: IntermediateData | InvocationEvents | None) -> list[types.FunctionCall]:
+    """The tool calls of a turn in the order in which they were made; `[]` where nothing is given."""
+    if data is None:
+        return []
+    if isinstance(data, IntermediateData):
+        return list(data.tool_uses)
+    return [part.function_call for part in _event_parts(data) if part.function_call]
+
+
+def tool_responses(
+    data: IntermediateData | InvocationEvents | None,
+) -> list[types.FunctionResponse]:
+    """The tool responses of a turn in order; `[]` where nothing is given."""
+    if data is None:
+        return []
+    if isinstance(data, IntermediateData):
+        return list(data.tool_responses)
+    return [part.function_response for part in _event_parts(data) if part.function_response]
+
+
+def _event_parts(data: InvocationEvents) -> Iterator[types.Part]:
+    for event in data.invocation_events:
+        yield from (event.content.parts or []) if event.content else []
+
+
+def intermediate_texts(
+    data: IntermediateData | InvocationEvents | None,
+) -> list[tuple[str, str]]:
+    """`(author, text)` of everything said before the final answer, thoughts left out."""
+    if data is None:
+        return []
+    said: Sequence[tuple[str, Sequence[types.Part]]]
+    if isinstance(data, IntermediateData):
+        said = data.intermediate_responses
+    else:
+        said = [
+            (event.author, event.content.parts or []) for event in data.invocation_events if event.content
+        ]
+    texts = [(author, answer_text(parts)) for author, parts in said]
+    return [(author, text) for author, text in texts if text]
+
+
+def answer_text(parts: Sequence[types.Part] | None) -> str:
+    """The text parts that are not thoughts, one per line."""
+    return "\n".join(part.text for part in parts or [] if part.text and not part.thought)
+
+
+def full_text(content: types.Content | None) -> str:
+    """Every text part, thoughts included, one per line: what ADK 2.13 scores."""
+    if content is None:
+        return ""
+    return "\n".join(part.text for part in content.parts or [] if part.text)
+
+
+def user_text(content: types.Content | None) -> str:
+    """What the user says, and what they respond to calls that wait, one per line."""
+    parts = (content.parts if content else None) or []
+    responses = [part.function_response for part in parts if part.function_response]
+    described = [describe_response(response.model_dump(mode="json")) for response in responses]
+    return "\n".join(filter(None, [full_text(content), *described]))
+
+
+def dump(model: BaseModel) -> dict[str, Any]:
+    """JSON data as ADK's own eval set writer has it: snake_case, without defaults and nulls."""
+    return model.model_dump(mode="json", exclude_unset=True, exclude_defaults=True, exclude_none=True)

@@ -1,0 +1,244 @@
+"""A pydantic model from JSON data, or why not, in sentences at the place where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from google.genai.types import Content
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from evaltui.core.model.eval_set import InvocationEvents
+from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.text.wording import did_you_mean, in_words
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate_model(model: type[Model], data: Any) -> tuple[Model | None, list[Problem]]:
+    """The model, or None and every error, at paths as the data spells them. Never raises."""
+    try:
+        # From JSON text, because only then are bytes read as base64.
+        return model.model_validate_json(json.dumps(data)), []
+    except ValidationError as error:
+        return None, _errors(model, data, error)
+    except Exception as error:
+        # Validators of genai or ADK-like models may raise anything; a broken file must not stop the program.
+        return None, [_error((), f"cannot be read: {type(error).__name__}: {error}")]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One of pydantic's errors at a path that exists in the data, or is missing from it."""
+
+    path: JsonPath
+    details: ErrorDetails
+    value: Any
+
+    @property
+    def type(self) -> str:
+        return self.details["type"]
+
+    @property
+    def context(self) -> dict[str, Any]:
+        return self.details.get("ctx", {})
+
+
+def _errors(model: type[BaseModel], data: Any, error: ValidationError) -> list[Problem]:
+    by_path: dict[JsonPath, list[_Found]] = {}
+    for details in error.errors(include_url=False, include_input=False):
+        if details["type"] == "json_invalid":
+            return [_not_text(data, str(details.get("ctx", {}).get("error", details["msg"])))]
+        found = _place(data, details)
+        by_path.setdefault(found.path, []).append(found)
+    # Of a union, pydantic reports every member: the ones that fit less than another say nothing.
+    inner = {path[:length] for path in by_path for length in range(len(path))}
+    return [
+        _error(path, _sentence(model, data, group))
+        for path, group in by_path.items()
+        if not (path in inner and all(_expected(found) for found in group))
+    ]
+
+
+def _place(data: Any, details: ErrorDetails) -> _Found:
+    """Leave out of pydantic's location what is not in the data: the tags of union members."""
+    path: JsonPath = ()
+    value = data
+    location = details["loc"]
+    for before, step in zip(("", *location), location, strict=False):
+        is_tag = before in ("intermediate_data", "intermediateData") and step in ("lists", "events")
+        if not is_tag and _has(value, step):
+            value = value[step]
+            path = (*path, step)
+    if details["type"] == "missing" and isinstance(location[-1], str):
+        path = (*path, _in_style_of(data, path, location[-1]))
+    return _Found(path, details, value)
+
+
+def _has(value: Any, step: str | int) -> bool:
+    if isinstance(value, dict):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)
+
+
+_EXPECTED = {
+    "string": "text",
+    "dict": "an object",
+    "model": "an object",
+    "list": "a list",
+    "tuple": "a list",
+    "float": "a number",
+    "finite": "a finite number",
+    "int": "a whole number",
+    "bool": "true or false",
+}
+_LIMITS = {
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "literal_error": "{expected}",
+}
+
+
+def _expected(found: _Found) -> str | None:
+    """What should stand where something else stands; None for other kinds of error."""
+    if found.type in _LIMITS:
+        return _LIMITS[found.type].format(**found.context)
+    return _EXPECTED.get(found.type.split("_")[0])
+
+
+def _sentence(model: type[BaseModel], data: Any, group: Sequence[_Found]) -> str:
+    expected = list(dict.fromkeys(text for found in group if (text := _expected(found))))
+    if expected:
+        value = group[0].value
+        sentence = f"must be {' or '.join(expected)}, is {in_words(value)}"
+        if isinstance(value, str) and Content in _models_at(model, group[0].path):
+            text = json.dumps(value, ensure_ascii=False)
+            sentence += f'; write {{"parts": [{{"text": {text}}}]}}'
+        return sentence
+    found = group[0]
+    match found.type:
+        case "missing" if found.path and isinstance(found.details["loc"][-1], int):
+            return f"has too few entries: needs {found.details['loc'][-1] + 1}"
+        case "missing":
+            return "missing"
+        case "extra_forbidden":
+            return _unknown_key(model, data, found.path)
+        case "value_error":
+            return str(found.context["error"])
+        case "too_long":
+            most, length = found.context["max_length"], found.context["actual_length"]
+            return f"has too many entries: {length} instead of {most}"
+        case "bytes_invalid_encoding":
+            return "must be base64 data, which this text is not"
+        case _:
+            message = found.details["msg"]
+            return message[:1].lower() + message[1:]
+
+
+def _unknown_key(model: type[BaseModel], data: Any, path: JsonPath) -> str:
+    *parent, key = path
+    siblings = data
+    for step in parent:
+        siblings = siblings[step]
+    models = _models_at(model, tuple(parent))
+    fields = [names for one in models for names in spellings(one)]
+    for names in fields:
+        present = [spelling for spelling in names if spelling in siblings and spelling != key]
+        if key in names and present:
+            return f"given twice, also as {present[0]}"
+    if InvocationEvents in models and any(key in names for names in fields):
+        return "cannot stand beside invocation events; a turn has one or the other"
+    return "unknown key" + did_you_mean(str(key), [spelling for names in fields for spelling in names])
+
+
+def _not_text(data: Any, reason: str) -> Problem:
+    """Python reads JSON that ADK's reader refuses: half a surrogate pair, or too many levels."""
+    for path, text in _texts(data):
+        if re.search("[\ud800-\udfff]", text):
+            return _error(path, "has half of a surrogate pair (such as \\ud83d), which is not a character")
+    return _error((), f"cannot be read as JSON: {reason}")
+
+
+def _texts(data: Any) -> Iterator[tuple[JsonPath, str]]:
+    waiting: list[tuple[JsonPath, Any]] = [((), data)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                yield path, key
+                waiting.append(((*path, key), item))
+        elif isinstance(value, list):
+            waiting += [((*path, index), item) for index, item in enumerate(value)]
+
+
+@cache
+def spellings(model: type[BaseModel]) -> list[tuple[str, ...]]:
+    return [
+        (name, field.alias) if field.alias and field.alias != name else (name,)
+        for name, field in model.model_fields.items()
+    ]
+
+
+def _in_style_of(data: Any, parent: JsonPath, alias: str) -> str:
+    """The name of a missing key as the keys around it are spelt, snake_case where they do not tell."""
+    snake = re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", alias)
+    around = [data]
+    for step in parent:
+        around.append(around[-1][step])
+    for level in reversed(around):
+        keys = level.keys() if isinstance(level, dict) else ()
+        if any("_" in key for key in keys):
+            return snake
+        if any(re.fullmatch("[a-z]+([A-Z][a-z]+)+", key) for key in keys):
+            return alias
+    return snake
+
+
+def _models_at(annotation: Any, path: JsonPath) -> list[type[BaseModel]]:
+    """The models that may stand at a path, going by annotations."""
+    candidates = [annotation]
+    for step in path:
+        candidates = [inner for one in candidates for inner in _inside(one, step)]
+    return [model for one in candidates for model in _alternatives(one) if _is_model(model)]
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _alternatives(get_args(annotation)[0])
+    elif origin is Union or origin is types.UnionType:
+        for member in get_args(annotation):
+            yield from _alternatives(member)
+    else:
+        yield annotation
+
+
+def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
+    for one in _alternatives(annotation):
+        origin, arguments = get_origin(one), get_args(one)
+        if _is_model(one):
+            fields: dict[str, FieldInfo] = one.model_fields
+            yield from (field.annotation for name, field in fields.items() if step in (name, field.alias))
+        elif origin is tuple and isinstance(step, int) and step < len(arguments):
+            yield arguments[step]
+        elif origin in (list, dict) and arguments:
+            yield arguments[-1]
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _error(path: JsonPath, message: str) -> Problem:
+    return Problem(Severity.ERROR, path, message)

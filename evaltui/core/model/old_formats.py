@@ -1,0 +1,246 @@
+"""The two formats that came before the EvalSet schema, as EvalSet data.
+
+An *old test* is a list of turns that make one session; an *old eval set* is a list of such sessions. Both
+become JSON data in the shape of the EvalSet schema rather than models, so that a list of cases can be shown
+without loading any. What a key becomes is as in google-adk 2.13, with two differences, so that reading a
+file twice gives the same data: invocation ids are empty instead of random, and creation times are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.typos import likely_typos
+from evaltui.text.values import show_value
+from evaltui.text.wording import in_words
+
+Format = Literal["eval set", "old test", "old eval set"]
+Json = dict[str, Any]
+
+_CALLS_KEY, _SAID_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
+_TURN_KEYS = ("query", _CALLS_KEY, _SAID_KEY, "reference")
+_LONGEST_VALUE = 100
+_SESSION_KEYS = ("name", "data", "initial_session")
+
+
+def kind_of(data: Any) -> Format | None:
+    """The format that a document is meant to be in, whether or not it is right; None for none of them.
+
+    Only the outline decides, so that a mistake in a file is never reported as a lack of another format.
+    """
+    if isinstance(data, dict):
+        return "eval set"
+    if not isinstance(data, list):
+        return None
+    keys = {key for item in data if isinstance(item, dict) for key in item}
+    if keys & {"data", "initial_session"}:
+        return "old eval set"
+    return "old test" if keys & set(_TURN_KEYS) else None
+
+
+def from_old_test(
+    data: list[Any], name: str, session: Json | None = None
+) -> tuple[Json | None, list[Problem]]:
+    """A list of turns as an eval set with one case; None where there are errors.
+
+    `name` becomes the id of the set and of the case: ADK takes a random id and the file's path, neither of
+    which can be typed. `session` is what `session_input` makes of the initial session.
+    """
+    turns, problems = _each(data, (), _turn)
+    if _has_error(problems):
+        return None, problems
+    return _eval_set(name, [_case(name, turns, session)]), problems
+
+
+def from_old_eval_set(data: list[Any], name: str) -> tuple[Json | None, list[Problem]]:
+    """A list of named sessions as an eval set called `name`; None where there are errors."""
+    cases, problems = _each(data, (), _old_case)
+    problems += _repeated_names(data)
+    if _has_error(problems):
+        return None, problems
+    return _eval_set(name, cases), problems
+
+
+def _eval_set(name: str, cases: list[Json]) -> Json:
+    return {"eval_set_id": name, "name": name, "eval_cases": cases}
+
+
+def _case(eval_id: str, turns: list[Json], session: Json | None) -> Json:
+    case: Json = {"eval_id": eval_id, "conversation": turns}
+    return case | {"session_input": session} if session else case
+
+
+def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
+    problems = list(likely_typos(item, [(key,) for key in _SESSION_KEYS], path))
+    name = _get(item, "name", str, path, problems, required=True)
+    data = _get(item, "data", list, path, problems, required=True)
+    turns, turn_problems = _each(data or [], (*path, "data"), _turn)
+    if data == []:
+        problems.append(Problem(Severity.WARNING, (*path, "data"), "empty, so there is nothing to run"))
+    session, session_problems = session_input(item.get("initial_session"), (*path, "initial_session"))
+    return _case(name, turns, session), problems + turn_problems + session_problems
+
+
+def _repeated_names(data: list[Any]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for index, item in enumerate(data):
+        name = item.get("name") if isinstance(item, dict) else None
+        if isinstance(name, str) and first.setdefault(name, index) != index:
+            yield _error((index, "name"), f"duplicate name {name!r}; [{first[name]}] has it too")
+
+
+def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
+    """An initial session as a case's session input; None where it is empty. Other keys are ignored."""
+    if data is None or data == {}:
+        return None, []
+    if not isinstance(data, dict):
+        return None, [
+            _error(path, f"must be an object with app_name, user_id and state, is {in_words(data)}")
+        ]
+    problems: list[Problem] = []
+    session = {
+        "app_name": _get(data, "app_name", str, path, problems) or "",
+        "user_id": _get(data, "user_id", str, path, problems) or "",
+        "state": _get(data, "state", dict, path, problems) or {},
+    }
+    return session, problems
+
+
+def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
+    problems = list(likely_typos(item, [(key,) for key in _TURN_KEYS], path))
+    query = _get(item, "query", str, path, problems, required=True)
+    reference = _get(item, "reference", str, path, problems, nullable=True)
+    converted = {}
+    for key, convert in ((_CALLS_KEY, _tool_use), (_SAID_KEY, _said)):
+        entries = _get(item, key, list, path, problems) or []
+        converted[key], entry_problems = _each(entries, (*path, key), convert)
+        problems += entry_problems
+    turn = {
+        "user_content": {"role": "user", "parts": [{"text": query}]},
+        "final_response": {"role": "model", "parts": [{"text": reference or ""}]},
+        "intermediate_data": {
+            "tool_uses": converted[_CALLS_KEY],
+            "intermediate_responses": converted[_SAID_KEY],
+        },
+    }
+    return turn, problems
+
+
+def _tool_use(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
+    problems: list[Problem] = []
+    name = _get(item, "tool_name", str, path, problems, required=True, nullable=True)
+    args = _get(item, "tool_input", dict, path, problems, required=True, nullable=True)
+    return {"name": name, "args": args}, problems
+
+
+def _said(item: Json, path: JsonPath) -> tuple[list[Any], list[Problem]]:
+    problems: list[Problem] = []
+    author = _get(item, "author", str, path, problems, required=True)
+    text = _get(item, "text", str, path, problems, required=True)
+    return [author, [{"text": text}]], problems
+
+
+def with_authors(data: Any) -> Any:
+    """The data of an old format, in which each intermediate response that is a text has an author, `agent`.
+
+    google-adk refuses such texts, and yet they are found in files.
+    """
+    for turn, _ in _turns(data):
+        said = turn.get(_SAID_KEY)
+        if isinstance(said, list):
+            turn[_SAID_KEY] = [
+                {"author": "agent", "text": one} if isinstance(one, str) else one for one in said
+            ]
+    return data
+
+
+def texts_without_author(data: Any) -> Iterator[Problem]:
+    """Warnings for what `with_authors` changes."""
+    for turn, path in _turns(data):
+        said = turn.get(_SAID_KEY)
+        for index, one in enumerate(said if isinstance(said, list) else ()):
+            if isinstance(one, str):
+                yield Problem(
+                    Severity.WARNING, (*path, _SAID_KEY, index), "no author is given; agent is taken"
+                )
+
+
+def left_out(data: Any) -> Iterator[Problem]:
+    """Warnings for the keys of an old format that an eval set has no place for, with their values."""
+    found: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
+    if kind_of(data) == "old eval set":
+        found += [(session, (index,), _SESSION_KEYS) for index, session in _dicts(data)]
+    for turn, path in _turns(data):
+        found.append((turn, path, _TURN_KEYS))
+        for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_SAID_KEY, ("author", "text"))):
+            inner = turn.get(key)
+            entries = _dicts(inner) if isinstance(inner, list) else ()
+            found += [(entry, (*path, key, index), fields) for index, entry in entries]
+    for item, path, known in found:
+        for key in (key for key in item if key not in known):
+            message = f"an eval set has no place for it; left out: {show_value(item[key], _LONGEST_VALUE)}"
+            yield Problem(Severity.WARNING, (*path, key), message)
+
+
+def _turns(data: Any) -> Iterator[tuple[Json, JsonPath]]:
+    """The turns of an old format that are objects, with their places."""
+    kind = kind_of(data)
+    if kind == "old test":
+        yield from ((turn, (index,)) for index, turn in _dicts(data))
+    elif kind == "old eval set":
+        for index, session in _dicts(data):
+            turns = session.get("data")
+            for number, turn in _dicts(turns) if isinstance(turns, list) else ():
+                yield turn, (index, "data", number)
+
+
+def _dicts(items: list[Any]) -> Iterator[tuple[int, Json]]:
+    return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))
+
+
+def _each(
+    items: list[Any], path: JsonPath, convert: Callable[[Json, JsonPath], tuple[Any, list[Problem]]]
+) -> tuple[list[Any], list[Problem]]:
+    converted: list[Any] = []
+    problems: list[Problem] = []
+    for index, item in enumerate(items):
+        if isinstance(item, dict):
+            result, found = convert(item, (*path, index))
+            converted.append(result)
+            problems += found
+        else:
+            problems.append(_error((*path, index), f"must be an object, is {in_words(item)}"))
+    return converted, problems
+
+
+_KIND_NAMES = {str: "text", list: "a list", dict: "an object"}
+
+
+def _get(
+    item: Mapping[str, Any],
+    key: str,
+    kind: type[str] | type[list[Any]] | type[dict[str, Any]],
+    path: JsonPath,
+    problems: list[Problem],
+    *,
+    required: bool = False,
+    nullable: bool = False,
+) -> Any:
+    value = item.get(key)
+    if key not in item:
+        if required:
+            problems.append(_error((*path, key), "missing"))
+    elif not isinstance(value, kind) and not (nullable and value is None):
+        problems.append(_error((*path, key), f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"))
+        return None
+    return value
+
+
+def _error(path: JsonPath, message: str) -> Problem:
+    return Problem(Severity.ERROR, path, message)
+
+
+def _has_error(problems: list[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)

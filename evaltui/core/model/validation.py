@@ -1,0 +1,276 @@
+"""What is wrong with the data of an eval set or a config, in sentences at the place where it is wrong.
+
+Errors are what google-adk 2.13 refuses, and ids that are used twice. Warnings are what it takes without a
+word although it cannot work as meant. Paths are as the data spells them (snake_case or camelCase).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from google.genai.types import Content
+from pydantic import BaseModel
+
+from evaltui.core.metrics.thresholds import outside_of_range
+from evaltui.core.model.aliases import camel, spelt
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import (
+    EvalCase,
+    EvalSet,
+    IntermediateData,
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+    SessionInput,
+    tool_calls,
+)
+from evaltui.core.model.model_errors import spellings, validate_model
+from evaltui.core.model.own_metrics import own_metric_warnings
+from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.typos import likely_typos
+from evaltui.text.wording import did_you_mean, in_words
+
+_SPEAKER_ROLES = (None, "user", "model")
+_EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
+
+
+def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
+    """Parsed JSON of the EvalSet schema as a model, None where there is an error; and every problem."""
+    if not isinstance(data, dict):
+        return None, [_error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")]
+    cases_key = spelt("eval_cases", data)
+    raw_cases = _raw_cases(data)
+    eval_set, problems = _validate_head(data)
+    cases: list[EvalCase] = []
+    for index, raw in enumerate(raw_cases):
+        case, found = validate_case(raw)
+        problems += _below((cases_key, index), found)
+        if case is not None:
+            cases.append(case)
+    problems += _duplicate_ids(raw_cases, cases_key)
+    if eval_set is None or has_error(problems):
+        return None, problems
+    eval_set.eval_cases = cases
+    return eval_set, problems
+
+
+def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
+    """As `validate_eval_set`, but of the cases only their ids are looked at, and the set has none of them."""
+    if not isinstance(data, dict):
+        return None, [_error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")]
+    eval_set, problems = _validate_head(data)
+    return eval_set, [*problems, *_duplicate_ids(_raw_cases(data), spelt("eval_cases", data))]
+
+
+def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
+    """One case of an eval set as a model, None where there is an error; paths are relative to the case."""
+    typos = list(_case_typos(data))
+    case, errors = validate_model(EvalCase, data)
+    if case is None:
+        return None, errors + typos
+    warnings = [replace(problem, path=_as_spelt(problem.path, data)) for problem in case_warnings(case)]
+    return case, typos + warnings
+
+
+def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
+    """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
+    config, problems = validate_model(EvalConfig, data)
+    problems = [_placed_better(_named_for_the_block(problem)) for problem in problems]
+    if isinstance(data, dict):
+        problems += likely_typos(data, spellings(EvalConfig), ())
+    if config is not None:
+        if outside := list(outside_of_range(config)):
+            return None, [*problems, *(_error(path, why) for path, why in outside)]
+        if not config.metrics():
+            problems.append(_warning((), "asks for no metric, so nothing is scored"))
+        problems += _of_optional(config)
+        problems += [
+            replace(problem, path=_as_spelt(problem.path, data)) for problem in own_metric_warnings(config)
+        ]
+    return config, problems
+
+
+def _of_optional(config: EvalConfig) -> Iterator[Problem]:
+    asked = [metric.metric_name for metric in config.metrics()]
+    for number, name in enumerate(config.evaltui.optional):
+        if name not in asked:
+            nobody = f"{name!r} is among no criteria{did_you_mean(name, asked)}"
+            yield _warning(("evaltui", "optional", number), nobody)
+
+
+def case_warnings(case: EvalCase) -> list[Problem]:
+    """What keeps a case from ever passing although ADK reads it; snake_case paths relative to the case."""
+    if case.conversation == []:
+        return [_warning(("conversation",), "empty, so there is nothing to run")]
+    problems: list[Problem] = []
+    for number, turn in enumerate(case.conversation or []):
+        path = ("conversation", number)
+        problems += _unknown_role(turn.user_content, (*path, "user_content"), _SPEAKER_ROLES)
+        problems += _unknown_role(turn.final_response, (*path, "final_response"), _SPEAKER_ROLES)
+        problems += _below(path, _intermediate_warnings(turn))
+    return problems
+
+
+def has_error(problems: Iterable[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+# The level of the set
+
+
+def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
+    eval_set, problems = _set_without_cases(data)
+    return eval_set, [*problems, *_set_warnings(data)]
+
+
+def _raw_cases(data: dict[str, Any]) -> list[Any]:
+    given = data.get(spelt("eval_cases", data))
+    return given if isinstance(given, list) else []
+
+
+def _set_without_cases(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
+    # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
+    twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}
+    head = {key: value for key, value in data.items() if key not in twice}
+    cases_key = spelt("eval_cases", data)
+    if isinstance(head.get(cases_key), list):
+        head[cases_key] = []
+    return validate_model(EvalSet, head)
+
+
+def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
+    yield from likely_typos(data, spellings(EvalSet), ())
+    for name in EvalSet.model_fields:
+        other = camel(name)
+        if other != name and other in data:
+            also = f"{name} is given too and counts" if name in data else f"ADK itself reads only {name} here"
+            yield _warning((other,), also)
+    if data.get(key := spelt("eval_cases", data)) == []:
+        yield _warning((key,), "empty, so there is nothing to run")
+
+
+def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for index, raw in enumerate(raw_cases):
+        if not isinstance(raw, dict):
+            continue
+        key = spelt("eval_id", raw)
+        eval_id = raw.get(key)
+        if isinstance(eval_id, str) and first.setdefault(eval_id, index) != index:
+            where = f"{cases_key}[{first[eval_id]}]"
+            yield _error((cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too")
+
+
+# Warnings inside a case
+
+
+def _case_typos(case: Any) -> Iterator[Problem]:
+    """Where ADK keeps or drops unknown keys without a word, those that were probably meant to be known."""
+    yield from _open_keys(EvalCase, case, ())
+    yield from _open_keys(SessionInput, *_child(case, (), "session_input"))
+    for turn, turn_path in _items(*_child(case, (), "conversation")):
+        intermediate = _child(turn, turn_path, "intermediate_data")
+        for event, event_path in _items(*_child(*intermediate, "invocation_events")):
+            yield from _open_keys(InvocationEvent, event, event_path)
+
+
+def _open_keys(model: type[BaseModel], data: Any, path: JsonPath) -> Iterator[Problem]:
+    if not isinstance(data, dict):
+        return
+    yield from likely_typos(data, spellings(model), path)
+    for name in model.model_fields:
+        if camel(name) != name and name in data and camel(name) in data:
+            yield _warning((*path, name), f"given twice; {camel(name)} counts")
+
+
+def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
+    if not isinstance(data, dict):
+        return None, path
+    key = spelt(name, data)
+    return data.get(key), (*path, key)
+
+
+def _items(data: Any, path: JsonPath) -> Iterator[tuple[Any, JsonPath]]:
+    for index, item in enumerate(data if isinstance(data, list) else []):
+        yield item, (*path, index)
+
+
+def _unknown_role(
+    content: Content | None, path: JsonPath, known: tuple[str | None, ...]
+) -> Iterator[Problem]:
+    if content is not None and content.role not in known:
+        names = ", ".join(name for name in known if name)
+        yield _warning((*path, "role"), f"unknown role {content.role!r}; ADK knows {names}")
+
+
+def _intermediate_warnings(turn: Invocation) -> Iterator[Problem]:
+    data = turn.intermediate_data
+    calls = tool_calls(data)
+    ids = {call.id for call in calls if call.id}
+    names = {call.name for call in calls}
+    for path, response in _responses(data):
+        if response.id and response.id not in ids:
+            yield _warning(
+                path, f"orphan tool response: no expected call of this turn has id {response.id!r}"
+            )
+        elif not response.id and response.name not in names:
+            yield _warning(path, f"orphan tool response: no expected call of this turn is {response.name!r}")
+    if isinstance(data, InvocationEvents):
+        for index, event in enumerate(data.invocation_events):
+            where = ("intermediate_data", "invocation_events", index, "content")
+            yield from _unknown_role(event.content, where, _EVENT_ROLES)
+
+
+def _responses(data: IntermediateData | InvocationEvents | None) -> Iterator[tuple[JsonPath, Any]]:
+    if isinstance(data, IntermediateData):
+        for index, response in enumerate(data.tool_responses):
+            yield ("intermediate_data", "tool_responses", index), response
+    elif isinstance(data, InvocationEvents):
+        for index, event in enumerate(data.invocation_events):
+            for number, part in enumerate((event.content.parts or []) if event.content else []):
+                if part.function_response:
+                    steps = ("invocation_events", index, "content", "parts", number, "function_response")
+                    yield ("intermediate_data", *steps), part.function_response
+
+
+def _named_for_the_block(problem: Problem) -> Problem:
+    if problem.path[:1] != ("evaltui",) or not problem.message.startswith("unknown key"):
+        return problem
+    message = problem.message.replace("unknown key", "not known to this version of evaltui", 1)
+    return replace(problem, message=message)
+
+
+def _placed_better(problem: Problem) -> Problem:
+    if problem.path[:1] != ("custom_metrics",) or problem.path[-1] not in _OF_CRITERION:
+        return problem
+    where = f"beside the threshold of {problem.path[1]}, under criteria"
+    return replace(problem, message=f"google-adk refuses it here; write it {where}")
+
+
+_OF_CRITERION = ("lower_is_better", "lowerIsBetter")
+
+
+def _as_spelt(path: JsonPath, data: Any) -> JsonPath:
+    found: JsonPath = ()
+    for step in path:
+        key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
+        found = (*found, key)
+        if isinstance(data, dict):
+            data = data.get(key)
+        elif isinstance(data, list) and isinstance(step, int):
+            data = data[step]
+    return found
+
+
+def _below(path: JsonPath, problems: Iterable[Problem]) -> list[Problem]:
+    return [replace(problem, path=(*path, *problem.path)) for problem in problems]
+
+
+def _error(path: JsonPath, message: str) -> Problem:
+    return Problem(Severity.ERROR, path, message)
+
+
+def _warning(path: JsonPath, message: str) -> Problem:
+    return Problem(Severity.WARNING, path, message)

@@ -1,0 +1,1 @@
+"""Events as invocations and case drafts, and cases as events again."""

@@ -1,0 +1,212 @@
+"""From a conversation to an eval case: which of what happened is expected to happen again.
+
+A turn is drafted from the invocation that a run would make of its events, so that a case that is run at once
+passes where the agent does the same again. What only belongs to this one run is left out: thoughts, what ran
+inside agent tools, usage, times and ids of the run.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from google.genai import types
+
+from evaltui.core.editing.references import Mode
+from evaltui.core.metrics.response_match import scored_text
+from evaltui.core.model.eval_set import (
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+    answer_text,
+    dump,
+    tool_calls,
+)
+from evaltui.core.model.events import Event, Json
+from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.secrets import Secrets
+
+_LONGEST_ID = 40
+# Another role would be a problem of the case.
+_ROLES = ("user", "model", "function", "tool")
+
+
+@dataclass(frozen=True)
+class TurnDraft:
+    """One turn as it happened, its user message included, and what of it becomes an expectation.
+
+    A `context` turn is run, not scored. `results` are kept only where `calls` are: a result whose call is not
+    expected keeps a case from passing.
+    """
+
+    events: Sequence[Event]
+    context: bool = False
+    calls: bool = True
+    results: bool = True
+    intermediate: bool = True
+    answer: bool = True
+
+
+@dataclass(frozen=True)
+class CaseDraft:
+    """`case` is an EvalCase as JSON with snake_case keys.
+
+    `marks` are for `evaltui.turns` of the config, by turn: `context` as asked for, and for a turn of which
+    neither calls nor answer are expected; `skip` for one whose calls alone are not.
+    """
+
+    case: Json
+    marks: Mapping[int, Mode]
+
+
+def draft_case(
+    eval_id: str,
+    turns: Sequence[TurnDraft],
+    *,
+    app_name: str,
+    user_id: str,
+    state: Json,
+    final_state: Json | None = None,
+) -> CaseDraft:
+    """A case of these turns that begins in `state`, the session state before the first of them.
+
+    Without `state`, `app_name` and `user_id` the case has no session input. A `final_state` is expected but
+    for its `temp:` keys, which no session keeps. Run at once with everything kept, a deterministic agent
+    passes the default criteria, unless a turn has no word to compare: its answer is empty, symbols, a file.
+
+    Raises ValueError for a turn without events, pydantic's ValidationError for a content that genai does not
+    know.
+    """
+    case: Json = {"eval_id": eval_id, "conversation": [_turn(turn) for turn in turns]}
+    if app_name or user_id or state:
+        session: Json = {"app_name": app_name, "user_id": user_id}
+        case["session_input"] = session | ({"state": state} if state else {})
+    if kept := {key: value for key, value in (final_state or {}).items() if not key.startswith("temp:")}:
+        case["final_session_state"] = kept
+    marks = {number: mode for number, turn in enumerate(turns) if (mode := _mark(turn)) is not None}
+    return CaseDraft(case, marks)
+
+
+def propose_eval_id(message: str, taken: Collection[str]) -> str:
+    """The first words of a user message in snake_case, at most 40 characters; a number follows where that is
+    taken. `case` where the message has no words."""
+    words = _words(message) or ["case"]
+    proposed = _joined(words, _LONGEST_ID)
+    number = 1
+    while proposed in taken:
+        number += 1
+        proposed = _joined(words, _LONGEST_ID - len(f"_{number}")) + f"_{number}"
+    return proposed
+
+
+def _words(message: str) -> list[str]:
+    # A message may be a pasted document.
+    start = unicodedata.normalize("NFKC", message[: 10 * _LONGEST_ID]).lower()
+    for apostrophe in "'’":
+        start = start.replace(apostrophe, "")
+    # Scripts such as Thai write vowels as marks, which are no letters by themselves.
+    return "".join(
+        letter if letter.isalnum() or unicodedata.category(letter).startswith("M") else " "
+        for letter in start
+    ).split()
+
+
+def _joined(words: Sequence[str], limit: int) -> str:
+    text = ""
+    for word in words:
+        longer = f"{text}_{word}" if text else word[:limit]
+        if len(longer) > limit:
+            break
+        text = longer
+    return text
+
+
+def _mark(turn: TurnDraft) -> Mode | None:
+    if turn.context or not (turn.calls or turn.answer):
+        return "context"
+    return None if turn.calls else "skip"
+
+
+def _turn(draft: TurnDraft) -> Json:
+    happened = _invocation(draft.events)
+    turn: Json = {"user_content": dump(happened.user_content)}
+    if draft.answer and (answer := _answer(happened)):
+        turn["final_response"] = dump(types.Content(role="model", parts=answer))
+    events = _expected_events(happened, draft)
+    # Without calls in it, an empty list says that none is expected.
+    if events or draft.calls:
+        turn["intermediate_data"] = {"invocation_events": [dump(event) for event in events]}
+    return turn
+
+
+def _invocation(events: Sequence[Event]) -> Invocation:
+    # Pieces of a streamed text come again as a whole; what is called is called, whichever step says so.
+    streamed = {event.data.get("step") for event in events if event.data.get("partial")} - {None}
+    whole = [event for event in events if event.kind != "text" or event.data.get("step") not in streamed]
+    invocations = invocations_from_events(whole)
+    if len(invocations) != 1:
+        raise ValueError(f"the events of one turn are drafted at a time; these are of {len(invocations)}")
+    return invocations[0]
+
+
+def _answer(happened: Invocation) -> list[types.Part]:
+    parts = happened.final_response.parts or [] if happened.final_response else []
+    own = [
+        part
+        for part in parts
+        if not part.thought and part.function_call is None and part.function_response is None
+    ]
+    if not answer_text(own) and (said := scored_text(happened, thoughts=False)):
+        # An answer of thoughts only: what was said before is scored in its place.
+        return [types.Part(text=said), *own]
+    return own
+
+
+def _expected_events(happened: Invocation, draft: TurnDraft) -> list[InvocationEvent]:
+    calls = tool_calls(happened.intermediate_data)
+
+    def is_expected(part: types.Part, *, in_answer: bool) -> bool:
+        if part.function_call is not None:
+            return draft.calls
+        if part.function_response is not None:
+            return draft.calls and draft.results and _belongs(part.function_response, calls)
+        return draft.intermediate and not in_answer and not part.thought
+
+    expected = []
+    for event in _events(happened):
+        if event.content is None:
+            continue
+        # An answer that calls, too, is recorded with its text.
+        in_answer = event.content == happened.final_response
+        parts = [part for part in event.content.parts or [] if is_expected(part, in_answer=in_answer)]
+        if parts:
+            role = event.content.role if event.content.role in _ROLES else None
+            content = types.Content(role=role, parts=parts)
+            expected.append(InvocationEvent(author=event.author, content=content))
+    return expected
+
+
+def _events(invocation: Invocation) -> Sequence[InvocationEvent]:
+    data = invocation.intermediate_data
+    return data.invocation_events if isinstance(data, InvocationEvents) else []
+
+
+def _belongs(response: types.FunctionResponse, calls: Sequence[types.FunctionCall]) -> bool:
+    """Whether a response is that of a call of its own turn: of an earlier one, it would be an orphan."""
+    if response.id:
+        return any(call.id == response.id for call in calls)
+    return any(call.name == response.name for call in calls)
+
+
+def without_secrets(case: Json, secrets: Secrets) -> Json:
+    """A drafted case whose expectations have no secrets: what is compared with them then has none either.
+
+    What the user says, and where the session begins, stays: the agent is to get it.
+    """
+    turns = [
+        {name: value if name == "user_content" else secrets.masked(value) for name, value in turn.items()}
+        for turn in case["conversation"]
+    ]
+    state = case.get("final_session_state")
+    return case | {"conversation": turns} | ({"final_session_state": secrets.masked(state)} if state else {})

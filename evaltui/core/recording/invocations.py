@@ -1,0 +1,232 @@
+"""From what happened to what is scored: steps to events, events to invocations.
+
+The rule by which events become invocations is that of google-adk 2.13,
+`EvaluationGenerator.convert_events_to_eval_invocations`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from google.genai import types
+
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.events import SIMULATED_USER, Event, Json, Kind, Step
+from evaltui.core.recording.steps import STEP_FIELDS, is_final, split
+from evaltui.core.trace.app_details import app_details_by_turn
+
+__all__ = ["invocations_from_events", "split", "step_from_adk", "steps_from_events"]
+
+
+def invocations_from_events(
+    events: Iterable[Event | Mapping[str, Any]], *, app_details: bool = False
+) -> list[Invocation]:
+    """Events, ours or those of google-adk as JSON, to one `Invocation` per user message.
+
+    Calls made inside an agent tool, model requests, console lines and what a simulated user asks its model
+    have no place in an invocation. With `app_details`, each says what the requests of its turn told of the
+    agents (see `app_details_by_turn`).
+    Raises ValueError for something that is neither kind of event, pydantic's ValidationError for a content
+    that genai does not know.
+    """
+    ours: list[Event] = []
+    steps: list[Step] = []
+    for event in events:
+        if isinstance(event, Event):
+            ours.append(event)
+        elif "kind" in event:
+            ours.append(Event.from_json(event))
+        else:
+            steps.append(step_from_adk(event))
+    # Its time is not the agent's.
+    ours = [event for event in ours if event.agent != SIMULATED_USER]
+    steps += steps_from_events(ours)
+    groups: dict[object, list[Step]] = {}
+    for step in steps:
+        groups.setdefault(step.invocation_id if step.turn is None else step.turn, []).append(step)
+    spent = _durations(ours)
+    invocations = [
+        _invocation(group, spent.get(group[0].turn, {}) if group[0].turn is not None else {})
+        for group in groups.values()
+    ]
+    if app_details:
+        told = app_details_by_turn(ours)
+        for invocation, group in zip(invocations, groups.values(), strict=True):
+            invocation.app_details = told.get(group[0].turn)
+    return invocations
+
+
+def steps_from_events(events: Iterable[Event]) -> list[Step]:
+    """Put the events of each step together again.
+
+    Events of agents inside a tool and pieces of a streamed text are left out. An event that names no step is
+    one of its own, one that names no turn belongs to the last user message.
+    """
+    grouped: dict[object, list[Event]] = {}
+    turn = -1
+    for number, event in enumerate(events):
+        if event.data.get("nested"):
+            continue
+        if event.kind == "user":
+            turn = turn + 1 if event.turn is None else event.turn
+        placed = replace(event, turn=max(turn, 0)) if event.turn is None else event
+        if "step" in event.data:
+            grouped.setdefault((placed.turn, event.data["step"]), []).append(placed)
+        elif event.kind == "user" or (event.kind in _SAID_OR_DONE and not event.data.get("partial")):
+            grouped[number] = [placed]
+    return [_step(group) for group in grouped.values()]
+
+
+_SAID_OR_DONE = ("text", "tool_call", "tool_result")
+
+
+def _step(events: Sequence[Event]) -> Step:
+    first = events[0]
+    contents = [event.content for event in events if event.content]
+    parts = [part for content in contents for part in content.get("parts") or []]
+    content = contents[0] if contents else None
+    if content and parts:
+        content = {**content, "parts": parts}
+    shared = {name: first.data[name] for name in STEP_FIELDS if name in first.data}
+    effects = {event.kind: event.data for event in events}
+    step = Step(
+        author="user" if first.kind == "user" else first.agent,
+        content=content,
+        usage=first.usage,
+        id=first.data.get("step", ""),
+        turn=first.turn,
+        branch=first.branch,
+        state=effects.get("state", {}).get("delta"),
+        removed=tuple(effects.get("state", {}).get("removed", ())),
+        transfer=effects.get("transfer", {}).get("to"),
+        **{**shared, "long_running": tuple(shared.get("long_running", ()))},
+    )
+    return step if "step" in first.data else replace(step, final=is_final(step))
+
+
+def step_from_adk(event: Mapping[str, Any]) -> Step:
+    """A google-adk event as JSON (snake_case or camelCase keys) as a step.
+
+    Raises ValueError where it has no author.
+    """
+    if "author" not in event:
+        raise ValueError("not an event: it has neither `kind` nor `author`")
+    actions = event.get("actions") or {}
+    content = _genai(types.Content, event.get("content"))
+    long_running = tuple(_either(event, "long_running_tool_ids") or ())
+    step = Step(
+        author=event["author"],
+        content=content,
+        partial=bool(event.get("partial")),
+        usage=_genai(types.GenerateContentResponseUsageMetadata, _either(event, "usage_metadata")),
+        grounding=_genai(types.GroundingMetadata, _either(event, "grounding_metadata")),
+        model_version=_either(event, "model_version"),
+        id=event.get("id") or "",
+        invocation_id=_either(event, "invocation_id") or "",
+        branch=event.get("branch") or "",
+        timestamp=event.get("timestamp") or 0.0,
+        state=_either(actions, "state_delta") or None,
+        transfer=_either(actions, "transfer_to_agent"),
+        long_running=long_running,
+        error_code=_either(event, "error_code"),
+        error_message=_either(event, "error_message"),
+    )
+    return replace(
+        step, final=is_final(step, skip_summarization=bool(_either(actions, "skip_summarization")))
+    )
+
+
+def _either(data: Mapping[str, Any], name: str) -> Any:
+    if name in data:
+        return data[name]
+    head, *rest = name.split("_")
+    return data.get(head + "".join(word.title() for word in rest))
+
+
+def _genai(model: type[Any], data: Any) -> Json | None:
+    if data is None:
+        return None
+    parsed: Json = model.model_validate_json(json.dumps(data)).model_dump(mode="json", exclude_none=True)
+    return parsed
+
+
+def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation:
+    user: Step | None = None
+    final: Step | None = None
+    recorded: list[Step] = []
+    for step in steps:
+        if (step.author or "agent").lower() == "user":
+            user = step if step.content is not None else user
+            continue
+        # A live response is both audio and a transcript: the one with text is the answer.
+        if step.parts and step.final and (final is None or not _has_text(final) or _has_text(step)):
+            final = step
+        if step.grounding is not None or any(_is_recorded(part) for part in step.parts):
+            recorded.append(step)
+    data: Json = {
+        # The host reports the user's message before the framework has named the invocation.
+        "invocation_id": next((step.invocation_id for step in steps if step.invocation_id), ""),
+        "user_content": user.content if user else {"parts": []},
+        "final_response": final.content if final else None,
+        "intermediate_data": {"invocation_events": [_recorded_event(step, final) for step in recorded]},
+        "creation_timestamp": user.timestamp if user else 0.0,
+        **spent,
+    }
+    return Invocation.model_validate_json(json.dumps(data))
+
+
+def _has_text(step: Step) -> bool:
+    return any(part.get("text") for part in step.parts)
+
+
+def _is_recorded(part: Json) -> bool:
+    # An empty call or blob is still one: only an empty text says nothing.
+    if part.get("text"):
+        return True
+    return any(part.get(name) is not None for name in ("function_call", "function_response", "inline_data"))
+
+
+def _recorded_event(step: Step, final: Step | None) -> Json:
+    # The answer's text is in final_response already; its calls are read from here.
+    keeps_content = step is not final or any("function_call" in part for part in step.parts)
+    return {
+        "author": step.author,
+        "content": step.content if keeps_content else None,
+        "grounding_metadata": step.grounding,
+        "usage_metadata": step.usage,
+        "model_version": step.model_version,
+    }
+
+
+def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
+    """Seconds per turn: in all, awaiting a model, and in tools while no model was awaited."""
+    by_turn: dict[int, list[Event]] = {}
+    for event in events:
+        if event.turn is not None:
+            by_turn.setdefault(event.turn, []).append(event)
+    spent: dict[int, dict[str, float]] = {}
+    for turn, group in by_turn.items():
+        model = _busy(group, "model_response")
+        either = _busy(group, "model_response", "tool_result")
+        total = max(event.t for event in group) - min(event.t for event in group)
+        if total > 0:
+            spent[turn] = {
+                "duration": round(total, 3),
+                "model_duration": round(model, 3),
+                "tool_duration": round(either - model, 3),
+            }
+    return spent
+
+
+def _busy(events: Iterable[Event], *kinds: Kind) -> float:
+    spans = sorted(
+        (event.t - event.duration, event.t) for event in events if event.kind in kinds and event.duration
+    )
+    busy, end = 0.0, float("-inf")
+    for start, stop in spans:
+        busy += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return busy

@@ -1,0 +1,177 @@
+"""The past of a conversation as steps: a session can begin at its end without running any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count
+from typing import Any
+
+from pydantic import BaseModel
+
+from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents, tool_calls
+from evaltui.core.model.events import Event, Json, Step
+from evaltui.core.recording.invocations import steps_from_events
+from evaltui.core.recording.steps import is_final
+from evaltui.core.recording.waiting import REQUESTS, CallPlace, call_places
+
+# The tool by which agents of google-adk hand the conversation on: to whom is in `agent_name`.
+_TRANSFER = "transfer_to_agent"
+
+
+def past_of_turns(turns: Iterable[Sequence[Event]]) -> list[Step]:
+    """The steps of turns as they happened, the user's messages included, `turn` counted anew from 0.
+
+    `turns` has all events of each turn. What ran inside tools, pieces of streamed text, requests to models
+    and errors of the agent's code are no part of a past.
+    """
+    past: list[Step] = []
+    for turn, events in enumerate(turns):
+        steps = steps_from_events(replace(event, turn=turn) for event in events)
+        past += [step for step in steps if not step.partial]
+    return past
+
+
+def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection[str] = ()) -> list[Step]:
+    """An expected or recorded turn as the steps of a past: message, calls and results, texts, answer.
+
+    Calls and results without an id are given one that no other turn has, so that they pair: a result is that
+    of the earliest call of its tool that has none yet. Authors are kept; "" is one that the invocation does
+    not name, which is the agent talked to. Thoughts are kept. Of the three flat lists, texts come first, then
+    the calls, each followed by its result. Requests to a person wait, and so do the calls of the ids
+    `responded`, those that a later turn responds to.
+    """
+    said = _steps_said(invocation.intermediate_data, turn)
+    user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
+    answered = _with_answer(said, _json(invocation.final_response))
+    steps = [user, *(replace(step, long_running=_waiting(step, responded)) for step in answered)]
+    return [
+        replace(step, turn=turn, id=f"past-{turn}.{number}", final=step is not user and is_final(step))
+        for number, step in enumerate(steps)
+    ]
+
+
+def expected_places(turns: Sequence[Invocation]) -> dict[str, CallPlace]:
+    """Where the calls that have ids are expected."""
+    calls = [tool_calls(turn.intermediate_data) for turn in turns]
+    return call_places([(call.id or "", call.name or "") for call in own] for own in calls)
+
+
+def _waiting(step: Step, responded: Collection[str]) -> tuple[str, ...]:
+    calls = [part["function_call"] for part in step.parts if "function_call" in part]
+    waits = (call["id"] for call in calls if call.get("name") in REQUESTS or call["id"] in responded)
+    return tuple(dict.fromkeys((*step.long_running, *waits)))
+
+
+def _json(model: BaseModel | None) -> Json | None:
+    return None if model is None else model.model_dump(mode="json", exclude_none=True)
+
+
+def _steps_said(data: IntermediateData | InvocationEvents | None, turn: int) -> Iterable[Step]:
+    if data is None:
+        return []
+    return _steps_of_lists(data, turn) if isinstance(data, IntermediateData) else _steps_of_events(data, turn)
+
+
+def _steps_of_lists(data: IntermediateData, turn: int) -> Iterator[Step]:
+    for author, parts in data.intermediate_responses:
+        yield Step(author, {"role": "model", "parts": [_json(part) for part in parts]})
+    calls = [_json(call) or {} for call in data.tool_uses]
+    results = [_json(result) or {} for result in data.tool_responses]
+    answers = _pair(calls, results, turn)
+    author = ""
+    for position, call in enumerate(calls):
+        yield Step(author, {"role": "model", "parts": [{"function_call": call}]})
+        to = _transfer_target(call)
+        result = answers.get(position)
+        if result is None and to is not None:
+            # What this tool returns is known without anybody having written it down.
+            result = {"id": call["id"], "name": _TRANSFER, "response": {"result": None}}
+        if result is not None:
+            yield _result_step(author, result, to)
+        author = to or author
+    answered = [id(result) for result in answers.values()]
+    for result in results:
+        if id(result) not in answered:
+            yield _result_step(author, result, None)
+
+
+def _result_step(author: str, result: Json, transfer: str | None) -> Step:
+    return Step(author, {"role": "user", "parts": [{"function_response": result}]}, transfer=transfer)
+
+
+def _steps_of_events(data: InvocationEvents, turn: int) -> Iterator[Step]:
+    steps = [
+        Step(
+            event.author,
+            _json(event.content),
+            usage=_json(event.usage_metadata),
+            grounding=_json(event.grounding_metadata),
+            model_version=event.model_version,
+        )
+        for event in data.invocation_events
+    ]
+    calls = [part["function_call"] for step in steps for part in step.parts if "function_call" in part]
+    results = [
+        part["function_response"] for step in steps for part in step.parts if "function_response" in part
+    ]
+    answers = _pair(calls, results, turn)
+    targets = {id(result): _transfer_target(calls[position]) for position, result in answers.items()}
+    for step in steps:
+        to = [targets.get(id(part.get("function_response"))) for part in step.parts]
+        yield replace(step, transfer=next(filter(None, to), None))
+
+
+def _transfer_target(call: Json) -> str | None:
+    target = (call.get("args") or {}).get("agent_name")
+    return target if call.get("name") == _TRANSFER and isinstance(target, str) else None
+
+
+def _pair(calls: Sequence[Json], results: Sequence[Json], turn: int) -> dict[int, Json]:
+    """The result of each call that has one, by the position of the call. Ids are filled in."""
+    answers: dict[int, Json] = {}
+    for result in results:
+        position = _position_of_call(result, calls, answers)
+        if position is not None:
+            answers[position] = result
+    used = {one.get("id") for one in (*calls, *results)}
+    fresh = (made for number in count(1) if (made := f"call-{turn}.{number}") not in used)
+    for position, call in enumerate(calls):
+        answer = answers.get(position, {})
+        call["id"] = answer["id"] = call.get("id") or answer.get("id") or next(fresh)
+    return answers
+
+
+def _position_of_call(result: Json, calls: Sequence[Json], answers: Mapping[int, Any]) -> int | None:
+    free = [(position, call) for position, call in enumerate(calls) if position not in answers]
+    named = result.get("id")
+    by_id = (position for position, call in free if named and call.get("id") == named)
+    by_tool = (
+        position
+        for position, call in free
+        if call.get("name") == result.get("name") and not (named and call.get("id"))
+    )
+    return next(chain(by_id, by_tool), None)
+
+
+def _with_answer(said: Iterable[Step], answer: Json | None) -> list[Step]:
+    """The steps with the answer in its place: recorded, its event is there without its content."""
+    steps = list(said)
+    if not answer or not answer.get("parts"):
+        return steps
+    for position, step in enumerate(steps):
+        if step.content == answer and any("function_call" in part for part in step.parts):
+            # A call that ends its turn is one of a tool that takes longer than the turn.
+            ids = [part["function_call"]["id"] for part in step.parts if "function_call" in part]
+            steps[position] = replace(step, long_running=tuple(ids))
+            return steps
+    for position in reversed(range(len(steps))):
+        if steps[position].content is None:
+            steps[position] = replace(steps[position], content=answer)
+            return steps
+    return [*steps, Step(_next_author(steps), answer)]
+
+
+def _next_author(steps: Sequence[Step]) -> str:
+    """Who answers after these steps, as far as they tell."""
+    return (steps[-1].transfer or steps[-1].author) if steps else ""

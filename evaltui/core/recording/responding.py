@@ -1,0 +1,269 @@
+"""What a call that waits asks of a person, and what is typed as the response that it takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import format_path
+from evaltui.core.model.tool_schema import check_value
+from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall, response_content
+from evaltui.text.values import show_value, visible
+
+RequestKind = Literal["confirmation", "input", "credential", "long-running"]
+
+# What begins a line that is a message although a call waits, and one that responds to a call set aside.
+MESSAGE, RESPOND = "/message ", "/respond "
+
+_YES = frozenset(("yes", "y", "true", "confirm", "approve", "ok"))
+_NO = frozenset(("no", "n", "false", "reject", "deny"))
+_CONFIRMED, _REJECTED = {"confirmed": True}, {"confirmed": False}
+_MOST_SHOWN = 400
+
+
+@dataclass(frozen=True)
+class HumanRequest:
+    """A call that waits, as a person reads it.
+
+    `message` is the question, `payload` what comes with it (None for nothing), `schema` the JSON schema of
+    the response (None where anything may be), `takes` a few words on what may be typed.
+    """
+
+    kind: RequestKind
+    message: str
+    payload: Any
+    schema: Mapping[str, Any] | None
+    takes: str
+
+
+class ResponseError(ValueError):
+    """What was typed is no response that the call takes; the message is a sentence."""
+
+
+def request_of(call: WaitingCall) -> HumanRequest:
+    args = call.args
+    if call.name == CONFIRMATION:
+        return _confirmation(args)
+    if call.name == INPUT:
+        schema = args.get("response_schema", args.get("responseSchema"))
+        schema = schema if isinstance(schema, Mapping) and schema else None
+        message = _text(args.get("message")) or "Input is requested"
+        takes = _takes(schema)
+        return HumanRequest("input", message, args.get("payload"), schema, takes)
+    if call.name == CREDENTIAL:
+        message = _text(args.get("message")) or "A credential is requested"
+        config = args.get("authConfig", args.get("auth_config"))
+        return HumanRequest("credential", message, config, None, "an AuthConfig as JSON")
+    return HumanRequest(
+        "long-running", f"{call.name} is still running", args or None, None, "JSON object or text"
+    )
+
+
+def describe_response(response: Any) -> str:
+    """A function response in one line: `response to adk_request_input: {"result": "Ada"}`."""
+    given = response if isinstance(response, Mapping) else {}
+    shown = show_value(given.get("response"), _MOST_SHOWN)
+    return f"response to {visible(str(given.get('name') or '?'))}: {shown}"
+
+
+def expected_call(waiting: Sequence[WaitingCall]) -> WaitingCall | None:
+    """The call that what is typed next is the response to."""
+    return next((call for call in waiting if not call.set_aside), None)
+
+
+def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
+    """What a typed text is, as a genai Content: the response to the call that is expected, else a message.
+
+    While calls wait, `/message TEXT` is a message, and `/respond TEXT` the response to the first of them,
+    also where it has been set aside. Raises ResponseError.
+    """
+    call = expected_call(waiting)
+    if waiting and typed.startswith(MESSAGE):
+        call, typed = None, typed.removeprefix(MESSAGE)
+    elif waiting and typed.startswith(RESPOND):
+        call, typed = waiting[0], typed.removeprefix(RESPOND)
+    if call is not None:
+        return response_content(call, respond(call, typed))
+    return {"role": "user", "parts": [{"text": typed}]}
+
+
+def typed_of(response: Any) -> str:
+    """What one types for a response."""
+    value = (
+        response.get("result") if isinstance(response, Mapping) and list(response) == ["result"] else response
+    )
+    if isinstance(value, str):
+        inner = _json(value)
+        return inner if isinstance(inner, str) else value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def respond(call: WaitingCall, typed: str) -> Json:
+    """The response that a text typed for a call is. Raises ResponseError."""
+    request, text = request_of(call), typed.strip()
+    if not text:
+        raise ResponseError("the response is empty")
+    match request.kind:
+        case "confirmation":
+            return _confirm(text)
+        case "input":
+            return _give(request.schema, text)
+        case "credential":
+            given = _json(text)
+            if not isinstance(given, dict):
+                raise ResponseError(
+                    "a credential is an AuthConfig as a JSON object, its exchanged_auth_credential filled in"
+                )
+            return given
+        case _:
+            given = _json(text)
+            return given if isinstance(given, dict) else {"result": text}
+
+
+def _confirmation(args: Json) -> HumanRequest:
+    asked, original = _object(args.get("toolConfirmation")), _object(args.get("originalFunctionCall"))
+    given = _object(original.get("args"))
+    shown = ", ".join(f"{name}={show_value(value)}" for name, value in given.items())
+    question = f"Confirm {_text(original.get('name')) or 'the call'}({shown})?"
+    hint = _text(asked.get("hint"))
+    # ADK's own words say how a program would respond.
+    message = question if not hint or hint.startswith("Please approve or reject") else f"{question} {hint}"
+    payload = asked.get("payload")
+    takes = "yes or no" if payload is None else "yes or no, then a JSON payload"
+    return HumanRequest("confirmation", message, payload, None, takes)
+
+
+def _confirm(text: str) -> Json:
+    word, _, rest = text.partition(" ")
+    answer = word.lower().rstrip(",.!")
+    if answer in _YES | _NO:
+        response = dict(_CONFIRMED if answer in _YES else _REJECTED)
+        return response | {"payload": _payload(rest.strip())} if rest.strip() else response
+    given = _json(text)
+    if isinstance(given, bool):
+        return {"confirmed": given}
+    if not isinstance(given, dict):
+        raise ResponseError('type yes or no, "yes" and a JSON payload, or {"confirmed": true, "payload": …}')
+    if further := [name for name in given if name not in ("hint", "confirmed", "payload")]:
+        raise ResponseError(f"a confirmation has confirmed and payload, not {visible(further[0])}")
+    if not isinstance(given.get("confirmed"), bool):
+        raise ResponseError("confirmed must be true or false")
+    return given
+
+
+def _payload(text: str) -> Any:
+    given = _json(text)
+    if given is _NO_JSON:
+        raise ResponseError(f"the payload must be JSON: {_why_not(text)}")
+    return given
+
+
+def _give(schema: Mapping[str, Any] | None, text: str) -> Json:
+    if schema is None:
+        given = _json(text)
+        return _wrapped(given) if isinstance(given, dict) else {"result": text}
+    if _asks_to_confirm(schema):
+        return _confirm(text)
+    problems = []
+    for value in _readings(schema, text):
+        found = check_value(schema, value)
+        if not found:
+            return _wrapped(value)
+        problems.append(found[0])
+    if not problems:
+        raise ResponseError(f"must be JSON, {_takes(schema)}: {_why_not(text)}")
+    first = problems[0]
+    place = f"{format_path(first.path)}: " if first.path else ""
+    raise ResponseError(f"{place}{first.message}")
+
+
+def _asks_to_confirm(schema: Mapping[str, Any]) -> bool:
+    """Whether it is the schema of ADK's ToolConfirmation, by which a workflow asks to confirm a node."""
+    properties = schema.get("properties")
+    return schema.get("title") == "ToolConfirmation" and isinstance(properties, dict)
+
+
+def _readings(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
+    """What a text may stand for, the likeliest first."""
+    given = _json(text)
+    kind = schema.get("type")
+    if kind == "boolean" and text.lower() in _YES | _NO:
+        yield text.lower() in _YES
+    if kind == "string" and not isinstance(given, str):
+        yield text
+    if given is not _NO_JSON:
+        yield given
+    if kind is None or (isinstance(kind, list) and "string" in kind):
+        yield text
+
+
+def _wrapped(value: Any) -> Json:
+    """A value as ADK unwraps it: from `{"result": …}`, in which it reads a text as JSON where it can."""
+    if isinstance(value, dict) and list(value) != ["result"]:
+        return value
+    if isinstance(value, str) and _json(value) is not _NO_JSON:
+        return {"result": json.dumps(value, ensure_ascii=False)}
+    return {"result": value}
+
+
+def _takes(schema: Mapping[str, Any] | None) -> str:
+    if schema is None:
+        return "text or JSON"
+    if _asks_to_confirm(schema):
+        return "yes or no"
+    return schema_in_words(schema)
+
+
+def schema_in_words(schema: Any) -> str:
+    """`{name: string, age?: integer}`; what is too deep for that is shown as its JSON schema."""
+    if not isinstance(schema, Mapping):
+        return "any"
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping) and properties:
+        needed = schema.get("required") or ()
+        members = (
+            f"{visible(str(name))}{'' if name in needed else '?'}: {schema_in_words(one)}"
+            for name, one in properties.items()
+        )
+        return f"{{{', '.join(members)}}}"
+    if isinstance(choices := schema.get("enum"), list):
+        return " | ".join(show_value(choice) for choice in choices)
+    kind = schema.get("type")
+    if kind == "array":
+        return f"[{schema_in_words(schema.get('items'))}]"
+    if isinstance(kind, str):
+        return visible(kind)
+    return show_value(schema, _MOST_SHOWN) if schema else "any"
+
+
+_NO_JSON = object()
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _why_not(text: str) -> str:
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return ""
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,77 @@
+"""How often a run of a case asked a model, and how often that was for real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.events import SIMULATED_USER, Event
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import RepeatResult
+
+# Models whose name begins so are stand-ins: they answer by rules, without network and cost.
+STAND_IN = "scripted"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """`live` calls went to a model, failed ones included; `replayed` ones were taken from a recording.
+
+    What a stand-in answered is neither. Calls of judges count among both; `judged` is how many of the live
+    ones these are. `known` is False where nothing says whether a model was asked at all:
+    an agent that is a plain function reports calls of tools, but not of models.
+    """
+
+    live: int = 0
+    replayed: int = 0
+    known: bool = True
+    judged: int = 0
+
+    def __add__(self, other: ModelCalls) -> ModelCalls:
+        return ModelCalls(
+            self.live + other.live,
+            self.replayed + other.replayed,
+            self.known and other.known,
+            self.judged + other.judged,
+        )
+
+    @property
+    def need_no_model(self) -> bool:
+        """Whether the same again is known to cost nothing."""
+        return self.known and not self.live
+
+
+NO_CALLS = ModelCalls()
+
+
+def judge_calls(result: RepeatResult) -> ModelCalls:
+    """What judges were asked about one run of a case; whoever judges may cost what a model costs."""
+    judges = [metric.judge for metric in result.metrics if metric.judge is not None]
+    live = sum(one.live for one in judges)
+    return ModelCalls(live, sum(one.replayed for one in judges), judged=live)
+
+
+def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
+    """The model calls among the events of a case, all its repeats together.
+
+    A call is replayed where its request, its response or its error has `data["replayed"]`; where its request
+    has `data["missed"]`, it was not made. `reported` is whether the agent's framework reports model calls:
+    without, only those that are seen all the same are known.
+    """
+    replayed: dict[str, bool] = {}
+    seen = False
+    for event in events:
+        if event.kind == "model_request":
+            # What plays the user is none of the agent's.
+            seen = seen or event.agent != SIMULATED_USER
+            stand_in = str(event.data.get("model", "")).startswith(STAND_IN)
+            if not stand_in and not event.data.get("missed"):
+                replayed[f"{event.repeat} {event.id}"] = bool(event.data.get("replayed"))
+        elif event.data.get("replayed") and event.parent:
+            call = f"{event.repeat} {event.parent}"
+            if call in replayed:
+                replayed[call] = True
+    from_recording = sum(replayed.values())
+    return ModelCalls(len(replayed) - from_recording, from_recording, reported or seen)

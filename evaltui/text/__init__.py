@@ -1,0 +1,1 @@
+"""Lines, values as text and words: what reports and screens both draw with."""
