@@ -15,9 +15,10 @@ from evaltui.core.model.outcome import Status
 from evaltui.files.case_paths import case_path
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
-from evaltui.files.runs import LoggedCase, StoredRun, latest_run, read_run
 from evaltui.files.workspace import Workspace, open_workspace, select
 from evaltui.runner.plan import SetPlan
+from evaltui.runs.log import latest_run
+from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run
 from evaltui.text.values import visible
 
 

@@ -24,13 +24,11 @@ from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RunResult, Status, worst_status
 from evaltui.core.recordings.choices import DEFAULT_MODE
 from evaltui.core.recordings.counts import CallCounts
-from evaltui.files.adk_results import app_name, write_adk_result
-from evaltui.files.history import files_of, find_run, open_run
+from evaltui.files.agent_files import files_of
+from evaltui.files.folders import app_name
 from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import SelectionError
-from evaltui.reports.adk_result import eval_set_result
-from evaltui.reports.model import RunReport, SetInfo, verdict
-from evaltui.reports.run_log import LoggedRun
+from evaltui.reports.model import RunReport, verdict
 from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.runner.plan import (
     AgentBroken,
@@ -45,6 +43,11 @@ from evaltui.runner.plan import (
 )
 from evaltui.runner.pool import StartedHost
 from evaltui.runner.preflight import checked
+from evaltui.runs.adk_document import eval_set_result
+from evaltui.runs.adk_results import write_adk_result
+from evaltui.runs.history import find_run, open_run
+from evaltui.runs.logged_run import LoggedRun
+from evaltui.runs.set_info import SetInfo
 
 HAD_ERRORS = 3
 

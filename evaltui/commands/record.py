@@ -26,10 +26,9 @@ from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.recording.drafting import TurnDraft, draft_case, without_secrets
 from evaltui.core.recording.responding import ResponseError, content_of, expected_call
 from evaltui.core.recording.waiting import waiting_calls
-from evaltui.files.adk_results import app_name
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import SUFFIXES, set_name
-from evaltui.files.folders import agent_folder
+from evaltui.files.folders import agent_folder, app_name
 from evaltui.files.json_text import decode
 from evaltui.files.saving import ChangedOutsideError, add_case, save
 from evaltui.files.secrets import secrets_of

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from evaltui.commands.usage import UsageError
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.case_paths import case_path, file_of
-from evaltui.files.history import find_run, run_id
-from evaltui.files.resuming import twins_in_words
-from evaltui.files.run_header import LoggedSet, RunHeader
-from evaltui.files.runs import is_being_written, read_header, read_run
 from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import open_workspace, select
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.header import LoggedSet, RunHeader
+from evaltui.runs.history import find_run, run_id
+from evaltui.runs.log import is_being_written
+from evaltui.runs.log_reader import read_header, read_run
+from evaltui.runs.resuming import twins_in_words
 
 if TYPE_CHECKING:
     from evaltui.commands.choosing import ChosenSet
@@ -96,7 +97,7 @@ def choose_again(begun: Begun, options: argparse.Namespace) -> list[ChosenSet]:
     """
     from evaltui.commands.choosing import load_chosen
     from evaltui.files.configs import find_config
-    from evaltui.files.resuming import files_changed_since
+    from evaltui.runs.resuming import files_changed_since
 
     header = begun.header
     if header.twins:
@@ -141,7 +142,7 @@ def known_results(begun: Begun, chosen: Sequence[ChosenSet], options: argparse.N
     Raises UsageError for cases that were changed since, and where nothing is left to do.
     """
     from evaltui.core.model.fingerprints import case_fingerprint
-    from evaltui.files.resuming import finished_repeats
+    from evaltui.runs.resuming import finished_repeats
 
     try:
         finished = finished_repeats(begun.path)

@@ -10,12 +10,13 @@ from pathlib import Path
 from evaltui.commands.output import width, write_lines
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.model.outcome import Status
-from evaltui.files.adk_results import adk_results, is_own
-from evaltui.files.history import name_run, open_run, run_id, run_names
-from evaltui.files.runs import StoredRun, is_being_written, read_run, run_logs
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts
 from evaltui.reports.marks import GLYPHS, STYLES
+from evaltui.runs.adk_results import adk_results, is_own
+from evaltui.runs.history import name_run, open_run, run_id, run_names
+from evaltui.runs.log import is_being_written, run_logs
+from evaltui.runs.log_reader import StoredRun, read_run
 from evaltui.text.lines import Line, cut
 from evaltui.text.values import visible
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from evaltui.core.model.fingerprints import fingerprint
 from evaltui.files.config_files import is_config
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import CONFIG_NAME, RECORDINGS, agent_folder, subfolders
@@ -90,3 +91,8 @@ def is_code(name: str) -> bool:
     if name == ".env":
         return True
     return Path(name).suffix in _CODE and not name.startswith(".") and not name.endswith(_NOT_CODE)
+
+
+def files_of(agent_dir: Path) -> dict[str, str]:
+    """The files that an agent is made of, each with a fingerprint of what it holds."""
+    return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).look().items()}

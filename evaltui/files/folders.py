@@ -29,6 +29,11 @@ def agent_folder(agent_dir: Path) -> Path:
     return agent_dir.parent if agent_dir.is_file() else agent_dir
 
 
+def app_name(agent_dir: Path) -> str:
+    """What `adk web` calls an agent: the name of its folder."""
+    return agent_folder(agent_dir).resolve().name
+
+
 def env_file(agent_dir: Path) -> Path | None:
     """The `.env` that an agent gets: the nearest one upwards, as google-adk 2.13 looks for it."""
     agent_dir = agent_dir.resolve()

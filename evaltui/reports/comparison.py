@@ -20,8 +20,8 @@ from evaltui.core.compare.run_comparison import (
     what_changed,
 )
 from evaltui.reports.marks import GLYPHS, STYLES
-from evaltui.reports.valid_json import valid_json
 from evaltui.text.lines import Line, cut, pad, wrap
+from evaltui.text.valid_json import valid_json
 from evaltui.text.values import visible
 
 Json = dict[str, Any]

@@ -22,9 +22,10 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.reports.comparison import comparison_json
-from evaltui.reports.model import RunReport, SetInfo, count
+from evaltui.reports.model import RunReport, count
 from evaltui.reports.preflight import check_json
-from evaltui.reports.valid_json import valid_json
+from evaltui.runs.set_info import SetInfo
+from evaltui.text.valid_json import valid_json
 
 VERSION = 1
 

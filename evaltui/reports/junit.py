@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.model import RunReport, SetInfo, verdict
+from evaltui.reports.model import RunReport, verdict
+from evaltui.runs.set_info import SetInfo
 from evaltui.text.lines import draw
 from evaltui.text.values import visible
 

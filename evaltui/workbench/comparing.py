@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
-from evaltui.files.history import KeptRun, open_run
+from evaltui.runs.history import KeptRun, open_run
 
 # Of what did not change there is the most, and the least to see.
 FOLDED_AT_FIRST: frozenset[Kind] = frozenset({"unchanged", "not run"})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
-    from evaltui.files.history import CaseHistory, CasePoint, History
+    from evaltui.runs.history import CaseHistory, CasePoint, History
 
 # A case, and the id of its set.
 Wanted = tuple["CaseId", str]
@@ -75,7 +75,7 @@ class Histories:
 
     def _read_one(self, key: Wanted) -> CasePast:
         """In a thread: the first frame does not wait for what reads logs."""
-        from evaltui.files.history import CaseHistory, History, run_names
+        from evaltui.runs.history import CaseHistory, History, run_names
 
         self._history = self._history or History(self._agent_dir)
         try:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from evaltui.core.model.outcome import Status, worst_status
-from evaltui.files import runs as logs
-from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.files.adk_results import adk_results, is_own, read_adk_result
-from evaltui.files.agent_files import changed_files
-from evaltui.files.history import files_of, run_id, run_names
+from evaltui.files.agent_files import changed_files, files_of
+from evaltui.runs import log_reader as logs
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
+from evaltui.runs.history import run_id, run_names
+from evaltui.runs.log import is_being_written, run_logs
 from evaltui.workbench.past_titles import run_title
 
 Ending = Literal["over", "interrupted", "going on"]
@@ -111,7 +112,7 @@ class KeptRuns:
 
     def _look(self) -> tuple[list[Path], dict[str, str], dict[str, str]]:
         names = {run: name for name, run in run_names(self._agent_dir).items()}
-        return _newest_first(logs.run_logs(self._agent_dir)), names, files_of(self._agent_dir)
+        return _newest_first(run_logs(self._agent_dir)), names, files_of(self._agent_dir)
 
     def _read_row(self, path: Path) -> KeptRow:
         name = self._names.get(run_id(path), "")
@@ -124,7 +125,7 @@ class KeptRuns:
 def kept_runs(agent_dir: Path) -> list[Path]:
     """The run logs, and the result files that google-adk has left, the newest first."""
     of_adk = (path for path in adk_results(agent_dir) if not is_own(path))
-    return _newest_first([*logs.run_logs(agent_dir), *of_adk])
+    return _newest_first([*run_logs(agent_dir), *of_adk])
 
 
 def _newest_first(paths: Sequence[Path]) -> list[Path]:
@@ -162,7 +163,7 @@ def read_row(path: Path, name: str, files: Mapping[str, str]) -> KeptRow:
     counts = Counter(one.summary.status.value for one in run.results)
     ending: Ending = "over"
     if run.footer is None:
-        ending = "going on" if logs.is_being_written(path) else "interrupted"
+        ending = "going on" if is_being_written(path) else "interrupted"
     return KeptRow(
         path,
         header.started,

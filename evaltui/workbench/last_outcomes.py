@@ -15,11 +15,12 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
-from evaltui.files.history import over_repeats, run_id, run_names, stored_repeat
-from evaltui.files.resuming import files_changed_since
-from evaltui.files.run_header import LoggedSet
-from evaltui.files.runs import LoggedCase, StoredRun, read_run, repeats_of, run_logs
 from evaltui.files.workspace import SetEntry
+from evaltui.runs.header import LoggedSet
+from evaltui.runs.history import over_repeats, run_id, run_names, stored_repeat
+from evaltui.runs.log import run_logs
+from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run, repeats_of
+from evaltui.runs.resuming import files_changed_since
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.past_titles import run_title

@@ -17,11 +17,11 @@ from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.recording.replay import steps_of_invocation
 from evaltui.core.recording.steps import split
-from evaltui.files import runs as logs
-from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.files.adk_results import read_adk_result
-from evaltui.files.history import over_repeats, run_id, stored_repeat
 from evaltui.files.workspace import SetEntry
+from evaltui.runs import log_reader as logs
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.adk_results import read_adk_result
+from evaltui.runs.history import over_repeats, run_id, stored_repeat
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents, OpenSet
 from evaltui.workbench.results import Results

@@ -10,13 +10,14 @@ from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import RepeatResult
-from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.files.case_paths import case_path
-from evaltui.files.history import run_id
-from evaltui.files.resuming import files_changed_since, finished_repeats, twins_in_words
-from evaltui.files.run_header import LoggedSet, RunHeader
-from evaltui.files.runs import is_being_written, read_header, read_run
 from evaltui.files.workspace import SetEntry
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.header import LoggedSet, RunHeader
+from evaltui.runs.history import run_id
+from evaltui.runs.log import is_being_written
+from evaltui.runs.log_reader import read_header, read_run
+from evaltui.runs.resuming import files_changed_since, finished_repeats, twins_in_words
 from evaltui.workbench.documents import Documents
 
 _MOST_NAMES = 3

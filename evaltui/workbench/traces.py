@@ -14,7 +14,7 @@ from evaltui.workbench.state import CaseKey
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.events import Event
-    from evaltui.files.runs import LoggedCase
+    from evaltui.runs.log_reader import LoggedCase
 
 # A case that loops may print without end.
 MOST_EVENTS = 100_000
@@ -198,7 +198,7 @@ class Traces:
 
 
 def _events_of(stretch: _Stretch) -> _ByRepeat:
-    from evaltui.files.runs import event_of, events_between
+    from evaltui.runs.log_reader import event_of, events_between
 
     log = stretch.log
     found = events_between(log, stretch.place, stretch.case, stretch.eval_set_id)

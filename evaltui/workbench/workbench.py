@@ -675,7 +675,7 @@ class Workbench:
             run.remarks.append("the selected cases are no longer in their files")
         if self._list_is_stale(run.selected, chosen):
             await self.open()
-        from evaltui.files.runs import read_run
+        from evaltui.runs.log_reader import read_run
         from evaltui.workbench.running import perform
 
         for number, prepared in enumerate(plans):

@@ -13,10 +13,11 @@ from evaltui.core.compare.run_comparison import CaseSummary, compare
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.files.history import History, open_run
-from evaltui.files.resuming import finished_repeats
-from evaltui.files.run_header import LoggedSet
-from evaltui.files.runs import RunLog, read_run
+from evaltui.runs.header import LoggedSet
+from evaltui.runs.history import History, open_run
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_reader import read_run
+from evaltui.runs.resuming import finished_repeats
 from evaltui.workbench.kept_runs import read_row
 
 CASE = CaseId("evals/lights.evalset.json", "night")

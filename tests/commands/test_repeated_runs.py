@@ -8,7 +8,7 @@ from command_line import call
 from evaltui.core.compare.repeats import trajectory_groups
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.files.history import find_run, open_run
+from evaltui.runs.history import find_run, open_run
 
 # Passes three runs of five: the second one gives another answer, the fourth one calls another tool as well.
 AGENT = """

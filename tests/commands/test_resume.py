@@ -14,8 +14,9 @@ import pytest
 from command_line import call
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.history import open_run
-from evaltui.files.runs import RunLog, latest_run, read_run
+from evaltui.runs.history import open_run
+from evaltui.runs.log import RunLog, latest_run
+from evaltui.runs.log_reader import read_run
 
 # Answers as prompt.txt says, notes every message beside its folder, and waits there for a file named "go".
 AGENT = """

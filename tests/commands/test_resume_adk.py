@@ -9,7 +9,7 @@ import time
 import pytest
 from command_line import call
 
-from evaltui.files.runs import latest_run
+from evaltui.runs.log import latest_run
 
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk

@@ -6,7 +6,8 @@ import json
 import pytest
 from command_line import call
 
-from evaltui.files.runs import latest_run, read_run
+from evaltui.runs.log import latest_run
+from evaltui.runs.log_reader import read_run
 
 AGENT = """
     async def root_agent(message, session):

@@ -6,7 +6,7 @@ from command_line import call
 
 from evaltui.core.compare.run_comparison import CaseSummary
 from evaltui.core.model.outcome import Status
-from evaltui.files.runs import RunLog
+from evaltui.runs.log import RunLog
 
 
 def keep(agent, statuses, footer, selected=None, started="2026-01-02T03:04:05+00:00"):

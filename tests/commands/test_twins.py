@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 
-from evaltui.files.runs import latest_run
+from evaltui.runs.log import latest_run
 
 AGENT = """
     from pathlib import Path

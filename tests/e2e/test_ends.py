@@ -25,7 +25,8 @@ import psutil
 import pytest
 from terminal import Screen
 
-from evaltui.files.runs import read_run, run_logs
+from evaltui.runs.log import run_logs
+from evaltui.runs.log_reader import read_run
 
 pytestmark = pytest.mark.e2e
 

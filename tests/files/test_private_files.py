@@ -12,12 +12,13 @@ import pytest
 from evaltui.core.compare.run_comparison import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.files.adk_results import write_adk_result
 from evaltui.files.agent_settings import remember_config
-from evaltui.files.history import name_run
 from evaltui.files.journal import Journal, recoverable
-from evaltui.files.run_header import LoggedSet
-from evaltui.files.runs import RunLog, read_run, run_logs
+from evaltui.runs.adk_results import write_adk_result
+from evaltui.runs.header import LoggedSet
+from evaltui.runs.history import name_run
+from evaltui.runs.log import RunLog, run_logs
+from evaltui.runs.log_reader import read_run
 
 
 def mode(path):

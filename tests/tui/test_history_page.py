@@ -10,7 +10,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.files.history import CaseHistory, CasePoint
+from evaltui.runs.history import CaseHistory, CasePoint
 from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.writer import Page

@@ -230,8 +230,8 @@ async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.outcome import RepeatResult
     from evaltui.core.model.stored_results import repeat_to_json
-    from evaltui.files.run_header import LoggedSet
-    from evaltui.files.runs import RunLog
+    from evaltui.runs.header import LoggedSet
+    from evaltui.runs.log import RunLog
 
     path = "coins.evalset.json"
     cases = {f"case_{number}": [turn("hi", "hello")] for number in range(10_000)}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evaltui.files.runs import latest_run
+from evaltui.runs.log import latest_run
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench

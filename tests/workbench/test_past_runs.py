@@ -7,7 +7,7 @@ import pytest
 
 from evaltui.core.editing import turns
 from evaltui.core.model.outcome import Status
-from evaltui.files.history import name_run
+from evaltui.runs.history import name_run
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID

@@ -7,8 +7,8 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
-from evaltui.files.runs import RunLog
-from evaltui.reports.run_log import LoggedRun
+from evaltui.runs.log import RunLog
+from evaltui.runs.logged_run import LoggedRun
 from evaltui.workbench import traces as traces_module
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.traces import Traces

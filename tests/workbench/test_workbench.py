@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaltui.reports.run_log import LoggedRun
+from evaltui.runs.logged_run import LoggedRun
 from evaltui.workbench.state import CaseKey, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaltui.files.history import CaseHistory
+from evaltui.runs.history import CaseHistory
 from evaltui.text.lines import Span, pad
 from evaltui.text.values import visible
 from evaltui.tui.pages.outcome import TONE_OF

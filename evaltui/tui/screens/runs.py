@@ -172,8 +172,8 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self.app.push_screen(PromptScreen(f"Name the {row.title}", row.name, _no_name, hint), take)
 
     def _give_name(self, row: KeptRow, name: str) -> None:
-        from evaltui.files.history import name_run
         from evaltui.files.workspace import SelectionError
+        from evaltui.runs.history import name_run
 
         try:
             name_run(self._workbench.agent_dir, row.id, name)

@@ -19,8 +19,8 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recording.drafting import CaseDraft, TurnDraft, draft_case, propose_eval_id, without_secrets
-from evaltui.files.adk_results import app_name
 from evaltui.files.configs import find_config
+from evaltui.files.folders import app_name
 from evaltui.workbench import set_editing
 from evaltui.workbench.case_plan import refusing
 from evaltui.workbench.chat.conversation import Transcript

@@ -3,8 +3,9 @@ import os
 
 import pytest
 
-from evaltui.files.adk_results import app_name, write_adk_result
 from evaltui.files.atomic import write_atomically
+from evaltui.files.folders import app_name
+from evaltui.runs.adk_results import write_adk_result
 
 RESULT = {"eval_set_result_id": "home_lights_1.5", "note": "grüße 🌻"}
 

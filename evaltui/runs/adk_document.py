@@ -14,9 +14,9 @@ from evaltui.core.compare.judged import Finding, findings, findings_in, was_judg
 from evaltui.core.model.adk_results import EXPLANATION
 from evaltui.core.model.eval_set import Invocation, dump
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
-from evaltui.files.adk_results import OWN_SESSIONS
-from evaltui.reports.model import SetInfo
-from evaltui.reports.valid_json import valid_json
+from evaltui.runs.adk_results import OWN_SESSIONS
+from evaltui.runs.set_info import SetInfo
+from evaltui.text.valid_json import valid_json
 
 Json = dict[str, Any]
 

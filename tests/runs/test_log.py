@@ -15,20 +15,16 @@ import pytest
 from evaltui.core.compare.run_comparison import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.files import runs
-from evaltui.files.runs import (
+from evaltui.runs.log import RunLog, is_being_written, latest_run, run_logs
+from evaltui.runs.log_reader import (
     Footer,
-    RunLog,
     StoredRun,
     events_between,
-    is_being_written,
-    latest_run,
     read_header,
     read_index,
     read_run,
     repeats_of,
     result_of,
-    run_logs,
 )
 
 
@@ -125,7 +121,7 @@ def test_a_log_cut_anywhere_is_read_up_to_the_cut(tmp_path):
 
 def test_a_killed_run_leaves_every_result(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from evaltui.files.runs import RunLog\n"
+        "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
         "from evaltui.core.compare.run_comparison import CaseSummary\n"
         "from evaltui.core.model.outcome import Status\n"
         "log = RunLog.create(Path(sys.argv[1]), {})\n"
@@ -159,7 +155,7 @@ class FullAfter(FileIO):
 
 @pytest.mark.parametrize("room", range(0, 1200, 61))
 def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch, room):
-    monkeypatch.setattr(runs, "FileIO", FullAfter)
+    monkeypatch.setattr("evaltui.runs.log.FileIO", FullAfter)
     monkeypatch.setattr(FullAfter, "room", room)
     finished: list[str] = []
 
@@ -288,7 +284,7 @@ def test_a_log_is_told_from_one_that_is_being_written(tmp_path):
     log.close()
     assert not is_being_written(log.path)
     code = (
-        "import sys; from pathlib import Path; from evaltui.files.runs import RunLog\n"
+        "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
         "log = RunLog.create(Path(sys.argv[1]), {}); print(log.path, flush=True); sys.stdin.read()\n"
     )
     child = subprocess.Popen(

@@ -9,11 +9,12 @@ from evaltui.core.compare.run_comparison import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.files import history, runs
-from evaltui.files.history import History, find_run, name_run, open_run, run_names, spark
-from evaltui.files.run_header import LoggedSet
-from evaltui.files.runs import RunLog
+from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import SelectionError
+from evaltui.runs import history, log_reader
+from evaltui.runs.header import LoggedSet
+from evaltui.runs.history import History, find_run, name_run, open_run, run_names, spark
+from evaltui.runs.log import RunLog
 
 P, F = Status.PASSED, Status.FAILED
 CONFIG = {"criteria": {"response_match_score": 0.8}}
@@ -198,16 +199,16 @@ def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):
 
 def test_of_a_large_log_little_is_read(tmp_path, monkeypatch):
     path = keep(tmp_path, {f"case {number}": P for number in range(300)})
-    header_and_index = len(runs.read_index(path)) + len(path.read_bytes().split(b"\n")[0])
+    header_and_index = len(log_reader.read_index(path)) + len(path.read_bytes().split(b"\n")[0])
     read = 0
-    original = runs.json.loads
+    original = log_reader.json.loads
 
     def counting(text, *args, **options):
         nonlocal read
         read += len(text)
         return original(text, *args, **options)
 
-    monkeypatch.setattr(runs.json, "loads", counting)
+    monkeypatch.setattr(log_reader.json, "loads", counting)
     assert len(History(tmp_path).of(lights("case 7"), "lights").points) == 1
     assert read < header_and_index / 2
     read = 0
@@ -222,11 +223,11 @@ def test_bars():
 
 def test_files_of_an_agent(tmp_path):
     (tmp_path / "agent.py").write_text("1")
-    before = history.files_of(tmp_path)
+    before = files_of(tmp_path)
     assert list(before) == ["agent.py"]
     (tmp_path / "agent.py").write_text("2")
     os.utime(tmp_path / "agent.py", (0, 0))
-    assert history.files_of(tmp_path) != before
+    assert files_of(tmp_path) != before
 
 
 def test_names_that_are_given_at_once_are_all_kept(tmp_path, monkeypatch):

@@ -21,11 +21,6 @@ SUFFIX = ".evalset_result.json"
 OWN_SESSIONS = "evaltui-"
 
 
-def app_name(agent_dir: Path) -> str:
-    """What `adk web` calls an agent: the name of its folder."""
-    return agent_folder(agent_dir).resolve().name
-
-
 def write_adk_result(agent_dir: Path, result: dict[str, Any]) -> Path:
     """Keep an `EvalSetResult` under its id; returns the file.
 

@@ -21,9 +21,9 @@ from evaltui.core.metrics.scoring import Expected, failed_repeat, score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
-from evaltui.files.adk_results import write_adk_result
-from evaltui.reports.adk_result import eval_set_result
-from evaltui.reports.model import SetInfo
+from evaltui.runs.adk_document import eval_set_result
+from evaltui.runs.adk_results import write_adk_result
+from evaltui.runs.set_info import SetInfo
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

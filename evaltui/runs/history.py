@@ -17,17 +17,15 @@ from evaltui.core.compare.run_comparison import (
     what_changed,
 )
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.fingerprints import fingerprint
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
-from evaltui.files import runs as logs
-from evaltui.files.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.files.adk_results import adk_results, read_adk_result
-from evaltui.files.agent_files import AgentFiles
 from evaltui.files.atomic import saving_in, write_privately
 from evaltui.files.folders import make_own_folder
-from evaltui.files.run_header import RunHeader
-from evaltui.files.runs import RUNS, latest_run, run_logs, runs_folder
 from evaltui.files.workspace import SelectionError
+from evaltui.runs import log_reader as logs
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.adk_results import adk_results, read_adk_result
+from evaltui.runs.header import RunHeader
+from evaltui.runs.log import RUNS, SUFFIX, latest_run, run_logs, runs_folder
 from evaltui.text.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def find_run(agent_dir: Path, ref: str) -> Path:
 
     Raises SelectionError where there is none, and for a beginning that several runs have.
     """
-    if ref.endswith((logs.SUFFIX, ADK_SUFFIX)) and Path(ref).is_file():
+    if ref.endswith((SUFFIX, ADK_SUFFIX)) and Path(ref).is_file():
         return Path(ref)
     if ref == "last":
         last = latest_run(agent_dir)
@@ -71,7 +69,7 @@ def find_run(agent_dir: Path, ref: str) -> Path:
 
 
 def run_id(path: Path) -> str:
-    return path.name.removesuffix(ADK_SUFFIX).removesuffix(logs.SUFFIX)
+    return path.name.removesuffix(ADK_SUFFIX).removesuffix(SUFFIX)
 
 
 def run_names(agent_dir: Path) -> dict[str, str]:
@@ -90,7 +88,7 @@ def name_run(agent_dir: Path, ref: str, name: str) -> str:
     """
     path = find_run(agent_dir, ref)
     ids = {run_id(one) for one in [*adk_results(agent_dir), *run_logs(agent_dir)]}
-    if name in ("", "last") or name in ids or name.endswith((logs.SUFFIX, ADK_SUFFIX)):
+    if name in ("", "last") or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
         raise SelectionError(f"{name!r} cannot be the name of a run")
     file = make_own_folder(agent_dir, RUNS) / _NAMES
     # Another process may name a run meanwhile.
@@ -192,11 +190,6 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
         configs={one.path: one.config for one in header.sets if one.config is not None},
         adk_verdicts=bool(header.data.get("adk_verdicts")),
     )
-
-
-def files_of(agent_dir: Path) -> dict[str, str]:
-    """The files that an agent is made of, each with a fingerprint of what it holds."""
-    return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).look().items()}
 
 
 def _events_of(path: Path, case: logs.LoggedCase) -> dict[int, list[Event]]:

@@ -19,7 +19,8 @@ from evaltui.core.model.outcome import (
     TurnResult,
     worst_status,
 )
-from evaltui.reports.model import RunReport, SetInfo
+from evaltui.reports.model import RunReport
+from evaltui.runs.set_info import SetInfo
 
 DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
 

@@ -14,9 +14,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import heads_of
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.core.recordings.choices import DEFAULT_MODE
-from evaltui.files.history import files_of
-from evaltui.files.run_header import LoggedSet
-from evaltui.files.runs import RunLog, lines_of_cases
+from evaltui.files.agent_files import files_of
 from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,
@@ -27,6 +25,9 @@ from evaltui.runner.plan import (
     SetPlan,
     Update,
 )
+from evaltui.runs.header import LoggedSet
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_reader import lines_of_cases
 
 Json = dict[str, Any]
 # A run of a case, and its number from 0.

@@ -8,11 +8,11 @@ from pathlib import Path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.files.agent_files import changed_files
+from evaltui.files.agent_files import changed_files, files_of
 from evaltui.files.folders import agent_folder
-from evaltui.files.history import files_of, stored_repeat
-from evaltui.files.run_header import RunHeader
-from evaltui.files.runs import event_of, lines_of_cases
+from evaltui.runs.header import RunHeader
+from evaltui.runs.history import stored_repeat
+from evaltui.runs.log_reader import event_of, lines_of_cases
 
 # What only the user writes. Other files an agent may change itself while it works.
 _CODE = {".py", ".yaml", ".yml"}

@@ -20,8 +20,8 @@ from judged_metrics import (
 from evaltui.core.model.adk_results import run_from_adk
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, Judgement, MetricResult, RepeatResult, Status
-from evaltui.reports.adk_result import eval_set_result
-from evaltui.reports.model import SetInfo
+from evaltui.runs.adk_document import eval_set_result
+from evaltui.runs.set_info import SetInfo
 
 CREATED = 1767323045.25
 

@@ -3,8 +3,8 @@
 import pytest
 
 from evaltui.core.model.outcome import Status
-from evaltui.files.adk_results import adk_results, is_own
-from evaltui.files.history import find_run, open_run
+from evaltui.runs.adk_results import adk_results, is_own
+from evaltui.runs.history import find_run, open_run
 
 pytest.importorskip("google.adk.evaluation.local_eval_set_results_manager")
 pytestmark = pytest.mark.compat

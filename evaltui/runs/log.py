@@ -1,0 +1,217 @@
+"""Run logs: what happened in a run, written line by line as it happens.
+
+A log begins with a header. Then come events, the result of every run of a case (`repeat_result`) and of every
+case (`case_result`) as they happen. A log that was closed ends with an index, which has the case results once
+more, and a footer that says where: so that of a large log only the part that is asked for is read.
+Lines that are about a case name its file (see `CaseId`); logs of earlier versions name its set only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.secrets import Secrets
+from evaltui.files.atomic import private
+from evaltui.files.folders import make_own_folder, own_folder
+from evaltui.files.secrets import secrets_of
+
+VERSION = 3
+SUFFIX = ".jsonl"
+RUNS = "runs"
+
+Json = dict[str, Any]
+
+# Events come by the thousand: they are written together, at most this many seconds late.
+_FLUSH_EVERY = 0.2
+_IDS = ("kind", "path", "set", "case", "eval_set_id", "eval_id")
+_SET_IDS = ("path", "eval_set_id", "eval_ids")
+
+
+class RunLog:
+    """A log that is being written. Killed at any moment, it leaves a log that `read_run` reads.
+
+    `size` is in bytes, with what has not reached the disk yet. Whatever raises an OSError, as on a full disk,
+    has ended the log behind its last whole line: it is that of a run that was interrupted. Secrets are
+    masked, except in ids of sets and cases: `has_masked` tells whether there were any.
+    """
+
+    def __init__(self, path: Path, file: FileIO, secrets: Secrets) -> None:
+        self.path = path
+        self.has_masked = False
+        self._secrets = secrets
+        self.size = 0
+        self._file = file
+        self._unwritten: list[str] = []
+        self._on_disk = 0
+        self._flushed = time.monotonic()
+        self._began: dict[CaseId, int] = {}
+        self._repeats: dict[CaseId, dict[int, int]] = {}
+        self._results: dict[CaseId, str] = {}
+
+    @classmethod
+    def create(cls, agent_dir: Path, header: Json) -> RunLog:
+        """Begin `.evaltui/runs/<utc>-<hex>.jsonl` in the agent's folder with a header line.
+
+        The header gets the versions, and the time of the start unless `header` has one. Raises OSError
+        where the folder cannot be written.
+        """
+        folder = make_own_folder(agent_dir, RUNS)
+        now = datetime.now(UTC)
+        stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
+        path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
+        log = cls(path, FileIO(path, "x", opener=private), secrets_of(agent_dir))
+        # Released when the process ends, however it ends: see `is_being_written`.
+        with suppress(OSError):
+            fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        versions = {"version": VERSION, "evaltui": _own_version(), "python": platform.python_version()}
+        log._write({"kind": "header", **versions, "started": now.isoformat(), **header})
+        try:
+            log._flush()
+        except OSError:
+            with suppress(OSError):
+                path.unlink()
+            raise
+        return log
+
+    def started(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
+        """A run of a case begins, or begins anew after a crash: what came of it before does not count."""
+        self._began.setdefault(case, self.size)
+        self.event({"kind": "case_started", **_named(case, eval_set_id), "repeat": repeat})
+
+    def event(self, event: Json) -> None:
+        """Add an event; it reaches the disk soon."""
+        self._write(event)
+        if time.monotonic() - self._flushed > _FLUSH_EVERY:
+            self._flush()
+
+    def repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: Json) -> None:
+        """Add the result of one run of a case; it reaches the disk at once."""
+        self._repeats.setdefault(case, {})[repeat] = self.size
+        named = _named(case, eval_set_id)
+        self._write({"kind": "repeat_result", **named, "repeat": repeat, "result": result})
+        self._flush()
+
+    def result(self, summary: CaseSummary) -> None:
+        """Add the result of a case; it reaches the disk at once.
+
+        It gets `events`, the stretch of the log that has all of the case's events, and `repeats_at`, where
+        the results of its runs are, all in bytes.
+        """
+        case, row = summary.id, summary.to_json()
+        if case in self._began:
+            row["events"] = [self._began.pop(case), self.size]
+        if repeats := self._repeats.pop(case, None):
+            row["repeats_at"] = [repeats[number] for number in sorted(repeats)]
+        self._results[case] = self._line(row)[1:]
+        self._write_text(f'{{"kind":"case_result",{self._results[case]}\n')
+        self._flush()
+
+    def close(self, footer: Json | None = None) -> None:
+        """End the log. With a footer the run is complete, without one it was interrupted."""
+        start = self.size
+        for row in self._results.values():
+            self._write_text(f'{{"kind":"index",{row}\n')
+        self._write({"kind": "footer", **(footer or {}), "index": [start, self.size]})
+        self._flush()
+        self._file.close()
+
+    def _write(self, line: Json) -> None:
+        self._write_text(self._line(line) + "\n")
+
+    def _line(self, line: Json) -> str:
+        text = _dumped(line)
+        masked = self._secrets.in_json(text, lambda data: _dumped(_with_ids(data, line)))
+        self.has_masked |= masked is not text
+        return masked
+
+    def _write_text(self, text: str) -> None:
+        self._unwritten.append(text)
+        # JSON escapes all but ASCII, so a character is a byte.
+        self.size += len(text)
+
+    def _flush(self) -> None:
+        data = memoryview("".join(self._unwritten).encode("ascii"))
+        self._unwritten.clear()
+        written = 0
+        try:
+            while written < len(data):
+                written += self._file.write(data[written:])
+        except OSError:
+            self._end_at(self._on_disk + bytes(data[:written]).rfind(b"\n") + 1)
+            raise
+        self._on_disk += written
+        self._flushed = time.monotonic()
+
+    def _end_at(self, size: int) -> None:
+        with suppress(OSError):
+            os.ftruncate(self._file.fileno(), size)
+        with suppress(OSError):
+            self._file.close()
+
+
+def _dumped(line: Json) -> str:
+    return json.dumps(line, separators=(",", ":"))
+
+
+def _with_ids(masked: Json, line: Json) -> Json:
+    """A masked line with what it is about, by which it is found again."""
+    ids = {name: line[name] for name in _IDS if name in line}
+    if line.get("kind") == "header":
+        sets = zip(masked.get("sets", ()), line.get("sets", ()), strict=True)
+        ids["sets"] = [new | {name: old[name] for name in _SET_IDS} for new, old in sets]
+    return masked | ids
+
+
+def _named(case: CaseId, eval_set_id: str) -> Json:
+    return {"path": case.path, "set": eval_set_id, "case": case.eval_id}
+
+
+def _own_version() -> str:
+    try:
+        return version("evaltui")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether the run of a log is still going on, in this process or in another one.
+
+    Not every file system can tell. Raises OSError for what cannot be opened.
+    """
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
+    return False
+
+
+def latest_run(agent_dir: Path) -> Path | None:
+    """The log of the run that was started last."""
+    return next(reversed(run_logs(agent_dir)), None)
+
+
+def runs_folder(agent_dir: Path) -> Path:
+    return own_folder(agent_dir) / RUNS
+
+
+def run_logs(agent_dir: Path) -> list[Path]:
+    """The logs of every run of an agent, the oldest one first."""
+    folder = runs_folder(agent_dir)
+    if own_folder(agent_dir).is_symlink() or folder.is_symlink():
+        return []
+    # Ids begin with the time.
+    return sorted(path for path in folder.glob(f"*{SUFFIX}") if path.is_file())
