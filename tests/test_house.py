@@ -1,0 +1,215 @@
+"""What holds for all of the code: libraries, circles of files, sizes, and the page that describes it."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import evaltui
+
+PACKAGE = Path(evaltui.__file__).parent
+ROOT = PACKAGE.parent
+
+# Lists of what does not hold yet. They only ever become shorter.
+IN_A_CIRCLE = {
+    "evaltui.runner.plan",
+    "evaltui.runner.preflight",
+    "evaltui.tui.palette",
+    "evaltui.tui.screens.main",
+    "evaltui.tui.screens.palette",
+    "evaltui.workbench.chat.chat",
+    "evaltui.workbench.editing",
+    "evaltui.workbench.live_sets",
+    "evaltui.workbench.watching",
+    "evaltui.workbench.workbench",
+}
+TOO_LONG = {
+    "core/compare/run_comparison.py",
+    "core/editing/accepting.py",
+    "files/runs.py",
+    "runner/plan.py",
+    "tui/panes/case.py",
+    "tui/panes/chat.py",
+    "tui/panes/tree.py",
+    "tui/screens/criteria.py",
+    "tui/screens/main.py",
+    "tui/screens/versions.py",
+    "workbench/case_rows.py",
+    "workbench/chat/chat.py",
+    "workbench/criteria.py",
+    "workbench/drafts.py",
+    "workbench/turn_rows.py",
+    "workbench/watching.py",
+    "workbench/workbench.py",
+}
+FUNCTIONS_TOO_LONG = {"workbench/turn_rows.py _call"}
+# Small files with one importer, and why they stand alone.
+SMALL_WITH_REASON = {
+    "__main__.py": "`python -m evaltui`",
+    "start.py": "begins before anything is imported",
+    "events.py": "a public name",
+    "commands/lint.py": "a command",
+    "commands/preflight.py": "a command",
+    "runner/adapters/adk_missing.py": "without google-adk, the adapter must not be read",
+    "core/simulation/history.py": "",
+    "core/model/case_prints.py": "",
+    "core/recordings/stubs.py": "",
+    "files/agent_settings.py": "",
+    "tui/pages/difference.py": "",
+    "tui/pages/preflight.py": "",
+    "tui/pages/printed.py": "",
+    "tui/panes/too_small.py": "",
+    "tui/panes/trace_filter.py": "",
+    "tui/terminal_keys.py": "",
+}
+LINES_OF_A_FILE = 400
+LINES_OF_A_FUNCTION = 60
+LINES_OF_A_SMALL_FILE = 40
+
+# What is imported under a name that is not its distribution's.
+DISTRIBUTIONS = {
+    "dotenv": "python-dotenv",
+    "google.adk": "google-adk",
+    "google.genai": "google-genai",
+}
+
+
+@cache
+def modules():
+    """Every module of evaltui by name: its path and its tree."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = ("evaltui", *path.relative_to(PACKAGE).with_suffix("").parts)
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = path, ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imported(tree):
+    """What a module imports, wherever it does: `from a import b` is `a.b`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@cache
+def graph():
+    """The modules of evaltui that each one imports, TYPE_CHECKING or not."""
+    names = modules().keys()
+    return {
+        name: {
+            found
+            for one in imported(tree)
+            if (found := one if one in names else one.rpartition(".")[0]) in names and found != name
+        }
+        for name, (_, tree) in modules().items()
+    }
+
+
+def circles():
+    """The groups of modules of which each imports each other, through others or not."""
+    below = {}
+
+    def reached(start):
+        seen, waiting = set(), [start]
+        while waiting:
+            new = graph()[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        return seen
+
+    for name in graph():
+        below[name] = reached(name)
+    return {frozenset(o for o in below[name] if name in below[o]) for name in graph() if name in below[name]}
+
+
+def lines(path):
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def shown(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def test_no_files_import_each_other_in_a_circle():
+    new = [sorted(circle) for circle in circles() if not circle <= IN_A_CIRCLE]
+    assert not new, "these import each other, directly or through others"
+
+
+def test_no_file_is_too_long():
+    long = {shown(path): lines(path) for path, _ in modules().values() if lines(path) > LINES_OF_A_FILE}
+    assert not long.keys() - TOO_LONG, f"over {LINES_OF_A_FILE} lines"
+
+
+def test_no_function_is_too_long():
+    long = {
+        f"{shown(path)} {node.name}"
+        for path, tree in modules().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > LINES_OF_A_FUNCTION
+    }
+    assert not long - FUNCTIONS_TOO_LONG, f"over {LINES_OF_A_FUNCTION} lines"
+
+
+def test_a_small_file_has_several_importers_or_a_reason():
+    importers = Counter(one for imports in graph().values() for one in imports)
+    small = {
+        shown(path)
+        for name, (path, _) in modules().items()
+        if path.name != "__init__.py" and lines(path) < LINES_OF_A_SMALL_FILE and importers[name] <= 1
+    }
+    assert not small - SMALL_WITH_REASON.keys(), "they belong to the file that imports them"
+
+
+def outside(tree):
+    """The distributions that a module imports from."""
+    for name in imported(tree):
+        top, _, rest = name.partition(".")
+        if top == "google":
+            top = f"google.{rest.partition('.')[0]}"
+        if top not in {*sys.stdlib_module_names, "evaltui"}:
+            yield DISTRIBUTIONS.get(top, top.replace("_", "-"))
+
+
+def declared(requirements):
+    return {re.split(r"[^\w-]", one, maxsplit=1)[0] for one in requirements}
+
+
+def test_what_is_imported_is_declared_and_the_other_way_round():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    always, of_extras = declared(project["dependencies"]), {"google-adk"}
+    assert of_extras == declared(extras["adk"])
+    used = {one for _, tree in modules().values() for one in outside(tree)}
+    assert not used - always - of_extras, "imported, and not in pyproject.toml"
+    assert not (always | of_extras) - used, "in pyproject.toml, and imported nowhere"
+
+
+def test_only_adapters_import_what_an_extra_brings():
+    importers = {name for name, (_, tree) in modules().items() if "google-adk" in outside(tree)}
+    assert {name for name in importers if ".adapters." not in name} == set()
+
+
+def test_the_page_about_the_house_lists_every_room():
+    page = (PACKAGE / "guide" / "architecture.md").read_text(encoding="utf-8")
+    tree = re.search(r"## The rooms\n+```\n(.*?)```", page, re.DOTALL)[1]
+    listed, around = [], []
+    for line in tree.splitlines():
+        indent, name = re.fullmatch(r"( *)(\S+)/ +\S.+", line).groups()
+        around[len(indent) // 2 :] = [name]
+        listed.append("/".join(around))
+    folders = [
+        path.relative_to(ROOT).as_posix()
+        for path in [PACKAGE, *PACKAGE.rglob("*")]
+        if path.is_dir() and path.name != "__pycache__" and any(one.is_file() for one in path.iterdir())
+    ]
+    missing, gone = set(folders) - set(listed), set(listed) - set(folders)
+    assert not missing, f"add a line each to evaltui/guide/architecture.md: {sorted(missing)}"
+    assert not gone, f"take these from evaltui/guide/architecture.md: {sorted(gone)}"
+    assert len(listed) == len(set(listed))
