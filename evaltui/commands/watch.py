@@ -92,7 +92,7 @@ class _Lines:
         await workbench.watching.ready()
         many = "1 case" if len(keys) == 1 else f"{len(keys)} cases"
         write_lines(
-            [[(f"watching {visible(workbench.agent_dir.resolve().name)}: {many}; Ctrl-C ends", "dim")]]
+            [[(f"watching {visible(workbench.agent.dir.resolve().name)}: {many}; Ctrl-C ends", "dim")]]
         )
         if sys.stdin.isatty():
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._entered)
@@ -101,7 +101,7 @@ class _Lines:
         return self._code
 
     def _plain(self, text: str) -> str:
-        return self._workbench.secrets.in_text(text)
+        return self._workbench.agent.secrets.in_text(text)
 
     def _counts(self, key: CaseKey) -> bool:
         path = key.path.resolve()
@@ -150,7 +150,7 @@ class _Lines:
     def _of_save(self, reaction: Reaction) -> Iterator[Line]:
         what = f"{visible(in_short(reaction.changed))} changed"
         after = f"{reaction.seconds:.1f} s after the save" if reaction.seconds is not None else ""
-        error = self._workbench.secrets.masked(self._workbench.agent_error)
+        error = self._workbench.agent.secrets.masked(self._workbench.agent.error)
         match reaction.step:
             case Step.RUNNING:
                 many = "1 case" if reaction.cases == 1 else f"{reaction.cases} cases"
@@ -189,7 +189,7 @@ class _Lines:
                 if self._told.get(key) != said:
                     self._told[key] = said
                     new.append(scored.result)
-        yield from case_lines(self._workbench.secrets.masked(new), width())
+        yield from case_lines(self._workbench.agent.secrets.masked(new), width())
 
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench

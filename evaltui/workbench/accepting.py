@@ -114,7 +114,7 @@ def _propose(
     edits: dict[Path, list[Edit]] = {}
     counts: Counter[Path] = Counter()
     remarks: list[str] = []
-    written = write_times(workbench.agent_dir)
+    written = write_times(workbench.agent.dir)
     try:
         for case in cases:
             try:

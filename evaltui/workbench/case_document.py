@@ -42,14 +42,14 @@ class CaseDocument:
         opened = workbench.opened(path) if path else None
         config = self._config(key) if key else None
         data = draft.document.value if draft else None
-        made_of = (key, data, opened, config, workbench.agent)
+        made_of = (key, data, opened, config, workbench.agent.info)
         if len(made_of) == len(self._made_of) and all(
             one is other or (number == 0 and one == other)
             for number, (one, other) in enumerate(zip(made_of, self._made_of, strict=True))
         ):
             return False
         before = self._made_of
-        same_around = before and before[3] is config and before[4] is workbench.agent
+        same_around = before and before[3] is config and before[4] is workbench.agent.info
         if not same_around or before[0] != key:
             self._known = {}
         self._made_of = made_of
@@ -87,7 +87,7 @@ class CaseDocument:
                 return None
             else:
                 data = found[0]
-                return CaseSource(data, config, found[1], declared_tools(self._workbench.agent))
+                return CaseSource(data, config, found[1], declared_tools(self._workbench.agent.info))
         number = self._number(key, data)
         if number is None:
             return None
@@ -95,7 +95,7 @@ class CaseDocument:
         draft = self._workbench.editing.draft(key.path)
         saved = self._saved(draft.saved_value if draft else None, number, key)
         return CaseSource(
-            data, config, number, declared_tools(self._workbench.agent), problems, saved, self._known
+            data, config, number, declared_tools(self._workbench.agent.info), problems, saved, self._known
         )
 
     def _number(self, key: CaseKey, data: Any) -> int | None:

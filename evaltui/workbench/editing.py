@@ -33,7 +33,7 @@ class Editing:
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
-        self._drafts = Drafts(workbench.agent_dir, workbench.say)
+        self._drafts = Drafts(workbench.agent.dir, workbench.say)
         self.clashing: list[Clashing] = []
         self.unapplied = UnappliedTexts(self._known_data)
 

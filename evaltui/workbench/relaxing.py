@@ -171,7 +171,7 @@ class Relaxing:
             scored.result.eval_set_id,
             scored.stored,
             config,
-            self._workbench.secrets,
+            self._workbench.agent.secrets,
         )
 
     # Doing it

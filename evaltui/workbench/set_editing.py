@@ -74,7 +74,7 @@ def folder_for_new_set(workbench: Workbench) -> Path:
     """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
     entry = workbench.entry(workbench.selection.path) if workbench.selection.path else None
     if entry is None or entry.origin == "given":
-        return agent_folder(workbench.agent_dir)
+        return agent_folder(workbench.agent.dir)
     return entry.path.parent
 
 

@@ -94,7 +94,7 @@ class Watching:
         self._workbench = workbench
         self._given = given
         self._changed = changed
-        self._names = AgentFiles(workbench.agent_dir)
+        self._names = AgentFiles(workbench.agent.dir)
         self._task: asyncio.Task[None] | None = None
         self._reaction: asyncio.Task[None] | None = None
         self._learning: asyncio.Task[None] | None = None
@@ -158,7 +158,7 @@ class Watching:
         # It builds on a library that the first frame does not wait for.
         from evaltui.files.watching import WatchedFiles
 
-        self._files = WatchedFiles(self._workbench.agent_dir, self._given)
+        self._files = WatchedFiles(self._workbench.agent.dir, self._given)
         self._files.modules = self._modules | self._of_metrics
         try:
             await self._compare_with_last_run()
@@ -176,33 +176,31 @@ class Watching:
 
     async def _learn(self) -> None:
         """Find out what the agent imports, and whether it can be imported at all."""
-        code = self._workbench.code
-        started = self._workbench.start_host()
+        code = self._workbench.agent.code_version
+        started = self._workbench.agent.start_host()
         try:
             self._is_imported(started, await started.loading)
         except AgentBrokenError as broken:
             # What has been saved since then speaks for itself.
-            if self._workbench.code == code:
-                self._workbench.agent_error = broken.error
-                self._changed()
+            if self._workbench.agent.code_version == code:
+                self._workbench.agent.failed(broken.error)
         finally:
             await started.end()
-            self._workbench.keep_host_ready()
+            self._workbench.agent.keep_host_warm()
 
     async def _compare_with_last_run(self) -> None:
         run = self._workbench.run
         if run is not None:
-            written = await asyncio.to_thread(write_times, self._workbench.agent_dir)
+            written = await asyncio.to_thread(write_times, self._workbench.agent.dir)
             if max(written.values(), default=0.0) > run.at:
-                self._workbench.code += 1
+                self._workbench.agent.code_changed()
 
     def _is_imported(self, started: StartedHost, info: Json) -> None:
-        self._workbench.agent, self._workbench.agent_error = info, None
         # Those from elsewhere are watched as well.
         self._modules = started.host.files
         if self._files is not None:
             self._files.modules = self._modules | self._of_metrics
-        self._changed()
+        self._workbench.agent.imported(info)
 
     def follow_metrics(self, files: frozenset[Path]) -> None:
         """Watch the files that custom metrics are made of, too."""
@@ -223,7 +221,7 @@ class Watching:
         self._owed |= owed
         if code:
             self._saved_code |= dict.fromkeys(code)
-            self._workbench.code += 1
+            self._workbench.agent.code_changed()
             self._workbench.chat.look_at_code()
         before = self._reaction
         if before is not None:
@@ -341,7 +339,7 @@ class Watching:
         quiet_until = self._heard_at + (_QUIET_AFTER_SEVERAL if in_a_row else single)
         self._tell(Reaction(self._saved_names(), Step.IMPORTING))
         # After several saves in a row more may come: they need not all start a process.
-        started = None if in_a_row else self._workbench.start_host()
+        started = None if in_a_row else self._workbench.agent.start_host()
         try:
             if before is not None:
                 await asyncio.wait([before])
@@ -350,12 +348,12 @@ class Watching:
             if change.saved_again():
                 await asyncio.sleep(_QUIET_AFTER_SEVERAL)
             if started is None:
-                started = self._workbench.start_host()
+                started = self._workbench.agent.start_host()
             try:
                 self._is_imported(started, await started.loading)
             except AgentBrokenError as broken:
                 await asyncio.sleep(_MOMENT)
-                self._workbench.agent_error = broken.error
+                self._workbench.agent.failed(broken.error)
                 self._tell(Reaction(self._saved_names(), Step.BROKEN, seconds=time.time() - self._saved_at))
                 return
             # Whatever was begun meanwhile runs the new code already.
@@ -365,12 +363,16 @@ class Watching:
         finally:
             if started is not None:
                 await started.end()
-                self._workbench.keep_host_ready()
+                self._workbench.agent.keep_host_warm()
 
     async def _end_older_run(self) -> None:
         """End a run of what is no longer so; what it did not get to is still to be run."""
         run = self._workbench.run
-        if run is None or run.over or (run.code == self._workbench.code and not run.selected & self._owed):
+        if (
+            run is None
+            or run.over
+            or (run.code == self._workbench.agent.code_version and not run.selected & self._owed)
+        ):
             return
         self._workbench.cancel()
         await self._workbench.run_over()
@@ -469,7 +471,7 @@ class Watching:
         run = self._workbench.run
         if run is None or self._workbench.busy:
             return Waiting()
-        version = self._workbench.code, run.number, run.stage
+        version = self._workbench.agent.code_version, run.number, run.stage
         if self._waiting[0] != version:
             keys = frozenset(self._stale())
             self._waiting = version, Waiting(keys, _calls_of(map(self._workbench.results.get, keys)))

@@ -18,7 +18,7 @@ from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.trace.model_calls import ModelCalls, count_model_calls, judge_calls
 from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
-from evaltui.runner.failures import AgentBrokenError
+from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.console import Console
 from evaltui.workbench.differences import differences_of, made_call
@@ -47,12 +47,10 @@ from evaltui.workbench.watching import Watching
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.events import Event
-    from evaltui.core.model.outcome import CaseResult, ErrorInfo
+    from evaltui.core.model.outcome import CaseResult
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.core.secrets import Secrets
     from evaltui.runner.plan import Update
     from evaltui.runner.pool import StartedHost
-    from evaltui.runner.spare import Spare
     from evaltui.workbench.chat.chat import Chat
     from evaltui.workbench.past_runs import PastRun
     from evaltui.workbench.resuming import Resumption
@@ -81,7 +79,7 @@ class Workbench:
         record_mode: RecordMode = DEFAULT_MODE,
         config: Path | None = None,
     ) -> None:
-        self.agent_dir = agent_dir
+        self.agent = AgentState(agent_dir, self._changed, lambda: self.busy)
         self.config = config
         self._given = tuple(given)
         self.record_mode = record_mode
@@ -94,18 +92,15 @@ class Workbench:
         self.selection = Selection()
         self._difference: tuple[CaseKey | None, DifferenceAt | None] = (None, None)
         self.run: Run | None = None
-        self.agent: dict[str, Any] | None = None
-        self.agent_error: ErrorInfo | None = None
         self.traces = Traces(self._changed)
         self.trace_search = ""
         self.shows_equal_calls = False
         self.console = Console()
         self.editing = Editing(self)
         self.watching = Watching(self, (*self._given, *([config] if config else [])), self._changed)
-        self.code = 0
         self._live_sets = LiveSets(self.editing, self.documents)
         self._rescoring = Rescoring(
-            lambda key: self.traces.events_of(key), self._rescored, lambda: self.secrets
+            lambda key: self.traces.events_of(key), self._rescored, lambda: self.agent.secrets
         )
         self.past: PastRun | None = None
         # What was seen before an earlier run was opened.
@@ -116,17 +111,9 @@ class Workbench:
         self._observers: list[Observer] = []
         self._task: asyncio.Task[None] | None = None
         self._reading: dict[Path, asyncio.Task[OpenSet]] = {}
-        self._learning: asyncio.Task[None] | None = None
         self._runs = 0
         self._pasts = 0
         self._last: tuple[str, Chosen, Repeated | None] | None = None
-
-    @cached_property
-    def secrets(self) -> Secrets:
-        """What is masked in all that is written."""
-        from evaltui.files.secrets import secrets_of
-
-        return secrets_of(self.agent_dir)
 
     @cached_property
     def chat(self) -> Chat:
@@ -153,7 +140,7 @@ class Workbench:
 
     async def open(self) -> None:
         """Look for the eval sets, again if they were open; results of cases that still exist are kept."""
-        found = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
+        found = await asyncio.to_thread(open_workspace, self.agent.dir, self._given)
         self.workspace = found
         self.editing.look_outside()
         keys = set(self.every_case())
@@ -417,7 +404,7 @@ class Workbench:
         scored = self.results.get(key)
         if scored is None:
             return ()
-        return (("the agent",) if scored.code != self.code else ()) + scored.outdated
+        return (("the agent",) if scored.code != self.agent.code_version else ()) + scored.outdated
 
     def _every_outcome(self) -> Iterator[tuple[Results, Traces]]:
         """What is shown, and what is kept for when an earlier run is no longer shown."""
@@ -444,7 +431,7 @@ class Workbench:
         # Numbers below zero are those of no run of this sitting.
         number = -self._pasts - 1
         self._pasts += MOST_RUNS
-        found = last_outcomes(self.agent_dir, self.sets, self.documents, self.code, number)
+        found = last_outcomes(self.agent.dir, self.sets, self.documents, self.agent.code_version, number)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
             results, traces = self._latest or (self.results, self.traces)
             running = self.run.running if self.run is not None else set()
@@ -462,7 +449,14 @@ class Workbench:
         self._pasts += 1
         # Numbers below zero are those of no run of this sitting.
         opening = Opening(
-            self.agent_dir, path, title, -self._pasts, self.sets, self.documents, self._changed, self.code
+            self.agent.dir,
+            path,
+            title,
+            -self._pasts,
+            self.sets,
+            self.documents,
+            self._changed,
+            self.agent.code_version,
         )
         try:
             past = await asyncio.to_thread(open_past_run, opening)
@@ -485,12 +479,12 @@ class Workbench:
         return True
 
     def case_id(self, key: CaseKey) -> CaseId:
-        return CaseId(case_path(self.agent_dir, key.path), key.eval_id)
+        return CaseId(case_path(self.agent.dir, key.path), key.eval_id)
 
     def case_of(self, case: CaseId, eval_set_id: str) -> Selection | None:
         """Where a case of a run is now; None where it is not any more."""
         by_label = case.path == eval_set_id
-        key = CasePlaces(self.agent_dir, self.sets).find(case, eval_set_id, by_label=by_label)
+        key = CasePlaces(self.agent.dir, self.sets).find(case, eval_set_id, by_label=by_label)
         return Selection(*key) if key else None
 
     def refuses_to_open(self) -> str | None:
@@ -597,7 +591,7 @@ class Workbench:
             return False
         try:
             resumption = await asyncio.to_thread(
-                read_resumption, self.agent_dir, path, self.sets, self.documents
+                read_resumption, self.agent.dir, path, self.sets, self.documents
             )
         except (OSError, ValueError) as error:
             self.say(str(error))
@@ -623,12 +617,12 @@ class Workbench:
         self.run = Run(
             self._runs,
             title,
-            self.code,
+            self.agent.code_version,
             repeated=repeated,
             resumes=resumes,
             selected=self._keys_of(chosen),
         )
-        self._task = asyncio.create_task(self._work(self.run, chosen, first or self.start_host()))
+        self._task = asyncio.create_task(self._work(self.run, chosen, first or self.agent.start_host()))
         self._changed()
         return self.run
 
@@ -658,7 +652,7 @@ class Workbench:
             run.running.clear()
             self.traces.run_over()
             await first.end()
-            self.keep_host_ready()
+            self.agent.keep_host_warm()
             self._histories.outdate()
             # What was expected may have been changed while it ran.
             self._rescore({key.path for key in run.done})
@@ -681,39 +675,19 @@ class Workbench:
         for number, prepared in enumerate(plans):
             run.stage = Stage.STARTING
             self._changed()
-            host = first if number == 0 else self.start_host()
+            host = first if number == 0 else self.agent.start_host()
             await perform(prepared, run, partial(self._take, run, prepared), host)
             if run.resumes and run.log:
                 # What was carried over was never heard of while it ran.
                 for logged in (await asyncio.to_thread(read_run, run.log)).results:
                     self.traces.keep_stretch(prepared.keys[logged.id], run.number, run.log, logged)
 
-    @cached_property
-    def spare(self) -> Spare:
-        """Where hosts for the agent come from; the first frame does not wait for it to be imported."""
-        from evaltui.runner.spare import Spare
-
-        return Spare(self.agent_dir)
-
-    def start_host(self) -> StartedHost:
-        """A host that imports the agent as it is now: the one that is kept ready, or a new one."""
-        from evaltui.runner.pool import HostSettings
-        from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
-
-        settings = HostSettings(self.agent_dir, None, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
-        return self.spare.take(settings)
-
-    def keep_host_ready(self) -> None:
-        """Have one for the next run, with the libraries that the last one needed; not while anything runs."""
-        if not self.busy:
-            self.spare.prepare()
-
     def _prepare(self, run: Run, chosen: Chosen) -> list[Prepared]:
         """In a thread: imports the models and reads the sets."""
         from evaltui.workbench.running import Chosen, prepare
 
         given = [Chosen(path, eval_ids) for path, eval_ids in chosen.items()]
-        return prepare(self.agent_dir, given, self.documents, run, self.record_mode, self.tool_mode)
+        return prepare(self.agent.dir, given, self.documents, run, self.record_mode, self.tool_mode)
 
     def _list_is_stale(self, keys: frozenset[CaseKey], chosen: Chosen) -> bool:
         """Whether the files have other cases than the list shows."""
@@ -727,10 +701,9 @@ class Workbench:
 
         match update:
             case plan.AgentLoaded(info):
-                self.agent = info
-                self.agent_error = None
+                self.agent.imported(info)
             case plan.AgentBroken(error):
-                self.agent_error = error
+                self.agent.failed(error)
             case plan.CaseStarted(case=case, repeat=repeat):
                 key = prepared.keys[case]
                 run.running.add(key)
@@ -767,7 +740,7 @@ class Workbench:
     def _model_calls(self, key: CaseKey) -> ModelCalls:
         """Those of a case that has just been run."""
         # A function may ask any model in its own way, and nobody knows.
-        reported = self.agent is not None and self.agent["framework"] != "function"
+        reported = self.agent.info is not None and self.agent.info["framework"] != "function"
         return count_model_calls(self.traces.all_live_events(key), reported=reported)
 
     def _follow(self, run: Run, prepared: Prepared, event: Event) -> None:
@@ -776,22 +749,6 @@ class Workbench:
             self.console.add(run.number, event.data["source"], event.data["text"], key)
         if key is not None:
             self.traces.happened(key, event)
-
-    def learn_agent(self) -> None:
-        """Ask the agent what tools it has, in the background, unless that is known or has been asked."""
-        if self.agent is None and self._learning is None and not self.busy:
-            self._learning = asyncio.create_task(self._learn_agent())
-
-    async def _learn_agent(self) -> None:
-        started = self.start_host()
-        try:
-            self.agent = await started.loading
-            self.agent_error = None
-        except AgentBrokenError as broken:
-            self.agent_error = broken.error
-        finally:
-            await started.end()
-        self._changed()
 
     def trace(self, key: CaseKey) -> Trace | None:
         """What happened in a case in its last run, in the repeat that is shown; live while it runs.
@@ -867,14 +824,11 @@ class Workbench:
         await self.watching.stop()
         await self.chat.close()
         await self._histories.close()
-        if self._learning is not None:
-            self._learning.cancel()
-            await asyncio.wait([self._learning])
         if self._task is not None:
             if self.busy and self.run is not None and self.run.stage is not Stage.CANCELLING:
                 self.cancel()
             await asyncio.wait([self._task])
-        await self.spare.close()
+        await self.agent.close()
 
 
 def _scored_by(scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> bool:

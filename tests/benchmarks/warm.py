@@ -56,7 +56,7 @@ async def main(what: str, agent: Path) -> float:
                 workbench.run_case()
             spent.append(await stopwatch.since(began))
             await workbench.run_over()
-            await workbench.spare.ready()
+            await workbench.agent.warm_hosts.ready()
     finally:
         await workbench.close()
     return statistics.median(spent[2:])

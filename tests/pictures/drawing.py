@@ -154,7 +154,7 @@ async def _mend_agent(app: WorkbenchApp) -> None:
     """From outside, while the agent is watched."""
     watching = app.workbench.watching
     await watching.ready()
-    agent = app.workbench.agent_dir / "agent.py"
+    agent = app.workbench.agent.dir / "agent.py"
     code = agent.read_text(encoding="utf-8")
     agent.write_text(code.replace(*MENDED), encoding="utf-8")
     await _until(lambda: watching.last is not None and watching.last.seconds is not None)

@@ -38,7 +38,7 @@ def house(write_agent):
 
 async def in_the_case(app, pilot):
     await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
-    app.workbench.agent = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
+    app.workbench.agent.info = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
     await pilot.press("2")
     await until(pilot, lambda: "  id          dim" in screen_text(app))
 

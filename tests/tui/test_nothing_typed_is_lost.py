@@ -28,7 +28,7 @@ def house(write_agent):
 
 async def in_the_case(app, pilot):
     await until(pilot, lambda: app.workbench.sets)
-    app.workbench.learn_agent = lambda: None
+    app.workbench.agent.learn_tools = lambda: None
     await pilot.press("2")
     await until(pilot, lambda: "  id          dim" in screen_text(app))
 

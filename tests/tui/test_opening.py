@@ -22,7 +22,7 @@ def test_a_folder_above_an_agent_opens_it_and_of_several_asks_which(several, tmp
         return self._agents[-1]
 
     monkeypatch.setattr(ChooserApp, "run", choose)
-    monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench.agent_dir))
+    monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench.agent.dir))
     open_workbench(tmp_path)
     assert opened == [tmp_path / "src" / "shopbot"]
     assert asked == ([["src/billing", "src/shopbot"]] if several else [])

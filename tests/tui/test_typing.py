@@ -226,8 +226,8 @@ async def test_what_is_typed_into_a_field_is_what_the_case_says(house, thorough)
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(90, 40)) as pilot:
         await until(pilot, lambda: app.workbench.sets)
-        app.workbench.learn_agent = lambda: None
-        app.workbench.agent = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
+        app.workbench.agent.learn_tools = lambda: None
+        app.workbench.agent.info = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
         await pilot.press("2")
         await until(pilot, lambda: "  id          first" in screen_text(app))
         desk = Desk(app, pilot)

@@ -74,7 +74,7 @@ async def chatting(write_agent, write_set, monkeypatch, until):
 
 
 def change(workbench, old, new):
-    source = workbench.agent_dir / "agent.py"
+    source = workbench.agent.dir / "agent.py"
     source.write_text(source.read_text("utf-8").replace(old, new), "utf-8")
 
 
@@ -87,7 +87,7 @@ async def test_a_message_begins_a_conversation(chatting):
     assert (turn.state_before, turn.state_after) == ({}, {"turns": 1})
     assert turn.events[0].kind == "user"
     assert turn.seconds > 0
-    assert chat.info["framework"] == chatting.agent["framework"] == "function"
+    assert chat.info["framework"] == chatting.agent.info["framework"] == "function"
     second = await chatting.talk("two")
     assert answer_of(second) == "hello two after ['one']"
     assert (second.state_before, chat.transcript.state) == ({"turns": 1}, {"turns": 2})
@@ -242,7 +242,7 @@ async def test_a_replay_that_is_cancelled_goes_on_with_retry(chatting, until):
     chat.cancel()
     await until(lambda: not chat.busy)
     assert stages(chat) == [TurnStage.DONE, TurnStage.CANCELLED, TurnStage.WAITING]
-    (chatting.agent_dir / "go").touch()
+    (chatting.agent.dir / "go").touch()
     chat.retry()
     await until(lambda: not chat.busy)
     assert stages(chat) == [TurnStage.DONE] * 3
@@ -254,13 +254,13 @@ async def test_broken_code_is_told_and_mended_by_the_next_turn(chatting, until):
     change(chatting, 'GREETING = "hello"', "GREETING = hello")
     chat.new()
     await until(lambda: not chat.busy)
-    assert chat.transcript.broken.type == chatting.agent_error.type == "NameError"
+    assert chat.transcript.broken.type == chatting.agent.error.type == "NameError"
     failed = await chatting.talk("one")
     assert (failed.stage, failed.error.where) == (TurnStage.FAILED, "agent.py:7")
     change(chatting, "GREETING = hello", 'GREETING = "hello"')
     turn = await chatting.talk("two")
     assert answer_of(turn) == "hello two after []"
-    assert (turn.new_code, chat.transcript.broken, chatting.agent_error) == (("agent.py",), None, None)
+    assert (turn.new_code, chat.transcript.broken, chatting.agent.error) == (("agent.py",), None, None)
 
 
 # Cases
@@ -269,7 +269,7 @@ async def test_broken_code_is_told_and_mended_by_the_next_turn(chatting, until):
 @pytest.fixture
 def long_case(chatting, write_set):
     """A case of three turns, the last of which raises."""
-    path = chatting.agent_dir / "greetings.evalset.json"
+    path = chatting.agent.dir / "greetings.evalset.json"
     data = json.loads(path.read_text("utf-8"))
     expected = {
         "invocation_events": [
@@ -309,7 +309,7 @@ async def run_long(workbench, until, key):
 
 async def test_a_failing_case_is_continued_from_its_result(chatting, long_case, until):
     await run_long(chatting, until, long_case)
-    chat, asked = chatting.chat, chatting.agent_dir / "asked"
+    chat, asked = chatting.chat, chatting.agent.dir / "asked"
     origin = await chat.origin(long_case)
     assert [len(origin.happened), len(origin.messages)] == [2, 3]
     assert origin.refuses(2, "result") is None
@@ -342,7 +342,7 @@ async def test_a_case_is_continued_as_it_expects_itself(chatting, long_case, unt
     assert answer_of(recorded) == "expected"
     turn = await chatting.talk("two")
     assert (answer_of(turn), turn.state_after) == ("hello two after ['look']", {"turns": 6})
-    assert not (chatting.agent_dir / "asked").exists()
+    assert not (chatting.agent.dir / "asked").exists()
 
 
 async def test_a_case_is_continued_live(chatting, long_case, until):
@@ -352,7 +352,7 @@ async def test_a_case_is_continued_live(chatting, long_case, until):
     await until(lambda: chat.transcript is not None and not chat.busy)
     (live,) = chat.transcript.turns
     assert (live.source, live.state_before) == ("said", {"turns": 5})
-    assert (chatting.agent_dir / "asked").read_text() == "x"
+    assert (chatting.agent.dir / "asked").read_text() == "x"
     assert chat.take_proposal() == said("two")
 
 
@@ -378,7 +378,7 @@ async def test_another_sub_agent_gets_another_process(write_agent, until):
     workbench.chat.new(agent_name="nobody")
     await until(lambda: not workbench.chat.busy)
     assert "nobody" in workbench.chat.transcript.broken.message
-    assert workbench.agent_error is None
+    assert workbench.agent.error is None
     workbench.chat.new()
     await until(lambda: not workbench.chat.busy)
     assert workbench.chat.transcript.broken is None
@@ -393,7 +393,7 @@ async def test_a_process_is_ended_although_nobody_waits_for_it(chatting, until):
     await asyncio.sleep(0)
     closing.cancel()
     await asyncio.wait([closing])
-    await chatting.spare.close()
+    await chatting.agent.warm_hosts.close()
     assert not host.alive
 
 

@@ -65,7 +65,7 @@ async def test_a_response_goes_on_after_rewind_resend_replay_and_new_code(bookin
     assert await booking.talk(ADA) == "Booked for Ada, 5."
 
     # The whole of it on new code: its calls have other ids.
-    agent = booking.agent_dir / "agent.py"
+    agent = booking.agent.dir / "agent.py"
     agent.write_text(agent.read_text("utf-8").replace("Booked", "Reserved"), encoding="utf-8")
     chat.replay()
     await until(lambda: not chat.busy)

@@ -142,7 +142,7 @@ async def test_without_a_state_there_is_no_session_input(chatted):
 async def test_a_new_set_is_made_for_it(chatted, until):
     choices = replace(saving.proposed(chatted, chatted.chat.transcript), target=None, new_set="mine")
     assert saving.save(chatted, chatted.chat.transcript, choices)
-    path = chatted.agent_dir / "mine.evalset.json"
+    path = chatted.agent.dir / "mine.evalset.json"
     assert chatted.selection.case == (path, "hi_there")
     assert not path.exists()
     assert chatted.editing.save(path)
@@ -161,7 +161,7 @@ def test_what_cannot_be_saved_is_said(chatted):
         "there is a case 'one' in this set already": replace(choices, eval_id="one"),
         "there is a set 'greetings' already": replace(choices, target=None, new_set="greetings"),
         "other.evalset.json is not among the eval sets any more": replace(
-            choices, target=chatted.agent_dir / "other.evalset.json"
+            choices, target=chatted.agent.dir / "other.evalset.json"
         ),
     }
     for problem, wrong in problems.items():

@@ -276,14 +276,14 @@ async def test_the_agent_is_asked_for_its_tools_once_and_its_error_is_kept(write
     )
     write_set(folder, good=("hello", "x"))
     workbench, _ = await opened(folder)
-    workbench.learn_agent()
-    await until(lambda: workbench.agent)
-    assert [tool["name"] for tool in workbench.agent["tools"]] == ["find"]
+    workbench.agent.learn_tools()
+    await until(lambda: workbench.agent.info)
+    assert [tool["name"] for tool in workbench.agent.info["tools"]] == ["find"]
     (folder / "agent.py").write_text("raise RuntimeError('broken')")
     workbench.run_set()
     await until(lambda: workbench.run.over)
-    assert "broken" in workbench.agent_error.message
-    assert [tool["name"] for tool in workbench.agent["tools"]] == ["find"]
+    assert "broken" in workbench.agent.error.message
+    assert [tool["name"] for tool in workbench.agent.info["tools"]] == ["find"]
     await workbench.close()
 
 

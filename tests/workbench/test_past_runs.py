@@ -380,7 +380,7 @@ async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench,
     workbench = await open_workbench()
     with pytest.raises(ValueError, match=why):
         await asyncio.to_thread(
-            read_resumption, workbench.agent_dir, log, workbench.sets, workbench.documents
+            read_resumption, workbench.agent.dir, log, workbench.sets, workbench.documents
         )
     assert not await workbench.resume(log)
     assert workbench.notice.text.startswith(why)

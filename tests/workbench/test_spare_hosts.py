@@ -74,27 +74,27 @@ def answer_of(events: Sequence[Event]) -> list[str]:
 
 
 async def test_there_is_none_before_the_first_run(workbench, until):
-    workbench.learn_agent()
-    await until(lambda: workbench.agent)
+    workbench.agent.learn_tools()
+    await until(lambda: workbench.agent.info)
     await until(lambda: not hosts())
     await run(workbench)
-    await workbench.spare.ready()
+    await workbench.agent.warm_hosts.ready()
     assert len(hosts()) == 1
 
 
 async def test_a_run_takes_it_and_leaves_another_one(workbench):
     pid, early = await run(workbench)
     assert not early
-    await workbench.spare.ready()
+    await workbench.agent.warm_hosts.ready()
     (waiting,) = hosts()
     assert waiting != pid
     assert await run(workbench) == (waiting, True)
-    await workbench.spare.ready()
+    await workbench.agent.warm_hosts.ready()
     assert len(hosts() - {waiting}) == 1
 
 
 async def test_the_end_of_a_run_does_not_wait_for_its_host(workbench):
-    source = workbench.agent_dir / "agent.py"
+    source = workbench.agent.dir / "agent.py"
     source.write_text(textwrap.dedent(HANGS_IN_THE_END), "utf-8")
     pid, _ = await run(workbench)
     assert pid in hosts()
@@ -108,11 +108,11 @@ async def test_a_chat_takes_it_when_the_code_has_changed(workbench, until):
         return answer_of(workbench.chat.transcript.turns[-1].events)
 
     await run(workbench)
-    await workbench.spare.ready()
+    await workbench.agent.warm_hosts.ready()
     (waiting,) = hosts()
     assert await say("one") == [str(waiting), "True"]
-    await workbench.spare.ready()
+    await workbench.agent.warm_hosts.ready()
     (other,) = hosts() - {waiting}
-    source = workbench.agent_dir / "agent.py"
+    source = workbench.agent.dir / "agent.py"
     source.write_text(source.read_text("utf-8") + "\n# changed\n", "utf-8")
     assert await say("two") == [str(other), "True"]

@@ -99,13 +99,13 @@ async def test_broken_code_keeps_the_last_results_and_the_next_save_mends_it(gre
         await all_run(workbench, until)
         (greeter / "prompts.py").write_text('GREETING = "hi\n')
         await until(lambda: workbench.watching.last and workbench.watching.last.step is Step.BROKEN)
-        error = workbench.agent_error
+        error = workbench.agent.error
         assert (error.type, error.where) == ("SyntaxError", "prompts.py:1")
         assert statuses(workbench) == {eval_id: f"old {status}" for eval_id, status in FIRST.items()}
         assert workbench.run.number == 1
         (greeter / "prompts.py").write_text('GREETING = "hello"\n')
         await until(lambda: done(workbench, "prompts.py"))
-        assert workbench.agent_error is None
+        assert workbench.agent.error is None
         assert statuses(workbench) == FIRST
 
 
@@ -116,7 +116,7 @@ async def test_a_file_that_is_emptied_before_it_is_written_is_given_a_moment(gre
         workbench.subscribe(lambda: steps.append(workbench.watching.last and workbench.watching.last.step))
         text = (greeter / "agent.py").read_text()
         (greeter / "agent.py").write_text("")
-        await until(lambda: workbench.code == 1)
+        await until(lambda: workbench.agent.code_version == 1)
         (greeter / "agent.py").write_text(f"{text}\n# saved\n")
         await until(lambda: done(workbench, "agent.py"))
         assert Step.BROKEN not in steps
@@ -128,7 +128,7 @@ async def test_five_saves_at_once_are_one_run(greeter, until):
         await all_run(workbench, until)
         for number in range(5):
             (greeter / "prompt.txt").write_text(f"dear{number}")
-            await until(lambda number=number: workbench.code == number + 1)
+            await until(lambda number=number: workbench.agent.code_version == number + 1)
         (greeter / "prompt.txt").write_text("old")
         await until(lambda: done(workbench, "prompt.txt"))
         assert workbench.run.number == 2

@@ -48,7 +48,7 @@ async def test_runs_the_selected_case_only(echo, until):
     await until(lambda: workbench.run.over)
     assert statuses(workbench) == {"good": "PASSED", "bad": "NOT_RUN"}
     assert workbench.run.stage is Stage.FINISHED
-    assert workbench.agent["framework"] == "function"
+    assert workbench.agent.info["framework"] == "function"
     assert workbench.run.log.parent == echo / ".evaltui" / "runs"
 
 
@@ -148,12 +148,12 @@ async def test_an_agent_that_cannot_be_imported_is_told_once_and_forgotten_when_
     workbench = await opened(folder)
     workbench.run_case()
     await until(lambda: workbench.run.over)
-    assert workbench.agent_error.message == "not yet"
+    assert workbench.agent.error.message == "not yet"
     assert statuses(workbench) == {"good": "ERROR"}
     write_agent(ECHO)
     workbench.run_case()
     await until(lambda: workbench.run.over)
-    assert workbench.agent_error is None
+    assert workbench.agent.error is None
     assert statuses(workbench) == {"good": "PASSED"}
 
 

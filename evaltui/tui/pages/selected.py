@@ -25,7 +25,7 @@ def fingerprint(workbench: Workbench) -> Hashable:
     selection = workbench.selection
     key, path = selection.case, selection.path
     opened = workbench.opened(path) if path else None
-    seen = id(workbench.workspace), path, key, id(opened), id(workbench.agent_error), workbench.watching.on
+    seen = id(workbench.workspace), path, key, id(opened), id(workbench.agent.error), workbench.watching.on
     if key is None:
         counts = workbench.results.counts(path) if path else None
         return *seen, tuple(counts.items()) if counts else ()
@@ -66,7 +66,7 @@ def write_page(page: Page, workbench: Workbench) -> None:
     selection = workbench.selection
     entry = workbench.entry(selection.path) if selection.path else None
     scored = workbench.results.get(selection.case) if selection.case else None
-    if workbench.agent_error and not (scored and scored.result.error == workbench.agent_error):
+    if workbench.agent.error and not (scored and scored.result.error == workbench.agent.error):
         _write_broken_agent(page, workbench)
     if entry is None:
         write_no_sets(page, workbench.workspace)
@@ -77,11 +77,11 @@ def write_page(page: Page, workbench: Workbench) -> None:
 
 
 def _write_broken_agent(page: Page, workbench: Workbench) -> None:
-    if workbench.agent_error is None:
+    if workbench.agent.error is None:
         return
     page.text([("the agent cannot be imported", "")], [*verdict("ERROR"), ("  ", "")])
     page.blank()
-    write_error(page, workbench.agent_error)
+    write_error(page, workbench.agent.error)
     page.blank()
     then = "It is tried again when you save a file." if workbench.watching.on else "Mend it, then run again."
     page.text([(f"Your eval sets can still be read and edited. {then}", "dim")])

@@ -32,20 +32,20 @@ class Bar(OneLine):
         super().__init__(id=id)
         self._workbench = workbench
         # Once the current folder is gone, `.` has no name any more.
-        self._agent_name = workbench.agent_dir.resolve().stem
+        self._agent_name = workbench.agent.dir.resolve().stem
 
 
 class Header(Bar):
     """The agent, and how many cases came out how."""
 
     def line(self, width: int) -> Line:
-        agent = self._workbench.agent
+        agent = self._workbench.agent.info
         folder = self._agent_name
         left: Line = [(" ", ""), (visible(folder), "bold")]
         if agent is not None:
             known = [str(agent.get(key) or "") for key in ("name", "framework", "model")]
             left += [(f" · {visible(part)}", "dim") for part in known if part and part != folder]
-        if self._workbench.agent_error is not None:
+        if self._workbench.agent.error is not None:
             left.append(("  ! cannot be imported", "red"))
         outcomes = counts(self._workbench.results.counts())
         watch: Line = [("watch ●", "accent"), ("   ", "")] if self._workbench.watching.on else []
@@ -67,7 +67,7 @@ class Status(Bar):
             return [(" ", ""), *shown, (f" · {back} goes back to the last results", "dim")]
         is_over = run is None or run.over
         if reaction is not None and reaction.run is None and is_over and (not run or reaction.at > run.at):
-            shown = _followed(reaction, self._workbench.agent_error)
+            shown = _followed(reaction, self._workbench.agent.error)
             return [(" ", ""), *shown, *(self._waiting() if reaction.step is Step.DONE else [])]
         if run is None:
             return []

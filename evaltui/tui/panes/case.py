@@ -574,7 +574,7 @@ class CaseView(PagePane, can_focus=True, inherit_bindings=False):
         field = row.of(part) if row else None
         if row is not None and field is not None:
             # Names complete from what it declares.
-            self._workbench.learn_agent()
+            self._workbench.agent.learn_tools()
             self._open_field(row, part, field, typing, fresh=fresh, selected=selected or fresh)
             self._show_soon()
 

@@ -140,7 +140,7 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
             return
         lines = comparison_lines(self._compared.comparison, _COPIED_WIDTH)
         text = "".join(f"{draw(line, color=False)}\n" for line in lines)
-        self._workbench.say(copy(self.app, self._workbench.agent_dir, Copied("the comparison", text)))
+        self._workbench.say(copy(self.app, self._workbench.agent.dir, Copied("the comparison", text)))
 
     def on_compared_rows_moved(self) -> None:
         self.follow()

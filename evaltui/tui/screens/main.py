@@ -404,7 +404,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         if copied is None:
             self._workbench.say("there is nothing to copy here")
         else:
-            self._workbench.say(copy(self.app, self._workbench.agent_dir, copied))
+            self._workbench.say(copy(self.app, self._workbench.agent.dir, copied))
 
     def action_palette(self) -> None:
         # The first frame does not wait for it.
@@ -529,7 +529,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         from evaltui.files.journal import recoverable
         from evaltui.tui.screens.recovery import RecoveryScreen
 
-        if found := recoverable(self._workbench.agent_dir):
+        if found := recoverable(self._workbench.agent.dir):
             self.app.push_screen(RecoveryScreen(self._workbench, found))
 
     def _ask_about_clashes(self) -> None:

@@ -67,7 +67,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._fill()
-        self._workbench.learn_agent()
+        self._workbench.agent.learn_tools()
         self.every(_LEARNING, self._follow_agent)
         if (key := self._workbench.selection.case) is not None:
             self.run_worker(self._offer_case(key), exit_on_error=False)
@@ -86,7 +86,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
 
     def _agents(self) -> list[str]:
         """The agent itself, then those below it."""
-        info: dict[str, Any] = self._workbench.chat.info or self._workbench.agent or {}
+        info: dict[str, Any] = self._workbench.chat.info or self._workbench.agent.info or {}
         return [str(info.get("name") or "the agent itself"), *map(str, info.get("sub_agents") or ())]
 
     def _follow_agent(self) -> None:

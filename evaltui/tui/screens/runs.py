@@ -57,7 +57,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self._runs = KeptRuns(workbench.agent_dir, self._changed)
+        self._runs = KeptRuns(workbench.agent.dir, self._changed)
         self.base: Path | None = None
 
     def compose(self) -> ComposeResult:
@@ -176,7 +176,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         from evaltui.runs.history import name_run
 
         try:
-            name_run(self._workbench.agent_dir, row.id, name)
+            name_run(self._workbench.agent.dir, row.id, name)
         except (SelectionError, OSError) as error:
             self._workbench.say(str(error))
             return

@@ -56,7 +56,7 @@ class Chat:
         self.opening = False
         self._workbench = workbench
         self._changed = changed
-        self._files = AgentFiles(workbench.agent_dir)
+        self._files = AgentFiles(workbench.agent.dir)
         self._live: LiveSession | None = None
         self._new_code: tuple[str, ...] = ()
         self._idle_in: Transcript | None = None
@@ -317,7 +317,7 @@ class Chat:
     async def _alone(self, work: Callable[[], Awaitable[None]]) -> None:
         async with self._one_at_a_time:
             await work()
-        self._workbench.keep_host_ready()
+        self._workbench.agent.keep_host_warm()
 
     async def _continue(self, key: CaseKey, turn: int | None, how: How, source: Source) -> None:
         try:
@@ -428,12 +428,12 @@ class Chat:
             state = await live.open(transcript, past)
         except AgentBrokenError as broken:
             if transcript.agent_name is None:
-                self._workbench.agent_error = broken.error
+                self._workbench.agent.failed(broken.error)
             raise
         transcript.broken = None
         self.info = live.info
-        if transcript.agent_name is None:
-            self._workbench.agent, self._workbench.agent_error = live.info, None
+        if transcript.agent_name is None and live.info is not None:
+            self._workbench.agent.imported(live.info)
         if not past:
             transcript.opened_state = state
         elif past[-1].source == "recorded":
@@ -447,7 +447,11 @@ class Chat:
             await ended.close()
         if self._live is None:
             self._live = LiveSession(
-                self._workbench.agent_dir, agent_name, self._files, self._printed, self._workbench.spare.take
+                self._workbench.agent.dir,
+                agent_name,
+                self._files,
+                self._printed,
+                self._workbench.agent.warm_hosts.take,
             )
         return self._live
 

@@ -208,12 +208,12 @@ def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -
     drafted = draft_case(
         choices.eval_id,
         drafts,
-        app_name=start.app_name or (app_name(workbench.agent_dir) if named else ""),
+        app_name=start.app_name or (app_name(workbench.agent.dir) if named else ""),
         user_id=start.user_id or (_USER_ID if named else ""),
         state=state,
         final_state=transcript.turns[last].state_after if choices.final_state else None,
     )
-    return replace(drafted, case=without_secrets(drafted.case, workbench.secrets))
+    return replace(drafted, case=without_secrets(drafted.case, workbench.agent.secrets))
 
 
 def _changes(data: Any, config: Any, draft: CaseDraft) -> Changes:
