@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import platformdirs
 import pytest
 
@@ -23,8 +24,27 @@ _KEYS = (
 )
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+hypothesis.settings.register_profile("everyday", max_examples=25, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     parser.addoption("--thorough", action="store_true", help="also run the proofs that take minutes")
+    if not pluginmanager.hasplugin("xdist"):
+        # Without it (`-p no:xdist`) the configured options are known, and the tests run in this process.
+        parser.addoption("--numprocesses")
+        parser.addoption("--dist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("thorough" if config.getoption("--thorough") else "everyday")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """No worker processes for one test file; None leaves the number to xdist."""
+    one_file = len(config.args) == 1 and ".py" in config.args[0]
+    return 0 if one_file else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.repeats import case_over_repeats
@@ -134,7 +134,6 @@ runs = st.builds(
 MIRRORED = {"broken": "fixed", "fixed": "broken", "new": "gone", "gone": "new"}
 
 
-@settings(max_examples=150, deadline=None)
 @given(runs, runs)
 def test_swapping_the_runs_mirrors_the_comparison(one, other):
     forth, back = compare(one, other), compare(other, one)
@@ -147,7 +146,6 @@ def test_swapping_the_runs_mirrors_the_comparison(one, other):
         assert (forth.seconds.base, forth.seconds.candidate) == (back.seconds.candidate, back.seconds.base)
 
 
-@settings(max_examples=100, deadline=None)
 @given(runs, runs)
 def test_every_case_is_there_once(one, other):
     comparison = compare(one, other)
@@ -161,7 +159,6 @@ def test_every_case_is_there_once(one, other):
     assert all(not other.cases[key].passes for key in regressions)
 
 
-@settings(max_examples=60, deadline=None)
 @given(runs)
 def test_a_run_against_itself_has_no_difference(one):
     comparison = compare(one, one)
@@ -284,7 +281,6 @@ def test_the_summary_of_a_case():
     assert summarize(case_over_repeats("s", "c", [RepeatResult(F)], "all")) == summary("c", F)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.sampled_from([P, F, E, Status.NOT_EVALUATED]), min_size=1, max_size=4),
     st.sampled_from(["all", "majority", 0.5]),

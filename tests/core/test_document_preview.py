@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.document import JsonDocument
@@ -91,7 +91,6 @@ def test_line_ends_of_windows_are_not_shown():
 letters = st.text(alphabet="ab\n", max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.text(alphabet="ab\n", max_size=30), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6), letters))
 )

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.document import JsonDocument
@@ -137,7 +137,6 @@ def check_in_step(document: JsonDocument, expected) -> None:
         assert document.line_of(path) == fresh.line_of(path)
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_the_text_always_has_the_edited_value_and_undo_restores_the_bytes(data):
     text = data.draw(documents())
@@ -168,7 +167,6 @@ def test_the_text_always_has_the_edited_value_and_undo_restores_the_bytes(data):
     assert json.dumps(original) == copied
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_edits_undos_and_redos_in_any_order_restore_the_bytes(data):
     document = JsonDocument(data.draw(documents()))
@@ -196,7 +194,6 @@ def test_edits_undos_and_redos_in_any_order_restore_the_bytes(data):
         assert same(document.value, json.loads(document.text.removeprefix("\ufeff")))
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_everything_outside_an_edited_field_stays(data):
     text = data.draw(documents())
@@ -208,7 +205,6 @@ def test_everything_outside_an_edited_field_stays(data):
     assert document.text == text[: field.start] + document.text_at(path) + text[field.end :]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_change_of_the_text_is_followed(data):
     text = data.draw(documents())

@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.events import Event, Step
@@ -219,7 +219,6 @@ def test_a_proposed_id_is_not_taken():
     assert propose_eval_id(full.replace("_", " "), [full]) == "turn_off_all_of_the_lights_in_this_2"
 
 
-@settings(max_examples=100, deadline=None)
 @given(message=st.text(), taken=st.integers(0, 12))
 def test_a_proposed_id_fits_and_can_be_selected(message, taken):
     ids: list[str] = []

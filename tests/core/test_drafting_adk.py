@@ -15,7 +15,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.tools import ToolContext
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
-from hypothesis import given, settings
+from hypothesis import given
 from pydantic import PrivateAttr
 from scripts import (
     SECRET,
@@ -63,7 +63,6 @@ def house(turns):
     return AdkAdapter(LlmAgent(name="house", model=playback(turns), tools=[put]))
 
 
-@settings(max_examples=50, deadline=None)
 @given(conversation=conversations, spec=specs)
 async def test_an_adk_agent_passes_at_once(conversation, spec):
     turns, first = conversation

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.matching import most_pairs
@@ -10,7 +10,6 @@ from evaltui.core.compare.matching import most_pairs
 edges = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=9)
 
 
-@settings(max_examples=150, deadline=None)
 @given(edges)
 def test_no_more_pairs_are_possible(fitting):
     pairs = most_pairs(range(5), range(5), lambda one, other: (one, other) in fitting)

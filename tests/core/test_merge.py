@@ -4,7 +4,7 @@ import json
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.document import JsonDocument
@@ -183,7 +183,6 @@ def versions(draw) -> str:
     return written(cases, indent=draw(st.sampled_from([None, 1, 2])), name=draw(st.sampled_from("xy")))
 
 
-@settings(max_examples=150, deadline=None)
 @given(versions(), versions(), versions(), st.data())
 def test_each_case_comes_from_the_side_that_changed_it(base, mine, theirs, data):
     def cases(text):

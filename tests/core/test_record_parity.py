@@ -159,7 +159,6 @@ def test_nulls_in_an_event_mean_absent(events, with_nulls):
     assert dumped(ours) == by_adk(events)
 
 
-@settings(max_examples=300, deadline=None)
 @given(event=(agent_events | without_content).map(AdkEvent.model_validate))
 def test_the_same_events_are_final(event):
     assert step_from_adk(as_json(event, by_alias=False)).final == event.is_final_response()

@@ -1,7 +1,7 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
@@ -22,7 +22,6 @@ counts = st.integers(1, 8).flatmap(
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(counts)
 def test_both_are_the_share_of_all_choices_of_k_runs(count):
     runs, passed, k = count
@@ -31,7 +30,6 @@ def test_both_are_the_share_of_all_choices_of_k_runs(count):
     assert pass_hat_k(runs, passed, k) == pytest.approx(sum(map(all, choices)) / len(choices))
 
 
-@settings(max_examples=60, deadline=None)
 @given(counts)
 def test_at_least_one_passes_where_not_all_fail(count):
     runs, passed, k = count
@@ -108,7 +106,6 @@ def test_calls_in_another_turn_are_another_trajectory():
 calls = st.lists(st.builds(Call, st.sampled_from("ab"), st.just({}) | st.just({"x": 1})), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(calls, max_size=3), calls)
 def test_a_run_from_a_log_has_the_calls_that_it_made(turns, expected):
     actual = tuple(said(*((call.name, call.args) for call in turn)) for turn in turns)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.eval_set import Invocation
@@ -236,7 +236,6 @@ def expected_lists(draw):
 
 
 @given(expected_lists())
-@settings(max_examples=100, deadline=None)
 def test_no_call_or_result_is_lost_and_results_follow_their_calls(both):
     calls, results = both
     steps = steps_of_invocation(invocation(intermediate_data=lists(calls, results)), 0)
@@ -290,7 +289,6 @@ def recorded_turns(draw):
 
 
 @given(recorded_turns())
-@settings(max_examples=60, deadline=None)
 def test_a_recorded_case_has_the_past_of_what_was_recorded(turns):
     happened = past_of_turns(turns)
     recorded = [
@@ -351,7 +349,6 @@ STEPS = st.builds(
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
 def test_a_step_survives_json(step):
     assert Step.from_json(json.loads(json.dumps(step.to_json()))) == step
 

@@ -2,7 +2,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.text.values import cut, scores, show_change, show_value, type_change, visible, visible_lines
@@ -87,7 +87,6 @@ def test_joined_emoji_and_other_scripts_stay_whole():
     assert visible("👩‍🚀 क्षि") == "👩‍🚀 क्षि"
 
 
-@settings(max_examples=150, deadline=None)
 @given(any_text)
 @example("\ud800\x9b\ufeff")
 def test_nothing_that_a_terminal_obeys_is_left(text):
@@ -96,7 +95,6 @@ def test_nothing_that_a_terminal_obeys_is_left(text):
     shown.encode("utf-8")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda inner: st.lists(inner), max_leaves=5))
 def test_a_value_is_never_longer_than_asked_for(value):
     assert len(show_value(value, 20)) <= 20

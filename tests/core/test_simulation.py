@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -140,7 +140,6 @@ def test_the_prompt_has_plan_conversation_and_stop_signal():
     assert prompt_id(None) == "simulated_user/1"
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text(), st.text())
 def test_foreign_text_is_inserted_as_it_is(plan, line):
     prompt = instructions(

@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
@@ -86,7 +86,6 @@ results = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(results)
 def test_a_result_is_read_as_it_was_written(result):
     written = json.dumps(repeat_to_json(result), allow_nan=False)

@@ -1,7 +1,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare import text_diff
@@ -36,7 +36,6 @@ def test_examples(expected, actual, parts):
     assert list(words(expected, actual)) == parts
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text() | sentences, st.text() | sentences)
 def test_both_texts_can_be_put_together_again(expected, actual):
     parts = words(expected, actual)

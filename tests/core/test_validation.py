@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.eval_set import EvalCase
@@ -426,7 +426,6 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
-@settings(max_examples=150, deadline=None)
 def test_nothing_that_is_json_makes_validation_raise(data):
     eval_sets = [data, {"eval_set_id": "s", "eval_cases": [data, {"eval_id": "x", "conversation": [data]}]}]
     for eval_set in eval_sets:

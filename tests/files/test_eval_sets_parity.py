@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("google.adk.evaluation.eval_set")
@@ -118,7 +118,6 @@ def _refused_by_adk(data: Any) -> bool:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_a_changed_set_is_refused_where_adk_refuses_it(draw):
     data = copy.deepcopy(SET)
     for _ in range(draw.draw(st.integers(1, 2))):

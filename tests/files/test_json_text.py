@@ -6,7 +6,7 @@ from json.decoder import py_scanstring
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.problems import JsonPath, Problem, Severity
@@ -145,7 +145,6 @@ _STYLES = st.sampled_from([None, 0, 2, "\t"])
 
 
 @given(_JSON, _STYLES, st.booleans(), st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_lines_agree_with_a_naive_reference(data, indent, ascii_only, crlf):
     text = json.dumps(data, indent=indent, ensure_ascii=ascii_only)
     if crlf:
@@ -209,7 +208,6 @@ def _naive_lines(text: str) -> Iterator[tuple[JsonPath, int]]:
 
 
 @given(_JSON, st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_broken_text_is_a_problem_with_a_line(data: Any, draw: st.DataObject):
     text = json.dumps(data, indent=1)
     cut = draw.draw(st.integers(0, len(text)))
@@ -223,7 +221,6 @@ def test_a_broken_text_is_a_problem_with_a_line(data: Any, draw: st.DataObject):
 
 
 @given(st.binary(max_size=30))
-@settings(max_examples=100, deadline=None)
 def test_any_bytes_are_text_or_a_problem(data):
     text = decode(data)
     assert isinstance(text, str | Problem)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from example_runs import passed, report
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -141,7 +141,6 @@ def test_a_run_with_a_baseline_tells_of_both():
 hostile = st.text(st.sampled_from(list("ab \n\t\x00\x1b[31m\x9b日é\u202e\ud800")), min_size=1, max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
 @given(hostile, hostile, hostile, st.integers(40, 130), st.booleans())
 def test_texts_of_others_do_no_harm(name, other, metric, width, color):
     base = run(

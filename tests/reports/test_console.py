@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from example_runs import answer_metric, case, crashed, failed, flaky, mixed, passed, report, said, unevaluated
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -240,7 +240,6 @@ def test_each_set_has_its_own_part():
 hostile = st.text(st.sampled_from(list("ab \n\t\r\x00\x1b[31m\x9b日é\u202e\ud800[-{+}]\"'<&")), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
 @given(hostile, hostile, hostile, st.integers(40, 130))
 def test_texts_of_others_do_no_harm(name, text, other, width):
     calls = align_calls([Call(name, {text: text})], [Call(name, {text: other, other: None})])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from example_runs import case, crashed, failed, flaky, mixed, passed, report, unevaluated
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.scoring import score_case
@@ -145,7 +145,6 @@ def test_a_negative_score_stays_a_number():
 any_text = st.text(st.characters(codec=None), max_size=20)
 
 
-@settings(max_examples=80, deadline=None)
 @given(any_text, any_text)
 @example("\ud800\x00", 'a "quoted", text\r\n\x1b[31m')
 def test_any_text_makes_rows_that_can_be_read_again(text, other):

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from example_runs import DEFAULTS, case, crashed, failed, flaky, mixed, passed, report
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
@@ -153,7 +153,6 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(any_text, anything, anything, st.floats())
 @example("\ud800", {"\udfff": ["\ud800"]}, None, 1.0)
 def test_any_content_is_valid_json(text, expected, actual, number):

@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from example_runs import case, crashed, failed, flaky, mixed, passed, report
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
@@ -104,7 +104,6 @@ def test_each_set_is_a_suite_and_names_its_config():
 any_text = st.text(st.characters(codec=None), max_size=20)
 
 
-@settings(max_examples=80, deadline=None)
 @given(any_text, any_text)
 @example("\ud800\x00]]>", "\uffff\x1b")
 def test_any_text_makes_valid_xml(text, other):

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -34,7 +34,6 @@ def test_wrapping_keeps_newlines_and_styles():
     assert wrapped[1] == [("three", "red")]
 
 
-@settings(max_examples=150, deadline=None)
 @given(texts, st.integers(2, 12))
 def test_no_word_is_lost_and_no_line_too_wide(text, width):
     wrapped = wrap([(text, "")], width)
@@ -43,7 +42,6 @@ def test_no_word_is_lost_and_no_line_too_wide(text, width):
     assert "".join(joined.split()) == "".join(text.split())
 
 
-@settings(max_examples=150, deadline=None)
 @given(texts, st.integers(2, 12))
 def test_cutting_and_padding_keep_the_width(text, width):
     line = text.replace("\n", " ")

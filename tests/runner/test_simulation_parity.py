@@ -128,7 +128,7 @@ ANSWERS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(answers=ANSWERS, most=st.sampled_from([0, 1, 2, 4]))
 async def test_the_same_answers_make_the_same_conversation(answers, most):
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 from example_runs import crashed, failed, flaky, mixed, passed, report, said, trajectory_metric, unevaluated
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judged_metrics import (
     ANSWERS,
@@ -183,7 +183,6 @@ def test_what_never_ran_has_no_turns():
     assert entry["overall_eval_metric_results"] == entry["eval_metric_result_per_invocation"] == []
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text(st.characters(codec=None), min_size=1, max_size=20))
 def test_any_set_id_gives_a_file_name_and_valid_json(eval_set_id):
     info = SetInfo(eval_set_id, Path("x"), None, {})

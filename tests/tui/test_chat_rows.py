@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual._xterm_parser import XTermParser
 
@@ -47,7 +47,6 @@ def shown(row, width=70, column=10, before=None, *, unfolded=False):
     return [draw(line, color=False) for line in lines]
 
 
-@settings(max_examples=150, deadline=None)
 @given(rows, st.integers(24, 200), st.one_of(st.none(), rows), st.booleans())
 def test_no_row_breaks_the_screen(row, width, before, unfolded):
     lines = write_row(row, width, who_width([row.who]), before, unfolded=unfolded)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from judged_metrics import (
     AGREES,
@@ -287,7 +287,6 @@ judgements = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([RUBRICS, ANSWERS, SENTENCES, RATINGS, WHOLE, "per_turn_user_simulator_quality_v1"]),
     st.lists(judgements, max_size=3),

@@ -3,7 +3,7 @@
 import asyncio
 
 from google.genai import types
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.repeats import case_over_repeats
@@ -44,7 +44,6 @@ def check(page):
     assert not {letter for letter in shown if letter < " " or letter in "\x7f\u202e"}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(invocations, invocations), min_size=1, max_size=3), st.integers(10, 130))
 def test_results_and_expectations_fit_their_width(turns, width):
     case = EvalCase(eval_id="case", conversation=[want for want, _ in turns])
@@ -58,7 +57,6 @@ def test_results_and_expectations_fit_their_width(turns, width):
     check(page)
 
 
-@settings(max_examples=40, deadline=None)
 @given(texts, texts, texts, st.integers(MIN_WIDTH, 130))
 def test_errors_fit_their_width(kind, message, traceback, width):
     case = EvalCase(eval_id="case", conversation=[])

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model import events as made
@@ -284,7 +284,6 @@ EVENTS = st.one_of(
 STEPS = st.lists(st.one_of(EVENTS, st.sampled_from(["new", "back", *TurnStage])), max_size=25)
 
 
-@settings(max_examples=100, deadline=None)
 @given(STEPS)
 def test_rows_that_were_followed_are_those_made_at_once(steps):
     transcript = Transcript("t", turns=[running()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing.calls import add_call
@@ -312,7 +312,6 @@ async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
     assert not workbench.errors(workbench.sets[0])
 
 
-@settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.sampled_from(["type", "other", "undo", "redo", "save"]), max_size=25))
 def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("agent")

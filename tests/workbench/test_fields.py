@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing.json_paths import Changes
@@ -301,7 +301,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(json_values | st.sampled_from(["true", "19", '"x"', "[", " 3 ", "NaN", "-Infinity", "", " "]))
 def test_a_value_is_the_same_after_it_was_written_and_read(value):
     again = value_of(text_of(value))

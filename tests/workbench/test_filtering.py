@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
@@ -127,7 +127,6 @@ def test_what_cannot_be_understood_is_said_and_counts_for_nothing(text, says):
 
 
 @given(st.text(alphabet='ab :"*?<>=-.0fil[\\', max_size=15))
-@settings(max_examples=100, deadline=None)
 def test_whatever_is_typed_is_a_filter(text):
     Filtered().update(text, SETS, lambda key: "PASSED", None, SCORES.get)
     assert all(len(problem) > 10 for problem in Filter.parse(text).problems)
@@ -217,7 +216,6 @@ def test_a_score_is_asked_only_of_the_cases_that_the_words_leave():
     assert len(asked) == filtered.count
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="ab*?", min_size=1, max_size=6), st.text(alphabet="ab\n", max_size=6))
 def test_stars_and_question_marks_stand_for_what_the_help_says(typed, value):
     wild = "*" in typed or "?" in typed

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.files.set_entry import CaseInfo, SetEntry
@@ -71,7 +71,6 @@ def test_the_letters_that_were_typed_are_marked():
 
 
 @given(st.text(alphabet="late_bok hrß", max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_what_is_found_holds_the_letters_in_their_order(query):
     jumps = rank_cases(query, SETS)
     assert [jump.score for jump in jumps] == sorted((jump.score for jump in jumps), reverse=True)

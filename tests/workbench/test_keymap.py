@@ -1,7 +1,7 @@
 """The user's own keys: what is understood, and what is said of the rest."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, actions_in
@@ -91,7 +91,6 @@ words = st.sampled_from([*BY_ID, "rnu", "x"])
 keys = st.sampled_from([key for action in ACTIONS for key in action.keys]) | st.text("ab+ ?\"'", max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(words, st.lists(keys, max_size=2) | keys, max_size=6))
 def test_whatever_is_chosen_no_key_means_two_things(tmp_path_factory, chosen):
     import json

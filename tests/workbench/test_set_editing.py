@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.files.workspace import CaseInfo, SetEntry
@@ -492,7 +492,6 @@ def performed(order, steps):
     return order
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sets(st.integers(0, 7)), st.integers(0, 8))
 def test_gathering_keeps_the_order_of_both(numbers, index):
     order = performed(range(8), gathered(sorted(numbers), index))
@@ -501,7 +500,6 @@ def test_gathering_keeps_the_order_of_both(numbers, index):
     assert order == [*others[:place], *sorted(numbers), *others[place:]]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sets(st.integers(0, 7)), st.sets(st.integers(0, 7)), st.sampled_from([-1, 1]))
 def test_moving_never_moves_what_is_hidden_past_what_is_shown_and_stays(shown, wanted, step):
     wanted &= shown
@@ -528,7 +526,6 @@ def entry_of(path, *turns):
     return SetEntry(path, path.name, "", "", "eval set", cases)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
     base = tmp_path_factory.getbasetemp()

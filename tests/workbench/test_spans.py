@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.events import Event, text, tool_call, tool_result, transfer
@@ -161,7 +161,6 @@ def random_events(draw):
     return events
 
 
-@settings(max_examples=150, deadline=None)
 @given(random_events(), st.integers(1, 7))
 def test_every_event_is_in_one_span_and_rows_grow_as_if_made_at_once(events, step):
     outline = Outline()
@@ -182,7 +181,6 @@ def test_every_event_is_in_one_span_and_rows_grow_as_if_made_at_once(events, ste
             assert spans[child].end <= span.end
 
 
-@settings(max_examples=80, deadline=None)
 @given(random_events(), st.data())
 def test_what_is_folded_is_hidden_and_nothing_else(events, data):
     outline = Outline()

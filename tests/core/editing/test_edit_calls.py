@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing import calls
@@ -239,7 +239,6 @@ def grouped(made, sizes):
 
 
 @given(CALLS, st.lists(st.integers(1, 3), max_size=3), ACTIONS)
-@settings(max_examples=120, deadline=None)
 def test_both_shapes_do_the_same_and_stay_what_they_are(made, sizes, actions):
     known = list(made)
     by_hand, by_run = case_of(lists(*made)), case_of(recorded(*grouped(made, sizes)))

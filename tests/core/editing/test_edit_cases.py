@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing import cases, references
@@ -165,7 +165,6 @@ def change(data, config, kind, case_number, other):
 
 
 @given(st.lists(st.tuples(st.sampled_from("drmxa"), st.integers(0, 9), st.integers(0, 9)), max_size=8))
-@settings(max_examples=80, deadline=None)
 def test_ids_stay_unique_and_no_reference_dangles(actions):
     data, config = a_set("s", "a", "b", "c"), config_for(("s", "a"), ("s", "c"))
     for kind, one, other in actions:

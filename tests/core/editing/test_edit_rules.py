@@ -1,7 +1,7 @@
 """Rules are added, changed and removed without touching what else a config says."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing import references
@@ -98,7 +98,6 @@ matches = st.sampled_from(["ignore", "subset", {"regex": "a"}, {"any_of": [None,
 scopes = st.none() | st.tuples(st.sampled_from("st"), st.sampled_from(["late", "early"]))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.builds(new_rule, st.sampled_from("fg"), arguments, matches, scopes), max_size=8))
 def test_of_all_that_was_put_the_last_for_each_argument_is_there_once(put):
     config = {"criteria": {"m": 1}}

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing import expectation, references, turns
@@ -104,7 +104,6 @@ TURN_ACTIONS = st.lists(
 
 
 @given(st.sets(st.integers(0, 3)), TURN_ACTIONS)
-@settings(max_examples=100, deadline=None)
 def test_marks_stay_with_their_turns(marked, actions):
     data = data_of(*conversation(4))
     config = config_of(*((number, "context") for number in sorted(marked)))
@@ -153,7 +152,6 @@ START = [None, CALLS, EVENTS, {}, {"tool_uses": []}, {"invocation_events": []}]
 
 @pytest.mark.parametrize("intermediate", START)
 @given(kinds=st.lists(st.sampled_from(expectation.KINDS), min_size=1, max_size=4), context=st.booleans())
-@settings(max_examples=20, deadline=None)
 def test_every_kind_of_expectation_leads_to_every_other(intermediate, kinds, context):
     data = data_of({"user_content": {"parts": []}, "intermediate_data": intermediate}, *conversation(1))
     config = config_of((1, "skip"))

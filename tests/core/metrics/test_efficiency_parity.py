@@ -1,7 +1,7 @@
 """Calls, tokens and seconds are counted as in google-adk."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import invocations, metric_input, tool_calls, turn
 
@@ -78,7 +78,6 @@ def evaluator(name, **fields):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=75, deadline=None)
 @given(actual=st.lists(turns, max_size=3))
 def test_values_are_those_of_adk(name, actual):
     theirs = evaluator(name).evaluate_invocations(
@@ -126,7 +125,6 @@ def test_the_registry_knows_the_metrics_and_ranges_of_adk():
     assert ours == theirs
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     criteria=st.dictionaries(
         st.sampled_from([*NAMES, "response_match_score", "tool_trajectory_avg_score", "mine"]),

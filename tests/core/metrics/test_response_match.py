@@ -5,7 +5,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import metric_input, turn
 
@@ -137,7 +137,6 @@ def test_turn_without_a_final_response_has_no_text():
     assert scored_text(Invocation.model_validate(turn(answer=None)), thoughts=False) == ""
 
 
-@settings(max_examples=50, deadline=None)
 @given(ruminations=st.lists(st.text(min_size=1), max_size=3), last=st.booleans())
 def test_thoughts_never_change_a_score(ruminations, last):
     thoughts = [thought(text) for text in ruminations]
@@ -153,7 +152,6 @@ def test_thoughts_never_change_a_score(ruminations, last):
     assert score(expected, [thinking]).score == score(expected, [plain]).score
 
 
-@settings(max_examples=100, deadline=None)
 @given(one=st.text(max_size=30), other=st.text(max_size=30))
 def test_score_is_symmetric_and_within_bounds(one, other):
     assert 0.0 <= rouge_1_f(one, other) <= 1.0

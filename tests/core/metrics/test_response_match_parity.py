@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import metric_input, thresholds, turn
 
@@ -69,13 +69,11 @@ def rouge_by_adk(candidate, reference):
     return adk._calculate_rouge_1_scores(candidate, reference).fmeasure
 
 
-@settings(max_examples=400, deadline=None)
 @given(pair=text_pairs())
 def test_f_measure_is_that_of_adk(pair):
     assert rouge_1_f(*pair) == pytest.approx(rouge_by_adk(*pair), abs=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=lists_of_tokens.map(_joined))
 def test_equal_texts_score_as_in_adk(text):
     assert rouge_1_f(text, text) == rouge_by_adk(text, text)
@@ -95,7 +93,6 @@ parts = st.fixed_dictionaries(
 responses = st.none() | st.fixed_dictionaries({}, optional={"parts": st.lists(parts, max_size=3)})
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     conversation=st.lists(st.tuples(responses, responses), max_size=3),
     threshold=thresholds,

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import invocations, turn
 
@@ -31,7 +31,6 @@ def result(metric, *found, **marks):
 
 
 @given(scores, st.floats(-10, 10), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_the_verdict_is_that_of_the_threshold_on_the_mean(found, threshold, lower):
     metric = short(threshold, lower_is_better=lower)
     out = result(metric, *found)
@@ -50,7 +49,6 @@ def test_the_verdict_is_that_of_the_threshold_on_the_mean(found, threshold, lowe
 
 
 @given(scores, st.floats(-10, 10), st.floats(-10, 10))
-@settings(max_examples=100, deadline=None)
 def test_another_threshold_gives_what_it_would_have_given(found, before, after):
     assert held_against(result(short(before), *found), short(after)) == result(short(after), *found)
 

@@ -1,7 +1,7 @@
 """Metrics over tool calls, without google-adk."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import call_pairs, metric_input, turn
 
@@ -198,7 +198,6 @@ def test_precision_can_ignore_args():
     assert result.score == 1.0
 
 
-@settings(max_examples=150, deadline=None)
 @given(pair=call_pairs(), ignore_args=st.booleans())
 def test_precision_and_recall_count_the_same_matches(pair, ignore_args):
     expected, actual = pair

@@ -1,7 +1,7 @@
 """Tool trajectories score as in google-adk."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import call_pairs, metric_input, thresholds, turn
 
@@ -43,7 +43,6 @@ def by_adk(metric, expected, actual):
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(conversation=conversations, criterion=usable_criteria | criteria, threshold=thresholds)
 def test_scores_and_verdicts_are_those_of_adk(conversation, criterion, threshold):
     expected = [turn(*calls, recorded=recorded) for (calls, _), recorded, _ in conversation]

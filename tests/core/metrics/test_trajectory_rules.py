@@ -1,7 +1,7 @@
 """Call metrics by rules."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import call_pairs, metric_input, turn
 
@@ -70,7 +70,6 @@ def test_shares_of_calls():
     assert precision.per_invocation[0].reason == "2 of 3 calls not expected: f, h"
 
 
-@settings(max_examples=100, deadline=None)
 @given(call_pairs(), st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]))
 def test_rules_that_say_nothing_here_change_nothing(sides, match_type):
     elsewhere = [{"tool": name, "arg": "no_such", "match": "ignore"} for name in ("get_time", "set_light")]
@@ -80,7 +79,6 @@ def test_rules_that_say_nothing_here_change_nothing(sides, match_type):
         )
 
 
-@settings(max_examples=100, deadline=None)
 @given(call_pairs(), st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]))
 def test_everything_ignored_is_ignore_args(sides, match_type):
     everything = [

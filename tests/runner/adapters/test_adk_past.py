@@ -19,7 +19,7 @@ from google.adk.tools import ToolContext
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.genai import types
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import PrivateAttr
 from talking import assert_goes_on, repeated, talk, user, work_of
@@ -116,7 +116,6 @@ START = SessionSpec(
 
 
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=5), data=st.data())
-@settings(max_examples=40, deadline=None)
 async def test_a_conversation_cut_anywhere_goes_on_as_if_it_had_not_been(messages, data):
     cut = data.draw(st.integers(0, len(messages)), label="cut")
     await assert_goes_on(AdkAdapter(tree()), messages, cut, START)

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from google.genai import types
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from talking import assert_goes_on, talk, user, work_of
 
@@ -132,7 +132,6 @@ START = SessionSpec(
 
 @ADAPTERS
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=5), data=st.data())
-@settings(max_examples=60, deadline=None)
 async def test_a_conversation_cut_anywhere_goes_on_as_if_it_had_not_been(adapter, messages, data):
     cut = data.draw(st.integers(0, len(messages)), label="cut")
     whole, rest = await assert_goes_on(adapter(), messages, cut, START)

@@ -2,7 +2,7 @@ import json
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.runner.adapters.session_state import copy_state, state_delta
@@ -15,7 +15,6 @@ JSON = st.recursive(
 STATE = st.dictionaries(st.text(), JSON, max_size=4)
 
 
-@settings(max_examples=80, deadline=None)
 @given(STATE)
 def test_a_copy_is_equal_and_survives_json(state):
     copied = copy_state(state)
@@ -48,7 +47,6 @@ def test_what_json_cannot_hold_is_named(state, sentence):
     assert str(raised.value) == sentence
 
 
-@settings(max_examples=80, deadline=None)
 @given(STATE, STATE)
 def test_a_delta_makes_the_one_state_of_the_other(before, after):
     delta = state_delta(before, after)

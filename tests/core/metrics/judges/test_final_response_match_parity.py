@@ -5,7 +5,6 @@ from itertools import product
 
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 from judge_cases import MATCH, ScriptedJudge, failed, given, judged, turn, valid
 
@@ -62,7 +61,6 @@ def both(script, *, turns, samples, threshold, as_adk=True):
     return adk, ours
 
 
-@settings(max_examples=50, deadline=None)
 @examples(st.data())
 def test_verdicts_are_those_of_adk(data):
     count, samples = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))

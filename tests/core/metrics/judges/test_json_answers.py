@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.judges.json_answers import JudgeAnswer, objects_with, read_json
@@ -65,7 +65,6 @@ objects = st.dictionaries(st.text(max_size=3), values, max_size=3)
 prose = st.text(alphabet="ab .,:'`}]", max_size=20)
 
 
-@settings(max_examples=100, deadline=None)
 @given(prose, objects, prose, objects, prose, st.sampled_from([None, 1]))
 def test_every_object_on_lines_of_its_own_is_found_in_prose(before, first, between, second, after, indent):
     text = "\n".join(
@@ -75,7 +74,6 @@ def test_every_object_on_lines_of_its_own_is_found_in_prose(before, first, betwe
     assert read_json(text).values == (first, second)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet='{}[]",:\\ a1\n\0', max_size=40))
 def test_no_text_is_too_odd(text):
     for value in read_json(text).values:

@@ -3,7 +3,7 @@
 from importlib import resources
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
@@ -51,7 +51,6 @@ def _placeholders(name):
     return Template(prompt(name).template).get_identifiers()
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text())
 def test_a_text_cannot_end_its_fence(text):
     first, *inner, last = fenced(text).split("\n")

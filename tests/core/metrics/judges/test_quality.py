@@ -4,7 +4,6 @@ import json
 
 import pytest
 from hypothesis import given as with_any
-from hypothesis import settings
 from hypothesis import strategies as st
 from scripted_judge import (
     OUT_OF_QUOTA,
@@ -216,7 +215,6 @@ def test_how_a_number_is_read(answer, score):
     assert read_rating(answer, ONE_TO_FIVE).vote.score == score
 
 
-@settings(max_examples=80, deadline=None)
 @with_any(scores=st.lists(st.none() | st.sampled_from([0.0, 1.0]), max_size=7))
 def test_of_zeros_and_ones_the_middle_is_the_majority_and_a_tie_negative(scores):
     counting = [score for score in scores if score is not None]

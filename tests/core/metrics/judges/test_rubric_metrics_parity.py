@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 from judge_cases import (
     ANSWERS,
@@ -74,7 +73,6 @@ def odd(draw):
 answers = st.one_of(tidy, tidy, odd(), st.sampled_from(["", "Fine.", verdicts(a="yes")]))
 
 
-@settings(max_examples=150, deadline=None)
 @examples(st.one_of(tidy, odd()))
 def test_answers_are_read_as_by_adk(text):
     rubrics = [rubric(name) for name in NAMES]
@@ -100,7 +98,6 @@ def both(name, turns, script, *, samples, threshold=0.5, case_rubrics=(), rubric
 
 
 @pytest.mark.parametrize("name", [ANSWERS, CALLS, WHOLE])
-@settings(max_examples=40, deadline=None)
 @examples(data=st.data())
 def test_verdicts_are_those_of_adk(name, data):
     turns = [

@@ -1,7 +1,7 @@
 """How an answer is cut into sentences."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.judges.sentences import sentences
@@ -83,7 +83,6 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=st.lists(pieces | st.text(max_size=4), max_size=14).map("".join))
 def test_every_word_is_in_one_sentence_as_it_was(text):
     found = sentences(text)

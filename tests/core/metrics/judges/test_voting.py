@@ -1,6 +1,6 @@
 """The majority decides, a tie is negative, what has no verdict does not count."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.judges.voting import counted, deciding
@@ -9,7 +9,6 @@ from evaltui.core.model.outcome import Vote
 votes = st.lists(st.builds(Vote, st.sampled_from([1.0, 0.0, None]), st.text(max_size=3)), max_size=7)
 
 
-@settings(max_examples=100, deadline=None)
 @given(votes)
 def test_the_first_vote_of_the_majority_decides(votes):
     ayes = [vote for vote in votes if vote.score == 1.0]
