@@ -17,7 +17,7 @@ MEDIUM, WIDE = 90, 140
 
 
 def _case(workbench: Workbench, *, id: str) -> Pane:
-    from evaltui.tui.panes.case import CaseView
+    from evaltui.tui.panes.case.view import CaseView
 
     return CaseView(workbench, id=id)
 

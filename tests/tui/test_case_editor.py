@@ -56,10 +56,10 @@ async def go_to(app, pilot, *id):
     """To a row, with the arrow keys."""
     here = pane(app)
     here.follow()
-    numbers = {row.id: number for number, row in enumerate(here._rows)}
-    step = numbers[id] - here._current
+    numbers = {row.id: number for number, row in enumerate(here.rows)}
+    step = numbers[id] - here.current
     await pilot.press(*["down" if step > 0 else "up"] * abs(step))
-    assert here._row.id == id
+    assert here.row.id == id
 
 
 async def test_a_line_is_edited_in_its_place_and_the_case_follows_every_key(house):
@@ -313,7 +313,7 @@ async def test_a_click_selects_and_a_double_click_edits(house):
         row = next(number for number, line in enumerate(lines) if "  answer      bye" in line)
         column = lines[row].index("answer")
         await pilot.click(offset=(column, row), times=2)
-        await until(pilot, lambda: pane(app)._text.has_focus)
+        await until(pilot, lambda: pane(app).query_one("#case-text").has_focus)
         await pilot.press(*" bye")
         await pilot.click(offset=(column, row - 4))
         await until(pilot, lambda: app.screen.focused is pane(app))

@@ -39,9 +39,9 @@ def pane(app):
 
 async def edit(app, pilot, *row):
     pane(app).follow()
-    pane(app)._move_to_id(row)
+    pane(app).move_to_id(row)
     await pilot.press("enter")
-    assert pane(app)._open is not None
+    assert pane(app).is_editing
 
 
 def args(app):
@@ -103,7 +103,7 @@ async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where)
         (left,) = unapplied(app)
         row = ARG
         if where == "turn moved":
-            pane(app)._move_to_id(("turn", 0))
+            pane(app).move_to_id(("turn", 0))
             await pilot.press("J")
             row = ("turn", 1, *ARG[2:])
         elif where == "case renamed":
@@ -121,7 +121,7 @@ async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where)
             await until(pilot, lambda: app.workbench.editing.unapplied.now()[0].case == CaseKey(other, "dim"))
             app.workbench.select(Selection(other, "dim"))
         else:
-            pane(app)._move_to_id(("turn", 0))
+            pane(app).move_to_id(("turn", 0))
             await pilot.press("delete")
             assert unapplied(app) == []
             await pilot.press("u")
@@ -213,16 +213,17 @@ async def test_a_field_stays_on_its_line_when_the_page_scrolls(house):
     async with app.run_test(size=(80, 18)) as pilot:
         await in_the_case(app, pilot)
         case = pane(app)
+        field = case.query_one("#case-text")
 
         def is_in_place():
-            return case._text.region.y == case.region.y + case._placed[-1].y - case.scroll_offset.y
+            return field.region.y == case.region.y + case.placed[-1].y - case.scroll_offset.y
 
         for _ in range(2):
             # The page is longer with the field than without.
             await pilot.press("G", "enter")
             await until(pilot, lambda: case.scroll_offset.y == case.max_scroll_y)
             await until(pilot, is_in_place)
-            assert "answer      bye" in screen_text(app).splitlines()[case._text.region.y]
+            assert "answer      bye" in screen_text(app).splitlines()[field.region.y]
             await pilot.press("escape")
         await pilot.press("enter")
         case.scroll_relative(y=-3, animate=False)

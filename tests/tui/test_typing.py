@@ -159,8 +159,8 @@ class Desk:
     def open(self, row, part):
         self.app.screen.set_focus(self.pane)
         self.pane.follow()
-        self.pane._move_to_id(row)
-        assert self.pane._row.id == row
+        self.pane.move_to_id(row)
+        assert self.pane.row.id == row
         (self.pane.action_edit_field if part == "value" else self.pane.action_rename_field)()
         assert self.app.focused is not self.pane
 
@@ -184,7 +184,7 @@ class Desk:
         await self.pilot.pause()
 
     async def undo_all(self):
-        while self.pane._open is not None:
+        while self.pane.is_editing:
             await self.pilot.press("escape")
         self.editing.unapplied.clear()
         while self.editing.undo_label:

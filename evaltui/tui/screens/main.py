@@ -314,7 +314,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def action_show_expected(self) -> None:
         """What is expected where the result differs."""
-        from evaltui.tui.panes.case import CaseView
+        from evaltui.tui.panes.case.view import CaseView
 
         self._leap("case")
         if (at := self._workbench.difference) is not None:

@@ -1,0 +1,1 @@
+"""The case pane: rows and cursor, the field editor, JSON and other programs."""

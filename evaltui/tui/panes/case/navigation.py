@@ -1,0 +1,340 @@
+"""Rows of the selected case, the cursor in them, and operations on them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from rich.cells import cell_len
+
+from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.text.lines import Line, cells
+from evaltui.text.values import visible
+from evaltui.tui.key_order import KeysInOrder
+from evaltui.tui.pages.case import OpenField, Placed, write_rows
+from evaltui.tui.pages.empty import write_no_sets
+from evaltui.tui.pages.eval_set import write_set_facts
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import PagePane
+from evaltui.workbench.case_document import CaseDocument
+from evaltui.workbench.differences import expected_call, judged_row
+from evaltui.workbench.fields import Operation, Part, Row, RowId
+from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+from evaltui.workbench.workbench import Workbench
+
+_PARTS: tuple[Part, ...] = ("value", "name")
+
+
+class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
+    """Shows the selected case as rows with a cursor, or the facts of the selected set."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self.document = CaseDocument(workbench)
+        self.rows: list[Row] = []
+        self.current = 0
+        """Index of the row that the cursor is on."""
+        self.placed: Sequence[Placed] = ()
+        """Lines of each row on the page."""
+        self._at: RowId = ()
+        self._went_to: Selection | None = None
+
+    def heading(self) -> Line:
+        selection = self._workbench.selection
+        if selection.path is None:
+            return []
+        if selection.eval_id is None:
+            entry = self._workbench.entry(selection.path)
+            return [(visible(entry.eval_set_id if entry else selection.path.name), "")]
+        return [(visible(selection.eval_id), "")]
+
+    @property
+    def page_field(self) -> OpenField | None:
+        """The field that the page leaves room for."""
+        return None
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether a field is open."""
+        return False
+
+    @property
+    def refusal_to_edit(self) -> str | None:
+        return self._workbench.editing.refuses_to_edit(self._workbench.selection.path)
+
+    # The page
+
+    def write_page(self) -> None:
+        """Writes the page anew if what it shows has changed."""
+        super().follow()
+
+    def write(self, page: Page) -> None:
+        workbench = self._workbench
+        self.placed = ()
+        if workbench.workspace is None:
+            page.row(("looking for eval sets …", "dim"))
+            return
+        path, key = workbench.selection.path, workbench.selection.case
+        entry = workbench.entry(path) if path else None
+        if entry is None:
+            write_no_sets(page, workbench.workspace)
+        elif key is None:
+            write_set_facts(page, entry, workbench.opened(entry.path))
+        elif self.rows:
+            self._write_rows(page)
+        elif workbench.opened(entry.path) is None:
+            page.row(("reading the case …", "dim"))
+        else:
+            write_set_facts(page, entry, workbench.opened(entry.path))
+
+    def _write_rows(self, page: Page) -> None:
+        if (reason := self.refusal_to_edit) is not None:
+            page.text([(visible(reason), "yellow")])
+            page.blank()
+        opened = self.page_field
+        rows = [
+            row if opened and opened.row == row.id else self._with_unapplied_text(row) for row in self.rows
+        ]
+        self.placed = write_rows(page, rows, opened)
+
+    def _with_unapplied_text(self, row: Row) -> Row:
+        """The row with texts that were typed and are not in the case yet."""
+        path = self._workbench.selection.path
+        if path is None:
+            return row
+        parts = dict.fromkeys(self.document.place_of(row, part) for part in _PARTS if row.of(part))
+        places = [*parts, self.document.place_of(None, "raw")] if row.id == ("id",) else [*parts]
+        unapplied = self._workbench.editing.unapplied
+        left = [found for at, name in places if (found := unapplied.at(path, at, name))]
+        problems = [Problem(Severity.ERROR, (), f"not in the case yet: {one}") for one in left]
+        return replace(row, findings=(*problems, *row.findings)) if problems else row
+
+    def line(self, number: int) -> Line:
+        line = self.page.lines[number]
+        if not self._is_current(number):
+            return [(" ", ""), *line]
+        marked: Line = [("▌", "accent" if self.is_focused else "dim"), *line]
+        place = self.placed[self.current]
+        if number == place.first and not self.is_editing and self.row and self.row.adds:
+            hint = f"o {self.row.adds[0].label} "
+            gap = self.line_width - cells(marked) - cell_len(hint)
+            if gap > 1 and self.is_focused:
+                return [*marked, (" " * gap, ""), (hint, "dim")]
+        return marked
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        return ("current-line",) if self._is_current(number) and not self.is_editing else ()
+
+    def _is_current(self, number: int) -> bool:
+        if self.current >= len(self.placed) or self.refusal_to_edit:
+            return False
+        place = self.placed[self.current]
+        return place.first <= number < place.last
+
+    @property
+    def is_focused(self) -> bool:
+        """Whether the pane or a field in it has the focus."""
+        return self.has_focus_within
+
+    # The cursor
+
+    @property
+    def row(self) -> Row | None:
+        return self.rows[self.current] if self.current < len(self.rows) else None
+
+    def read_rows(self) -> None:
+        """Reads the rows after a change of the case."""
+        self.document.follow()
+        self.rows = self.document.rows
+
+    def find_current(self) -> None:
+        """Keeps the cursor on its row, or at its index where the row is gone."""
+        for number, row in enumerate(self.rows):
+            if row.id == self._at:
+                self.current = number
+                return
+        self.current = max(0, min(self.current, len(self.rows) - 1))
+        if self.rows:
+            self._at = self.rows[self.current].id
+
+    def go_to_selection(self) -> None:
+        """Moves to the case, or to the turn, that was selected elsewhere."""
+        selection = self._workbench.selection
+        if selection == self._went_to or (selection.case and not self.rows):
+            return
+        before, self._went_to = self._went_to, selection
+        if not self.rows:
+            return
+        if selection.turn is not None:
+            self.move_to_id(("turn", selection.turn))
+        elif before is None or before.case != selection.case:
+            renamed_from = self.document.renamed_from
+            if renamed_from is None or before is None or before.case != renamed_from:
+                self.current, self._at = 0, self.rows[0].id
+                if self.document.is_new:
+                    self.move_to_id(("turn", 0, "user", 0))
+
+    def show_expected(self, at: DifferenceAt) -> None:
+        """Moves to what is expected at a difference; to its turn where nothing is."""
+        self.follow()
+        key = self._workbench.selection.case
+        if key is not None and (wanted := self._expected_row(key, at)) is not None:
+            self.move_to_id(wanted)
+            self.show_current()
+            self.refresh()
+
+    def _expected_row(self, key: CaseKey, at: DifferenceAt) -> RowId | None:
+        scored = self._workbench.results.get(key)
+        if scored is None:
+            return None
+        turn: RowId = ("final_state",) if at.turn is None else ("turn", at.turn)
+        if at.kind == "answer":
+            return (*turn, "answer", 0)
+        if at.kind == "judgement":
+            return judged_row(scored.shown, scored.case, at)
+        call = expected_call(scored.shown, scored.case, at)
+        if call is None:
+            return turn
+        if at.kind == "argument" and at.row is not None and at.turn is not None:
+            expected = scored.shown.turns[at.turn].calls[at.row].expected
+            names = list((expected.args if expected else None) or {})
+            first = next(iter(parse_arg_path(at.path)), None) if at.path else None
+            if first in names:
+                return (*turn, "call", call, "arg", names.index(first))
+        return (*turn, "call", call)
+
+    def _scroll_to_selection(self) -> None:
+        """After the page is written: the cursor is where it is to be."""
+        if self.rows:
+            self.call_after_refresh(self.show_current)
+        else:
+            super()._scroll_to_selection()
+
+    def move_to_id(self, id: RowId) -> None:
+        """Moves to a row, or to the nearest row around it where it is not there."""
+        known = {row.id: number for number, row in enumerate(self.rows)}
+        wanted = id
+        while wanted and wanted not in known:
+            wanted = wanted[:-1]
+        if wanted:
+            self.current, self._at = known[wanted], wanted
+
+    def move_by(self, step: int) -> None:
+        if self.rows:
+            self.current = max(0, min(self.current + step, len(self.rows) - 1))
+            self._at = self.rows[self.current].id
+            self.show_current()
+            self.refresh()
+
+    def row_at(self, line: int) -> int | None:
+        """Index of the row that has a line, or of the next one below it."""
+        return next((number for number, place in enumerate(self.placed) if line < place.last), None)
+
+    def show_current(self) -> None:
+        if self.current < len(self.placed):
+            place = self.placed[self.current]
+            top = 0 if self.current == 0 else place.first
+            self.show_line(min(place.last - 1, top + max(0, self.size.height - 1)))
+            self.show_line(top)
+
+    def show_soon(self) -> None:
+        """Draws what has changed, and scrolls to the cursor once that is laid out."""
+        self.follow()
+        self.call_after_refresh(self.show_current)
+        self.refresh()
+
+    def action_line_down(self) -> None:
+        if not self.rows:
+            super().action_line_down()
+        elif self._has_more_below():
+            self.scroll_relative(y=1, animate=False)
+        else:
+            self.move_by(1)
+
+    def action_line_up(self) -> None:
+        if not self.rows:
+            super().action_line_up()
+        elif self._has_more_above():
+            self.scroll_relative(y=-1, animate=False)
+        else:
+            self.move_by(-1)
+
+    def _has_more_below(self) -> bool:
+        """Whether the current row is longer than what is seen of it: then it is read before it is left."""
+        if self.current >= len(self.placed):
+            return False
+        return self.placed[self.current].last > self.scroll_offset.y + self.size.height
+
+    def _has_more_above(self) -> bool:
+        if self.current >= len(self.placed):
+            return False
+        return self.placed[self.current].first < self.scroll_offset.y
+
+    def action_page_down(self) -> None:
+        self._page_by(1)
+
+    def action_page_up(self) -> None:
+        self._page_by(-1)
+
+    def _page_by(self, step: int) -> None:
+        if not self.rows or not self.placed:
+            (super().action_page_down if step > 0 else super().action_page_up)()
+            return
+        wanted = self.placed[self.current].first + step * max(1, self.size.height - 1)
+        number = self.row_at(max(0, wanted))
+        self.move_by((number if number is not None else len(self.rows) - 1) - self.current)
+
+    def action_top(self) -> None:
+        if self.rows:
+            self.move_by(-len(self.rows))
+        else:
+            super().action_top()
+
+    def action_bottom(self) -> None:
+        if self.rows:
+            self.move_by(len(self.rows))
+        else:
+            super().action_bottom()
+
+    # Operations on rows
+
+    def ready_row(self) -> Row | None:
+        """The current row, with operations that fit the file; None where nothing can be edited."""
+        path, case = self._workbench.selection.path, self._workbench.selection.case
+        if path is None or case is None:
+            return None
+        reason = self.refusal_to_edit
+        try:
+            if reason is None:
+                # It may still be being read: who asks for a field need not wait for that.
+                self._workbench.editing.data(path)
+        except (OSError, EvalSetError) as error:
+            reason = f"{path.name} cannot be edited: {error}"
+        self.follow()
+        row = self.row if reason is None else None
+        if row is None:
+            self.refuse_row(reason)
+        return row
+
+    def refuse_row(self, reason: str | None) -> None:
+        """Shows why nothing can be edited, and forgets what was typed ahead for the field."""
+        if reason is not None:
+            self._workbench.say(reason)
+        if isinstance(self.app, KeysInOrder):
+            self.app.ignore_typed_ahead()
+
+    def do(self, operation: Operation, *, typing: Hashable = None) -> bool:
+        """Does an operation and moves to the row it leads to; False where it is refused."""
+        path = self._workbench.selection.path
+        if path is None:
+            return False
+        done = True
+        if operation.make is not None:
+            done = self._workbench.editing.do(operation.label, path, operation.make, typing=typing)
+        if done:
+            self.follow()
+            if operation.then is not None:
+                self.move_to_id(operation.then)
+            self.show_soon()
+        return done

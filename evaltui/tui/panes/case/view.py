@@ -1,0 +1,258 @@
+"""The selected case, every row of it edited in its place; or its set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+from textual import events
+from textual.app import ComposeResult
+
+from evaltui.tui import attaching
+from evaltui.tui.bindings import bindings
+from evaltui.tui.pages.case import OpenField
+from evaltui.tui.panes.case.field_editor import FieldEditor
+from evaltui.tui.panes.case.navigation import CaseRows
+from evaltui.tui.panes.case.outside import OutsideEditing
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.fields import Completion, Field, FieldError, Operation
+from evaltui.workbench.workbench import Workbench
+
+
+class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
+    """The case pane."""
+
+    BINDINGS = bindings(Scope.CASE)
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._editor = FieldEditor(self, workbench, self._told)
+        self._outside = OutsideEditing(self, workbench)
+
+    @property
+    def is_container(self) -> bool:
+        # A ScrollView draws lines and no children, unless it says so.
+        return True
+
+    def compose(self) -> ComposeResult:
+        # They are there from the start: a field that is mounted when it is needed misses the first keys.
+        yield self._editor.line
+        yield self._editor.text
+
+    # Following the workbench
+
+    def follow(self) -> None:
+        if self.document.follow():
+            self.rows = self.document.rows
+            self.find_current()
+        self._editor.follow()
+        self.go_to_selection()
+        self.write_page()
+        self._editor.place()
+
+    def fingerprint(self) -> Hashable:
+        selection = self._workbench.selection
+        opened = self._workbench.opened(selection.path) if selection.path else None
+        return (
+            id(self._workbench.workspace) if not self.rows else self.document.version,
+            selection.path,
+            selection.case,
+            id(opened) if not self.rows else None,
+            self._editor.fingerprint(),
+            tuple(self._workbench.editing.unapplied.now()),
+        )
+
+    @property
+    def page_field(self) -> OpenField | None:
+        return self._editor.page_field
+
+    @property
+    def is_editing(self) -> bool:
+        return self._editor.opened is not None
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._editor.opened is not None and round(old_value) != round(new_value):
+            # A ScrollView draws its lines anew, and leaves the widgets in it where they were.
+            self.refresh(layout=True)
+
+    # Focus and mouse
+
+    def left(self) -> None:
+        self._editor.left()
+
+    def on_focus(self) -> None:
+        if self._editor.opened is not None and self.screen.focused is self:
+            self.screen.set_focus(self._editor.opened.widget, scroll_visible=False)
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        field = self._editor.opened
+        if event.widget in (self._editor.line, self._editor.text) or (field and field.is_gone):
+            return
+        line = self.scroll_offset.y + event.y
+        if self._editor.choose_at(line):
+            return
+        self._editor.left()
+        number = self.row_at(line)
+        if number is None or line >= len(self.page.lines):
+            return
+        self.move_by(number - self.current)
+        if event.chain == 2:
+            self.action_edit_field()
+
+    # Changing rows
+
+    def action_edit_field(self) -> None:
+        row = self.ready_row()
+        if row is None:
+            return
+        if row.field is not None:
+            self._editor.edit("value")
+        elif row.role == "turn":
+            self._editor.perform(Operation("", None, (*row.id, "user", 0), "value"), "")
+        elif row.adds and row.role in ("fact", "argument", "hint"):
+            self._editor.perform(row.adds[0], "")
+        else:
+            self.refuse_row("this is kept as it is; f4 shows the JSON of the case, where it can be changed")
+
+    def action_rename_field(self) -> None:
+        row = self.ready_row()
+        if row is not None:
+            if row.rename is not None:
+                self._editor.edit("name")
+            elif row.role == "call":
+                self._editor.edit("value")
+            else:
+                self.refuse_row("there is no name on this line")
+
+    def action_add_below(self) -> None:
+        row = self.ready_row()
+        if row is not None:
+            self._editor.perform(row.adds[0] if row.adds else None, "nothing can be added here")
+
+    def action_insert_before(self) -> None:
+        row = self.ready_row()
+        if row is not None:
+            self._editor.perform(row.insert, "O inserts a turn before a turn, a call before a call")
+
+    def action_duplicate_field(self) -> None:
+        row = self.ready_row()
+        if row is not None:
+            self._editor.perform(row.duplicate, "d duplicates a turn or a call: go to one")
+
+    def action_delete_field(self) -> None:
+        row = self.ready_row()
+        if row is not None:
+            self._editor.perform(row.delete, "this line cannot be deleted")
+
+    def action_move_field_up(self) -> None:
+        self._move_row(-1)
+
+    def action_move_field_down(self) -> None:
+        self._move_row(1)
+
+    def _move_row(self, step: int) -> None:
+        row = self.ready_row()
+        if row is not None:
+            operation = row.move(step) if row.move else None
+            self._editor.perform(operation, "turns and calls can be moved: go to one")
+
+    def action_next_kind(self) -> None:
+        row = self.ready_row()
+        if row is None:
+            return
+        if row.cycle is not None:
+            self._editor.perform(row.cycle, "")
+        elif row.turn is None:
+            self._workbench.say("go to a turn: there it changes what is expected of calls")
+        else:
+            operation, lost = self.document.next_kind(row.turn)
+            self._editor.perform(operation, "")
+            if lost:
+                count = "its call is" if lost == 1 else f"its {lost} calls are"
+                self._workbench.say(f"turn {row.turn + 1}: {count} taken out; u brings them back")
+
+    def action_context_turn(self) -> None:
+        row = self.ready_row()
+        if row is not None:
+            operation = None if row.turn is None else self.document.toggle_context(row.turn)
+            self._editor.perform(operation, "go to the turn that is to be run and not scored")
+
+    def action_add_other(self) -> None:
+        row = self.ready_row()
+        if row is None:
+            return
+        adds: dict[str, Callable[[], None]] = {
+            one.label: partial(self._editor.perform, one, "") for one in row.adds if one.label
+        }
+        if row.turn is not None:
+            adds["attach a file to what the user says"] = partial(self._ask_for_file, row.turn)
+        choices = tuple(Completion(label) for label in adds)
+        field = Field("", "", "line", _changes_nothing, choices, live=False)
+        self._editor.open(row, "value", field, adds=adds)
+        self.show_soon()
+
+    def _ask_for_file(self, turn: int) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+
+        question = PromptScreen(attaching.TITLE, check=attaching.cannot_attach, hint=attaching.HINT)
+        self.app.push_screen(question, partial(self._attach_file, turn))
+
+    def _attach_file(self, turn: int, text: str | None) -> None:
+        if text is None or self.ready_row() is None:
+            return
+        try:
+            file = attaching.read_attached(text)
+        except OSError as error:
+            self._workbench.say(f"{text} is not attached: {error}")
+            return
+        if self.do(self.document.attach(turn, file.payload, file.mime_type)):
+            self._workbench.say(file.said)
+
+    def action_raw_case(self) -> None:
+        self._outside.edit_raw()
+
+    def action_external_editor(self) -> None:
+        """Edits the text of this row in the user's editor; where it has none, the whole case."""
+        row = self.ready_row()
+        if row is None:
+            return
+        if row.field is not None and row.field.kind in ("text", "json"):
+            self._editor.edit("value")
+            self._editor.edit_outside()
+        else:
+            self._outside.edit_in_editor(row)
+
+    # Keys in a field
+
+    def on_text_area_changed(self) -> None:
+        self._editor.typed()
+
+    def _told(self, action_id: str) -> None:
+        """A key that a field does not take itself."""
+        match action_id:
+            case "end_field" | "end_text":
+                self._editor.end()
+            case "leave_field":
+                self._editor.cancel()
+            case "next_field":
+                self._editor.step(1)
+            case "previous_field":
+                self._editor.step(-1)
+            case "save_field":
+                self._editor.save()
+            case "next_choice":
+                self._editor.step_choice(1)
+            case "previous_choice":
+                self._editor.step_choice(-1)
+            case "field_in_editor":
+                self._editor.edit_outside()
+
+
+def _changes_nothing(text: str) -> Any:
+    raise FieldError("choose one of these")
