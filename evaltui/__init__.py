@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from evaltui.core.model.problems import EvalSetError
     from evaltui.core.recording.invocations import invocations_from_events
     from evaltui.files.eval_sets import load_eval_set
-    from evaltui.runner.native.agent import Agent
-    from evaltui.runner.native.scripted import Rule, ScriptedModel
-    from evaltui.runner.native.tools import ToolContext
+    from evaltui.runner.child.native.agent import Agent
+    from evaltui.runner.child.native.scripted import Rule, ScriptedModel
+    from evaltui.runner.child.native.tools import ToolContext
     from evaltui.runner.plan import evaluate
 
 _HOMES = {
-    "Agent": "evaltui.runner.native.agent",
+    "Agent": "evaltui.runner.child.native.agent",
     "BaseCriterion": "evaltui.core.model.config",
     "CaseResult": "evaltui.core.model.outcome",
     "ConversationScenario": "evaltui.core.model.eval_set",
@@ -36,11 +36,11 @@ _HOMES = {
     "MetricResult": "evaltui.core.model.outcome",
     "PerInvocationResult": "evaltui.core.metrics.custom",
     "RubricScore": "evaltui.core.model.eval_set",
-    "Rule": "evaltui.runner.native.scripted",
+    "Rule": "evaltui.runner.child.native.scripted",
     "RunResult": "evaltui.core.model.outcome",
-    "ScriptedModel": "evaltui.runner.native.scripted",
+    "ScriptedModel": "evaltui.runner.child.native.scripted",
     "Status": "evaltui.core.model.outcome",
-    "ToolContext": "evaltui.runner.native.tools",
+    "ToolContext": "evaltui.runner.child.native.tools",
     "evaluate": "evaltui.runner.plan",
     "invocations_from_events": "evaltui.core.recording.invocations",
     "load_eval_set": "evaltui.files.eval_sets",

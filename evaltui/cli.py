@@ -23,7 +23,7 @@ from evaltui.commands.arguments import (
 )
 from evaltui.commands.usage import WRONG_USE
 from evaltui.core.recordings.choices import DEFAULT_MODE
-from evaltui.runner.interrupts import INTERRUPTED, Interrupts
+from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -12,7 +12,7 @@ import hypothesis
 import platformdirs
 import pytest
 
-from evaltui.runner.spare import Spare
+from evaltui.runner.parent.warm_hosts import WarmHosts
 
 _KEYS = (
     "GEMINI_API_KEY",
@@ -99,9 +99,9 @@ def no_settings_of_the_user(
 
 
 @pytest.fixture(autouse=True)
-def no_spare_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_warm_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No host is kept ready after the last run of a test. Tests of that have a fixture of this name."""
-    monkeypatch.setattr(Spare, "prepare", lambda self: None)
+    monkeypatch.setattr(WarmHosts, "prepare", lambda self: None)
 
 
 WriteAgent = Callable[..., Path]

@@ -60,7 +60,7 @@ IMPORTS = {
     "evaltui.files.workspace": ["google.genai", "textual"],
     "evaltui.commands.run": ["textual", "google.adk", "rouge_score", "nltk"],
     "evaltui.workbench": ["textual", "google.adk"],
-    "evaltui.runner.host": ["google.genai", "textual", "google.adk"],
+    "evaltui.runner.child.host": ["google.genai", "textual", "google.adk"],
 }
 
 

@@ -29,7 +29,9 @@ from evaltui.files.folders import app_name
 from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.model import RunReport, verdict
-from evaltui.runner.interrupts import INTERRUPTED
+from evaltui.runner.parent.interrupts import INTERRUPTED
+from evaltui.runner.parent.metric_facts import checked
+from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -41,8 +43,6 @@ from evaltui.runner.plan import (
     Update,
     run_plan,
 )
-from evaltui.runner.pool import StartedHost
-from evaltui.runner.preflight import checked
 from evaltui.runs.adk_document import eval_set_result
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import find_run, open_run

@@ -34,9 +34,9 @@ from evaltui.files.saving import ChangedOutsideError, add_case, save
 from evaltui.files.secrets import secrets_of
 from evaltui.files.set_entry import read_entry
 from evaltui.files.workspace import open_workspace
-from evaltui.runner.conversation import Conversation
-from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.interrupts import run_interruptible
+from evaltui.runner.parent.conversation import Conversation
+from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.text.values import visible
 from evaltui.text.wording import did_you_mean
 

@@ -13,9 +13,9 @@ from evaltui.commands.reporting import ReportTarget, parse_targets
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.workspace import SelectionError
-from evaltui.runner.interrupts import run_interruptible
-from evaltui.runner.pool import HostSettings, StartedHost, start_host
-from evaltui.runner.supervisor import IMPORT_TIMEOUT
+from evaltui.runner.parent.interrupts import run_interruptible
+from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job

@@ -15,9 +15,9 @@ from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.secrets import Secrets
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.secrets import secrets_of
-from evaltui.runner.conversation import Conversation
-from evaltui.runner.pool import HostSettings
-from evaltui.runner.supervisor import IMPORT_TIMEOUT
+from evaltui.runner.parent.conversation import Conversation
+from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
 HAD_ERRORS = 3
 

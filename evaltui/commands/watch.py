@@ -15,7 +15,7 @@ from evaltui.core.recordings.choices import DEFAULT_MODE
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.reports.preflight import check_lines
-from evaltui.runner.interrupts import INTERRUPTED
+from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
 from evaltui.workbench.state import CaseKey, Repeated, Run, Selection, Stage

@@ -31,14 +31,14 @@ from evaltui.files.case_paths import case_path
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.folders import agent_folder
-from evaltui.runner.addressing import places_to_json
-from evaltui.runner.custom_metrics import MetricHost
-from evaltui.runner.judges import CaseJudge, Judges
-from evaltui.runner.pool import HostPool, HostSettings, Ran, StartedHost
-from evaltui.runner.preflight import checked
-from evaltui.runner.recording import SavedNowAndThen, SetRecordings
-from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
-from evaltui.runner.tape import Tape
+from evaltui.runner.call_recorder import Tape
+from evaltui.runner.parent.judges import CaseJudge, Judges
+from evaltui.runner.parent.metric_facts import checked
+from evaltui.runner.parent.metric_host import MetricHost
+from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost
+from evaltui.runner.parent.recordings import SavedNowAndThen, SetRecordings
+from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
+from evaltui.runner.protocol import places_to_json
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RunPlan:
     `runs` and `pass_if` None what each set's config says. `known` are runs of cases, counted from 0, whose
     results an earlier run has: they are not run again. `record` and `tools`
     say what is asked and what is taken from recordings; see `core.recordings.choices`. `checks` are what is
-    known of its metrics beforehand: those that cannot run are not tried (see `runner.preflight.checked`)."""
+    known of its metrics beforehand: those that cannot run are not tried (see `metric_facts.checked`)."""
 
     agent_dir: Path
     sets: tuple[SetPlan, ...]
@@ -347,7 +347,7 @@ class _Run:
             for item in self._known:
                 self._put(item, self._plan.known[item.case][item.repeat])
             for item in refused:
-                await self.done(item, Ran())
+                await self.done(item, ExecutionResult())
             async with self._judging:
                 await self._pool.run(runnable)
             if self._metrics.files:
@@ -462,7 +462,7 @@ class _Run:
     def broken(self, error: ErrorInfo) -> None:
         self._tell(AgentBroken(error))
 
-    async def done(self, item: WorkItem, ran: Ran) -> None:
+    async def done(self, item: WorkItem, ran: ExecutionResult) -> None:
         if ran.error is not None:
             # What ended the case is the last thing that happened in it.
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
@@ -475,7 +475,7 @@ class _Run:
         else:
             await self._conclude(item, expected, ran, None)
 
-    async def _judge(self, item: WorkItem, expected: Expected, ran: Ran) -> None:
+    async def _judge(self, item: WorkItem, expected: Expected, ran: ExecutionResult) -> None:
         tape: Tape | None = None
         if recordings := self._recordings.get(item.set.path):
             tape = recordings.judging(item.head.eval_id, item.repeat, self._judges.secrets)
@@ -484,7 +484,9 @@ class _Run:
         finally:
             self._being_judged.release()
 
-    async def _conclude(self, item: WorkItem, expected: Expected, ran: Ran, judge: CaseJudge | None) -> None:
+    async def _conclude(
+        self, item: WorkItem, expected: Expected, ran: ExecutionResult, judge: CaseJudge | None
+    ) -> None:
         says = case_text(expected.case)
         try:
             verdict = await self._verdict(expected, says, ran, judge)
@@ -513,7 +515,7 @@ class _Run:
         self._tell(CaseDone(result))
 
     async def _verdict(
-        self, expected: Expected, says: str, ran: Ran, judge: CaseJudge | None
+        self, expected: Expected, says: str, ran: ExecutionResult, judge: CaseJudge | None
     ) -> RepeatResult:
         """`says` is the case's text."""
         if (refusal := _refusal(expected.case, expected.config, expected.withheld)) is not None:

@@ -10,8 +10,8 @@ error}, `brought_in` {steps} when it is closed, `fatal` {error}.
 
 `preload` may come before `load`, and imports what an earlier host told in `brought_in`: the names of
 libraries' modules in order, and what the agent changed in the environment in between.
-`recorded` is what is known of the recording of the case, `line` what is told of it: see `tape.Recorded` and
-`tape.Tape`. `files` are the user's own modules that were imported, as absolute paths.
+`recorded` is what is known of the recording of the case, `line` what is told of it: see
+`call_recorder`. `files` are the user's own modules that were imported, as absolute paths.
 `simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it is.
 `seal` is what every line of the host begins with: the agent, which lives in the same process, can write to
 the socket too, and what it writes is no message.
@@ -24,12 +24,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from evaltui.core.recording.waiting import CallPlace
 
 VERSION = 1
 
 Message = dict[str, Any]
+
+
+class Reply(NamedTuple):
+    """What a model, or a function that stands for one, answers to a prompt."""
+
+    text: str
+    cut_off: str = ""
+    """Why the text says no more, such as `MAX_TOKENS`; "" where it came to its end."""
+
+
+def places_to_json(places: Mapping[str, CallPlace]) -> Message:
+    return {call_id: [place.turn, place.number] for call_id, place in places.items()}
+
+
+def places_of(request: Message) -> dict[str, CallPlace]:
+    """Where the calls that a request's responses name by id were made."""
+    return {call_id: CallPlace(*place) for call_id, place in request.get("places", {}).items()}
 
 
 def encode(message: Message) -> bytes:

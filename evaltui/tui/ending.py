@@ -16,7 +16,7 @@ from textual.app import App, ReturnType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 
-from evaltui.runner.interrupts import INTERRUPTED, Interrupts
+from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
 # Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
 _LOOK_EVERY = 2.0

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
-from evaltui.runner.failures import AgentBrokenError
+from evaltui.runner.parent.failures import AgentBrokenError
 
 if TYPE_CHECKING:
     # The first frame does not wait for these to be imported.
     from evaltui.core.model.outcome import ErrorInfo
     from evaltui.core.secrets import Secrets
-    from evaltui.runner.pool import StartedHost
-    from evaltui.runner.spare import Spare
+    from evaltui.runner.parent.pool import StartedHost
+    from evaltui.runner.parent.warm_hosts import WarmHosts
 
 
 class AgentState:
@@ -48,11 +48,11 @@ class AgentState:
         return secrets_of(self.dir)
 
     @cached_property
-    def warm_hosts(self) -> Spare:
+    def warm_hosts(self) -> WarmHosts:
         """The processes that have imported the agent's libraries before they are needed."""
-        from evaltui.runner.spare import Spare
+        from evaltui.runner.parent.warm_hosts import WarmHosts
 
-        return Spare(self.dir)
+        return WarmHosts(self.dir)
 
     def imported(self, info: Json) -> None:
         """Notes what an import of the agent has shown."""
@@ -70,10 +70,10 @@ class AgentState:
 
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
-        from evaltui.runner.pool import HostSettings
-        from evaltui.runner.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
+        from evaltui.runner.parent.pool import HostSettings
+        from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
-        return self.warm_hosts.take(
+        return self.warm_hosts.start(
             HostSettings(self.dir, None, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
         )
 

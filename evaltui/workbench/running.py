@@ -14,9 +14,9 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.case_paths import case_path
+from evaltui.runner.parent.metric_facts import checked
+from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan
-from evaltui.runner.pool import StartedHost
-from evaltui.runner.preflight import checked
 from evaltui.runs.logged_run import LoggedRun
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.resuming import Resumption

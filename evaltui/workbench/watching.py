@@ -16,14 +16,14 @@ from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.files.agent_files import AgentFiles, write_times
 from evaltui.files.eval_sets import read_set_data
 from evaltui.files.saving import fingerprint_of
-from evaltui.runner.failures import AgentBrokenError
+from evaltui.runner.parent.failures import AgentBrokenError
 from evaltui.workbench.state import CaseKey, CaseOutcome, Repeated, Stage
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
     from evaltui.core.model.outcome import ErrorInfo
     from evaltui.files.watching import Changed, WatchedFiles
-    from evaltui.runner.pool import StartedHost
+    from evaltui.runner.parent.pool import StartedHost
     from evaltui.workbench.workbench import Workbench
 
 # Seconds without another save before anything is run: after a single save since it was written and since it

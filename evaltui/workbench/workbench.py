@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import CaseResult
     from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.runner.parent.pool import StartedHost
     from evaltui.runner.plan import Update
-    from evaltui.runner.pool import StartedHost
     from evaltui.workbench.chat.chat import Chat
     from evaltui.workbench.past_runs import PastRun
     from evaltui.workbench.resuming import Resumption

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.events import Event
-from evaltui.runner.adapters.base import Recorder, SessionSpec, recording
-from evaltui.runner.loading import import_agent, make_adapter
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec, recording
+from evaltui.runner.child.loading import import_agent, make_adapter
 from evaltui.runner.protocol import encode
 
 TURNS = 300

@@ -15,7 +15,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.validation import validate_case
 from evaltui.core.recording.drafting import TurnDraft, draft_case
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
 
 SECRET = "what nobody should hear"
 

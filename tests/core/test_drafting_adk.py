@@ -27,8 +27,8 @@ from scripts import (
     specs,
 )
 
-from evaltui.runner.adapters.adk import AdkAdapter
-from evaltui.runner.adapters.base import SessionSpec
+from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.base import SessionSpec
 
 EvalSet = pytest.importorskip("google.adk.evaluation.eval_set").EvalSet
 

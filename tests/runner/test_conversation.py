@@ -14,9 +14,9 @@ import pytest
 
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import past_of_turns
-from evaltui.runner.conversation import Conversation
-from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.pool import HostSettings
+from evaltui.runner.parent.conversation import Conversation
+from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.parent.pool import HostSettings
 
 
 class Talk:
@@ -106,7 +106,7 @@ NATIVE = """
     import os
     from evaltui import Agent, ToolContext
     from google.genai import types
-    from evaltui.runner.native.models import ModelResponse
+    from evaltui.runner.child.native.models import ModelResponse
 
     class Counting:
         name = "counting"

@@ -11,7 +11,7 @@ import pytest
 
 from evaltui import ConversationScenario, EvalConfig, Invocation, Status
 from evaltui.core.metrics.metric import MetricInput
-from evaltui.runner.custom_metrics import MetricHost
+from evaltui.runner.parent.metric_host import MetricHost
 
 DOCUMENTED = sorted((Path(__file__).parents[3] / "shared" / "seeds").glob("002_*.txt"))
 

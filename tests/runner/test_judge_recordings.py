@@ -11,9 +11,9 @@ import pytest
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recordings.modes import modes_of
-from evaltui.runner.failures import HostLostError, RequestFailedError
-from evaltui.runner.judges import Judges
-from evaltui.runner.recording import SetRecordings
+from evaltui.runner.parent.failures import HostLostError, RequestFailedError
+from evaltui.runner.parent.judges import Judges
+from evaltui.runner.parent.recordings import SetRecordings
 
 SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE"))
 NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key"))

@@ -15,7 +15,7 @@ from evaltui import Status, evaluate
 _PRINT = """\
 import asyncio, sys
 from pathlib import Path
-from evaltui.runner.loading import import_agent
+from evaltui.runner.child.loading import import_agent
 found = import_agent(Path(sys.argv[1]))
 print(getattr(found, "name", None) or getattr(found, "__name__", found))
 """

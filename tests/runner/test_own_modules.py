@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from evaltui.runner.pool import HostSettings, start_host
+from evaltui.runner.parent.pool import HostSettings, start_host
 
 
 async def test_the_users_own_modules_are_told_wherever_they_are(write_agent, tmp_path, monkeypatch):

@@ -9,8 +9,8 @@ import pytest
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
 from evaltui.files.recordings import recordings_path
+from evaltui.runner.parent.metric_facts import checked, facts_of
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runner.preflight import checked, facts_of
 
 AGENT = "def root_agent(message, session): return message"
 SAID = {"parts": [{"text": "hi"}]}

@@ -31,10 +31,10 @@ from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.core.simulation.history import lines_of
 from evaltui.core.simulation.personas import prebuilt_personas
 from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError
-from evaltui.runner import simulating
-from evaltui.runner.adapters.adk import AdkAdapter
-from evaltui.runner.adapters.base import Recorder, SessionSpec, recording
-from evaltui.runner.reply import Reply
+from evaltui.runner.child import simulating
+from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec, recording
+from evaltui.runner.protocol import Reply
 
 pytestmark = pytest.mark.compat
 

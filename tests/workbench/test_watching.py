@@ -174,7 +174,7 @@ PAID = """
     from google.genai import types
 
     from evaltui import Agent
-    from evaltui.runner.native.models import ModelResponse
+    from evaltui.runner.child.native.models import ModelResponse
 
     class Paid:
         name = "paid"

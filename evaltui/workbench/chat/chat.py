@@ -14,7 +14,7 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recording.waiting import WaitingCall
 from evaltui.files.agent_files import AgentFiles, changed_files
-from evaltui.runner.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.chat.conversation import (
     ChatTurn,
     SessionStart,
@@ -451,7 +451,7 @@ class Chat:
                 agent_name,
                 self._files,
                 self._printed,
-                self._workbench.agent.warm_hosts.take,
+                self._workbench.agent.warm_hosts.start,
             )
         return self._live
 

@@ -8,7 +8,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import PrivateAttr
 
-from evaltui.runner.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
 
 
 def say(text, **fields):

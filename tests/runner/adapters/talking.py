@@ -10,7 +10,7 @@ from typing import Any
 
 from evaltui.core.model.events import Step
 from evaltui.core.recording.replay import past_of_turns
-from evaltui.runner.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
 
 VOLATILE = ("timestamp", "invocation_id", "step")
 

@@ -14,7 +14,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.agent_tool import AgentTool
 
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

@@ -11,9 +11,9 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 from pydantic import BaseModel
 
-from evaltui.runner.adapters import adk_models
-from evaltui.runner.adapters.adk import AdkAdapter
-from evaltui.runner.adapters.base import Recorder, recording
+from evaltui.runner.child.adapters import adk_models
+from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.base import Recorder, recording
 
 pytestmark = pytest.mark.adk
 

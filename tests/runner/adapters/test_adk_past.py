@@ -26,8 +26,8 @@ from talking import assert_goes_on, repeated, talk, user, work_of
 
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
-from evaltui.runner.adapters.adk import AdkAdapter
-from evaltui.runner.adapters.base import SessionSpec
+from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.base import SessionSpec
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 

@@ -17,9 +17,9 @@ from google.genai import types
 
 from evaltui.core.recordings.entry import entry_from_json
 from evaltui.core.recordings.modes import modes_of
-from evaltui.runner.adapters.adk import AdkAdapter
-from evaltui.runner.adapters.base import Recorder, recording
-from evaltui.runner.tape import NotRecordedError, Recorded, Tape, playing
+from evaltui.runner.call_recorder import NotRecordedError, Recorded, Tape, playing
+from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.base import Recorder, recording
 
 pytestmark = pytest.mark.adk
 

@@ -11,8 +11,8 @@ from adk_scripted import chat
 
 from evaltui.core.model.eval_set import EvalSet, full_text, tool_calls
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.adk import AdkAdapter
-from evaltui.runner.adapters.base import SessionSpec, plain_json
+from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.base import SessionSpec, plain_json
 
 pytestmark = pytest.mark.adk
 

@@ -16,7 +16,7 @@ from google.genai import types
 
 from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk import AdkAdapter
 
 pytestmark = pytest.mark.adk
 

@@ -13,8 +13,8 @@ from evaltui.core.model.eval_set import Invocation
 from evaltui.core.recording.drafting import TurnDraft, draft_case
 from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
 from evaltui.core.recording.waiting import WaitingCalls, waiting_calls
-from evaltui.runner.adapters.adk import AdkAdapter
-from evaltui.runner.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore")]
 

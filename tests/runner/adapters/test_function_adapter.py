@@ -11,8 +11,8 @@ import pytest
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.events import Event, text, tool_call, tool_result, transfer
-from evaltui.runner.adapters.base import AgentLoadError, Recorder, SessionSpec, current_recorder
-from evaltui.runner.adapters.function import FunctionAdapter
+from evaltui.runner.child.adapters.base import AgentLoadError, Recorder, SessionSpec, current_recorder
+from evaltui.runner.child.adapters.function import FunctionAdapter
 
 
 class Conversation:

@@ -10,10 +10,10 @@ from google.genai import types
 from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.base import Recorder, SessionSpec, ToolInfo, current_recorder, nested_in
-from evaltui.runner.adapters.native import MAX_MODEL_CALLS, NativeAdapter
-from evaltui.runner.native.models import ModelResponse
-from evaltui.runner.native.tools import ToolContext
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec, ToolInfo, current_recorder, nested_in
+from evaltui.runner.child.adapters.native import MAX_MODEL_CALLS, NativeAdapter
+from evaltui.runner.child.native.models import ModelResponse
+from evaltui.runner.child.native.tools import ToolContext
 
 
 class Conversation:
@@ -359,7 +359,7 @@ def test_two_tools_of_one_name_are_refused():
 
 def test_google_adk_is_not_imported():
     code = (
-        "import sys, evaltui.runner.adapters.native, evaltui.runner.adapters.function;"
+        "import sys, evaltui.runner.child.adapters.native, evaltui.runner.child.adapters.function;"
         "print([name for name in sys.modules if name.startswith('google.adk')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

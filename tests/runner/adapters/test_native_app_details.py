@@ -2,8 +2,8 @@
 
 from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.base import Recorder, SessionSpec
-from evaltui.runner.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.native import NativeAdapter
 
 
 def look_up(order: str) -> dict:

@@ -17,11 +17,11 @@ from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Step
 from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
 from evaltui.events import text, tool_call, tool_result, transfer
-from evaltui.runner.adapters.base import SessionSpec
-from evaltui.runner.adapters.function import FunctionAdapter
-from evaltui.runner.adapters.native import NativeAdapter
-from evaltui.runner.adapters.past import state_after
-from evaltui.runner.native.models import ModelResponse
+from evaltui.runner.child.adapters.base import SessionSpec
+from evaltui.runner.child.adapters.function import FunctionAdapter
+from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.past import state_after
+from evaltui.runner.child.native.models import ModelResponse
 
 
 def digest(value):

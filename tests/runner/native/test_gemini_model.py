@@ -9,9 +9,9 @@ from google.genai import types
 
 from evaltui import Agent
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.base import Recorder, SessionSpec
-from evaltui.runner.adapters.native import NativeAdapter
-from evaltui.runner.native.models import GeminiModel, ModelRequest, join_texts
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.native.models import GeminiModel, ModelRequest, join_texts
 
 
 async def converse(agent, *messages):

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 from evaltui import Agent
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.base import Recorder, SessionSpec
-from evaltui.runner.adapters.native import NativeAdapter
-from evaltui.runner.native import models
-from evaltui.runner.native.gemini_errors import ModelError
-from evaltui.runner.native.models import ATTEMPTS, GeminiModel, ModelRequest
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.native import models
+from evaltui.runner.child.native.gemini_errors import ModelError
+from evaltui.runner.child.native.models import ATTEMPTS, GeminiModel, ModelRequest
 
 HELLO = ModelRequest("", [types.Content(role="user", parts=[types.Part(text="Hello")])], [])
 BROKEN_OFF = Answer([chunk({"text": "Good m"}, usageMetadata=USAGE), Drop()])

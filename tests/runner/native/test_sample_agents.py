@@ -10,8 +10,8 @@ from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.adapters.base import Recorder, SessionSpec
-from evaltui.runner.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.native import NativeAdapter
 
 SAMPLES = Path(__file__).parents[3] / "sample_agents"
 CALLS, ANSWER, STATE = "tool_trajectory_avg_score", "response_match_score", "final_session_state"

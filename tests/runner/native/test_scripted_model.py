@@ -2,7 +2,7 @@ import pytest
 from google.genai import types
 
 from evaltui import Rule, ScriptedModel
-from evaltui.runner.native.models import ModelRequest
+from evaltui.runner.child.native.models import ModelRequest
 
 
 def said(role, text):

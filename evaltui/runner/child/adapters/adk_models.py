@@ -1,0 +1,186 @@
+"""Every request to a model and its response, seen at the model itself.
+
+`generate_content_async` is wrapped on each class of model, not through callbacks: there, the agent's own
+callbacks have already had their say, and models that tools call directly are seen too. Live connections
+(`connect`) are not.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+
+from evaltui.core.model.events import Json
+from evaltui.runner.child.adapters.adk_recording import answers, config_of, declarations, model_play, written
+from evaltui.runner.child.adapters.base import Recorder, current_recorder, plain_json
+from evaltui.runner.errors import message_of
+
+_METHOD = "generate_content_async"
+# ADK 2.13 labels each request with the agent that makes it.
+_AGENT_LABEL = "adk_agent_name"
+
+_Generate = Callable[..., AsyncIterator[LlmResponse]]
+
+# The model and request of the call that is running: a subclass calls its parent's method, and a model may
+# hand the same request on to another; both are one request.
+_running: ContextVar[tuple[BaseLlm, LlmRequest] | None] = ContextVar("evaltui_model_call", default=None)
+# The contents last sent, by agent: a request repeats the whole history, the log should not.
+_sent: WeakKeyDictionary[Recorder, dict[str, list[types.Content]]] = WeakKeyDictionary()
+
+
+@functools.cache
+def watch_models() -> None:
+    """From now on, what any model is asked and answers is reported; classes defined later included."""
+    base: Any = BaseLlm
+    for model in set(_subclasses(base)):
+        _wrap(model)
+    inherited = base.__pydantic_init_subclass__.__func__
+
+    def wrap_when_defined(cls: type, /, **kwargs: Any) -> None:
+        inherited(cls, **kwargs)
+        _wrap(cls)
+
+    base.__pydantic_init_subclass__ = classmethod(wrap_when_defined)
+
+
+def _subclasses(model: type[Any]) -> Iterator[type[Any]]:
+    for subclass in model.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _wrap(model: type) -> None:
+    generate = vars(model).get(_METHOD)
+    if inspect.isfunction(generate):
+        setattr(model, _METHOD, _watched(generate))
+
+
+def _watched(generate: _Generate) -> _Generate:
+    @functools.wraps(generate)
+    def watched(self: BaseLlm, *args: Any, **kwargs: Any) -> AsyncIterator[LlmResponse]:
+        recorder, outer = current_recorder.get(), _running.get()
+        request = args[0] if args else kwargs.get("llm_request")
+        if recorder is None or not isinstance(request, LlmRequest):
+            return generate(self, *args, **kwargs)
+        if outer is not None and (outer[0] is self or outer[1] is request):
+            return generate(self, *args, **kwargs)
+        streamed = bool(args[1] if len(args) > 1 else kwargs.get("stream"))
+        return _reporting(partial(generate, self, *args, **kwargs), self, request, streamed, recorder)
+
+    return watched
+
+
+async def _reporting(
+    ask: Callable[[], AsyncIterator[LlmResponse]],
+    model: BaseLlm,
+    request: LlmRequest,
+    streamed: bool,
+    recorder: Recorder,
+) -> AsyncGenerator[LlmResponse, None]:
+    agent = ((request.config and request.config.labels) or {}).get(_AGENT_LABEL, "")
+    play = model_play(model, request, streamed, agent)
+    mark = play.mark if play else {}
+    request_id = recorder.event(
+        "model_request", agent=agent, data=_request_data(recorder, agent, model, request) | mark
+    )
+    responses = answers(play, ask)
+    spent = 0.0
+    chunk: LlmResponse | None = None
+    try:
+        while True:
+            started = time.perf_counter()
+            # Only while the model works: between two responses, other code runs in this context.
+            token = _running.set((model, request))
+            try:
+                response = await anext(responses)
+            except StopAsyncIteration:
+                break
+            except Exception as error:
+                recorder.event(
+                    "error",
+                    agent=agent,
+                    data={"type": type(error).__name__, "message": message_of(error), **mark},
+                    duration=spent + time.perf_counter() - started,
+                    parent=request_id,
+                )
+                raise
+            finally:
+                _running.reset(token)
+            spent += time.perf_counter() - started
+            chunk = response if response.partial else None
+            if chunk is None:
+                _report_response(recorder, agent, response, request_id, spent, mark)
+            yield response
+        if chunk is not None:
+            _report_response(recorder, agent, chunk, request_id, spent, mark)
+    finally:
+        if isinstance(responses, AsyncGenerator):
+            await responses.aclose()
+
+
+def _request_data(recorder: Recorder, agent: str, model: BaseLlm, request: LlmRequest) -> Json:
+    data: Json = {"model": request.model or model.model}
+    try:
+        config = config_of(request)
+        before, added = _since_last(recorder, agent, request.contents)
+        data |= {
+            "system_instruction": config.pop("system_instruction", None),
+            "tools": declarations(config.pop("tools", [])),
+            "config": config,
+            "contents_before": before,
+            "contents": [written(content) for content in added],
+        }
+    except Exception as error:
+        # Users' objects may fail in any way when looked at, and looking must not end the user's run.
+        data["unrecorded"] = f"{type(error).__name__}: {message_of(error)}"
+    return {key: value for key, value in data.items() if value not in (None, [], {}) or key == "contents"}
+
+
+def _since_last(
+    recorder: Recorder, agent: str, contents: list[types.Content]
+) -> tuple[int, list[types.Content]]:
+    """How many contents are those of the agent's request before, and the rest."""
+    sent = _sent.setdefault(recorder, {})
+    same = 0
+    for earlier, now in zip(sent.get(agent, []), contents, strict=False):
+        if earlier != now:
+            break
+        same += 1
+    sent[agent] = list(contents)
+    return same, contents[same:]
+
+
+def _report_response(
+    recorder: Recorder,
+    agent: str,
+    response: LlmResponse,
+    request_id: str,
+    spent: float,
+    mark: Json,
+) -> None:
+    data = {
+        "model_version": response.model_version,
+        "finish_reason": response.finish_reason and response.finish_reason.name,
+        "error_code": response.error_code,
+        "error_message": response.error_message,
+    }
+    recorder.event(
+        "model_response",
+        written(response.content) if response.content else None,
+        agent=agent,
+        data={key: value for key, value in data.items() if value is not None} | mark,
+        usage=plain_json(response.usage_metadata) if response.usage_metadata else None,
+        duration=spent,
+        parent=request_id,
+    )

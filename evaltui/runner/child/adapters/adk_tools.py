@@ -1,0 +1,117 @@
+"""Tool calls of an ADK agent: how long each took, and what happens inside it.
+
+A tool may run an agent of its own (`AgentTool`, or a tool that builds a `Runner`). The events of such a run
+reach nobody but the tool, so `Runner.run_async` is wrapped to report them as they pass.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from google.adk.events.event import Event
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import Runner
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_context import ToolContext
+
+from evaltui.core.recording.steps import split
+from evaltui.runner.call_recorder import current_tape
+from evaltui.runner.child.adapters.adk_events import step_of
+from evaltui.runner.child.adapters.base import Recorder, current_recorder, nested_in
+
+# Seconds that each call took, by call id, until its result is reported.
+_spent: WeakKeyDictionary[Recorder, dict[str, float]] = WeakKeyDictionary()
+
+
+def report(recorder: Recorder, event: Event) -> None:
+    """Hand one ADK event on. Raises TypeError for a content that cannot be written as JSON."""
+    if event.author == "user" and not event.get_function_responses():
+        return
+    spent, tape = _spent.get(recorder, {}), current_tape.get()
+    for part in split(step_of(event)):
+        mark = tape.stub_mark(part.parent) if tape and part.kind == "tool_result" else {}
+        recorder.event(
+            part.kind,
+            part.content,
+            agent=part.agent,
+            data=part.data | mark,
+            usage=part.usage,
+            branch=part.branch,
+            duration=spent.pop(part.parent, None) if part.kind == "tool_result" else None,
+            id=part.id,
+            parent=part.parent,
+        )
+
+
+class ToolWatch(BasePlugin):
+    """Times tool calls and marks what runs inside them.
+
+    ADK runs each call in a task of its own, so parallel calls have contexts of their own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="evaltui_tool_watch")
+        self._running: dict[int, tuple[float, str | None]] = {}
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> None:
+        outer = nested_in.get()
+        self._running[id(tool_context)] = (time.perf_counter(), outer)
+        nested_in.set(tool_context.function_call_id or outer)
+
+    async def after_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: dict[str, Any]
+    ) -> None:
+        self._end(tool_context)
+
+    async def on_tool_error_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, error: Exception
+    ) -> None:
+        self._end(tool_context)
+
+    def _end(self, tool_context: ToolContext) -> None:
+        # A failed call that an error callback answers ends twice: its time is that of the failure.
+        started = self._running.pop(id(tool_context), None)
+        if started is None:
+            return
+        since, outer = started
+        nested_in.set(outer)
+        recorder, call_id = current_recorder.get(), tool_context.function_call_id
+        if recorder is not None and call_id is not None:
+            _spent.setdefault(recorder, {})[call_id] = time.perf_counter() - since
+
+
+@functools.cache
+def watch_nested_runs() -> None:
+    """From now on, whatever a runner yields inside a tool call is reported as well."""
+    runner: Any = Runner
+    runner.run_async = _watched(Runner.run_async)
+
+
+def _watched(run_async: Callable[..., AsyncGenerator[Event, None]]) -> Any:
+    @functools.wraps(run_async)
+    def watched(self: Runner, *args: Any, **kwargs: Any) -> AsyncGenerator[Event, None]:
+        events = run_async(self, *args, **kwargs)
+        recorder = current_recorder.get()
+        if recorder is None or nested_in.get() is None:
+            return events
+        return _reporting(events, recorder)
+
+    return watched
+
+
+async def _reporting(events: AsyncGenerator[Event, None], recorder: Recorder) -> AsyncGenerator[Event, None]:
+    async with aclosing(events):
+        async for event in events:
+            try:
+                report(recorder, event)
+            except TypeError as error:
+                # Inside a tool such a value harms nobody, so it must not end the user's run.
+                recorder.event("error", agent=event.author, data={"message": str(error)})
+            yield event

@@ -1,0 +1,236 @@
+"""Call a metric function of the user's. Runs only in a child process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from numbers import Real
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from evaltui.core.model.events import Json
+from evaltui.runner.child.functions import find_function
+from evaltui.runner.errors import describe_error, own_modules
+
+
+class _Types(NamedTuple):
+    metric: Any
+    criterion: Any
+    invocation: Any
+    scenario: Any
+
+
+async def import_function(request: Json) -> Json:
+    """Import a function and the types that it is called with. Raises whatever stands in the way."""
+    _found(request)
+    return {}
+
+
+async def score(request: Json) -> Json:
+    """What a function says: as `_evaluation` or, of one that `scores_turns`, as `_scores`; and the `files` of
+    the user's that have been imported so far."""
+    said = await (_scores(request) if request["scores_turns"] else _evaluation(request))
+    return {**said, "files": _files(len(sys.modules))}
+
+
+@lru_cache(maxsize=1)
+def _files(_modules: int) -> list[str]:
+    """Looking for them takes as long as scoring: they are others only where more has been imported."""
+    return own_modules()
+
+
+async def _evaluation(request: Json) -> Json:
+    """What a function with ADK's signature says, as JSON: the `EvaluationResult` that it returned, with the
+    names of statuses and without the invocations; and `where` it is.
+
+    Raises whatever the function raises, and TypeError where it cannot be called so or returns something else.
+    """
+    path = request["path"]
+    function, types = _found(request)
+    _check_arguments(
+        function,
+        4,
+        f"{path} does not take the four arguments that ADK gives; one of (actual, expected, criterion) "
+        f'is asked for under evaltui.criteria, as {{"threshold": 1.0, "function": "{path}"}}',
+    )
+    scenario = request["scenario"]
+    returned = function(
+        types.metric.model_validate({**request["metric"], "threshold": None}),
+        _invocations(types, request["actual"]),
+        None if request["expected"] is None else _invocations(types, request["expected"]),
+        None if scenario is None else types.scenario.model_validate(scenario),
+    )
+    result = await returned if inspect.isawaitable(returned) else returned
+    return {"result": _evaluation_data(result, path), "where": _where(function)}
+
+
+async def _scores(request: Json) -> Json:
+    """What a function in short form says of each turn, as JSON: its `score`, or the `error` it raised.
+
+    Of the turns in `without` it is not asked. Raises TypeError where it cannot be called so.
+    """
+    path = request["path"]
+    function, types = _found(request)
+    _check_arguments(
+        function,
+        3,
+        f"{path} does not take the three arguments (actual, expected, criterion); one with ADK's signature "
+        "belongs under custom_metrics, and its threshold under criteria",
+    )
+    criterion = types.criterion.model_validate(request["metric"]["criterion"])
+    actual = _invocations(types, request["actual"])
+    expected: list[Any] = [None] * len(actual)
+    if request["expected"] is not None:
+        expected = _invocations(types, request["expected"])
+    turns: list[Json] = []
+    for number, (did, wanted) in enumerate(zip(actual, expected, strict=True)):
+        if number in request["without"]:
+            turns.append({})
+            continue
+        try:
+            said = function(did, wanted, criterion)
+            turns.append({"score": _score(await said if inspect.isawaitable(said) else said, path)})
+        except Exception as error:
+            # The other turns have their own scores.
+            described = describe_error(error)
+            turns.append({"error": {**described, "where": described["where"] or _where(function)}})
+    return {"turns": turns}
+
+
+def _found(request: Json) -> tuple[Callable[..., Any], _Types]:
+    module, _, name = request["path"].rpartition(".")
+    if not module:
+        raise ValueError(f"{request['path']!r} is not a path such as my_agent.metrics.my_metric")
+    function = find_function(module, name, Path(request["agent_folder"]))
+    return function, _types(sys.modules.get(getattr(function, "__module__", ""), None))
+
+
+def _check_arguments(function: Callable[..., Any], count: int, otherwise: str) -> None:
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        raise TypeError(otherwise) from None
+    except ValueError:
+        # Some functions that are written in C do not tell.
+        return
+
+
+def _types(module: ModuleType | None) -> _Types:
+    """The types that a function of this module expects: ADK's where it is installed, but ours where the
+    module uses those."""
+    used = [] if module is None else list(_homes(vars(module).values()))
+    uses_adk = any(home.startswith("google.adk") for home in used)
+    uses_ours = any(home == "evaltui" or home.startswith("evaltui.") for home in used)
+    if uses_adk or (not uses_ours and _is_adk_installed()):
+        from google.adk.evaluation.eval_case import ConversationScenario as AdkScenario
+        from google.adk.evaluation.eval_case import Invocation as AdkInvocation
+        from google.adk.evaluation.eval_metrics import BaseCriterion as AdkCriterion
+        from google.adk.evaluation.eval_metrics import EvalMetric as AdkMetric
+
+        return _Types(AdkMetric, AdkCriterion, AdkInvocation, AdkScenario)
+    from evaltui.core.model.config import BaseCriterion, EvalMetric
+    from evaltui.core.model.eval_set import ConversationScenario, Invocation
+
+    return _Types(EvalMetric, BaseCriterion, Invocation, ConversationScenario)
+
+
+def _homes(values: Iterable[Any]) -> Iterable[str]:
+    """The modules that things come from."""
+    for value in values:
+        if isinstance(value, ModuleType):
+            yield value.__name__
+        elif isinstance(value, type | FunctionType):
+            yield value.__module__ or ""
+
+
+def _is_adk_installed() -> bool:
+    try:
+        return importlib.util.find_spec("google.adk.evaluation") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _invocations(types: _Types, data: list[Json]) -> list[Any]:
+    # From JSON text, because only then are bytes read as base64.
+    invocations = [types.invocation.model_validate_json(json.dumps(one)) for one in data]
+    for one in invocations:
+        for agent in one.app_details.agent_details.values() if one.app_details else ():
+            agent.tool_declarations = [_tool(declared) for declared in agent.tool_declarations]
+    return invocations
+
+
+def _tool(declared: Any) -> Any:
+    """A genai Tool, as google-adk has them when it evaluates; what cannot be one, as it is."""
+    from google.genai.types import Tool
+
+    try:
+        return Tool.model_validate(declared)
+    except ValueError:
+        return declared
+
+
+def _score(said: Any, path: str) -> float | None:
+    if said is None:
+        return None
+    if not isinstance(said, Real):
+        raise TypeError(f"{path} returned {_a(said)}; it must return a number, True, False or None")
+    score = float(said)
+    if not math.isfinite(score):
+        raise ValueError(f"{path} returned {score}, which is no score")
+    return score
+
+
+def _evaluation_data(returned: Any, path: str) -> Json:
+    if not isinstance(getattr(returned, "per_invocation_results", None), list):
+        raise TypeError(f"{path} returned {_a(returned)}; it must return an EvaluationResult")
+    try:
+        return {
+            "overall_score": _plain(returned.overall_score),
+            "overall_eval_status": returned.overall_eval_status.name,
+            "overall_rubric_scores": _rubric_scores(returned.overall_rubric_scores),
+            "per_invocation_results": [
+                {
+                    "score": _plain(one.score),
+                    "eval_status": one.eval_status.name,
+                    "rubric_scores": _rubric_scores(one.rubric_scores),
+                }
+                for one in returned.per_invocation_results
+            ],
+        }
+    except AttributeError as error:
+        raise TypeError(f"{path} returned an EvaluationResult that is none: {error}") from None
+
+
+def _rubric_scores(scores: Iterable[Any] | None) -> list[Json]:
+    return [
+        {"rubric_id": one.rubric_id, "rationale": one.rationale, "score": _plain(one.score)}
+        for one in scores or ()
+    ]
+
+
+def _plain(score: Any) -> Any:
+    """A number as JSON has it; what is none is told as text, which is refused where the result is read."""
+    if score is None or isinstance(score, str | bool | int | float):
+        return score
+    return float(score) if isinstance(score, Real) else str(score)
+
+
+def _a(value: Any) -> str:
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def _where(function: Callable[..., Any]) -> str:
+    """`metrics.py:12 in my_metric`"""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return ""
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno} in {code.co_name}"

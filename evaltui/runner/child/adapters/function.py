@@ -1,0 +1,253 @@
+"""Drives an agent that is any callable `agent(message, session)`.
+
+It may be sync, async, a generator or an async generator, and returns or yields text or `evaltui.events`
+values. Pieces of text yielded one after the other are one text. The last text of a turn is its answer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from contextvars import Context, copy_context
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.model.events import Event, Json, Step, text
+from evaltui.runner.child.adapters.base import (
+    DEFAULT_APP_NAME,
+    DEFAULT_USER_ID,
+    AgentInfo,
+    AgentLoadError,
+    AgentSession,
+    Recorder,
+    SessionSpec,
+    recording,
+)
+from evaltui.runner.child.adapters.past import call_numbers, contents_of, state_after, step_numbers
+from evaltui.runner.child.adapters.session_state import copy_state, plain_copy, removed_keys, state_delta
+from evaltui.runner.child.threads import in_thread
+
+if TYPE_CHECKING:
+    from google.genai import types
+
+_YIELDED = ("text", "tool_call", "tool_result", "transfer")
+_END = object()
+
+
+class FunctionAdapter:
+    """The way in for agents that are a plain callable; `name` is that of the agent."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._function = function
+        self._name = name
+
+    async def open(self) -> AgentInfo:
+        """Raises AgentLoadError where the callable cannot take a message and a session."""
+        try:
+            inspect.signature(self._function).bind("message", "session")
+        except TypeError as error:
+            raise AgentLoadError(
+                f"{self._name} cannot be called as {self._name}(message, session): {error}. "
+                "An agent that is a function takes the user's message and the session."
+            ) from error
+        return AgentInfo(name=self._name, framework="function")
+
+    async def new_session(
+        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        return FunctionSession(self._function, self._name, spec, recorder, past)
+
+    async def close(self) -> None: ...
+
+
+class Session:
+    """What the agent gets to know of the conversation. `state` is kept between turns: change it freely."""
+
+    def __init__(self, spec: SessionSpec, past: Sequence[Step]) -> None:
+        self.id = spec.session_id or uuid.uuid4().hex
+        self.user_id = spec.user_id or DEFAULT_USER_ID
+        self.app_name = spec.app_name or DEFAULT_APP_NAME
+        self.state = state_after(spec.state, past)
+        self._past = contents_of(past)
+        self._message: Json = {}
+
+    @property
+    def content(self) -> types.Content:
+        """The user's message in full: its files and images too."""
+        return _genai_content(self._message)
+
+    @property
+    def history(self) -> list[types.Content]:
+        """What was said, called and returned in the turns before this one."""
+        return [_genai_content(content) for content in self._past]
+
+
+def _genai_content(content: Json) -> types.Content:
+    # An agent that asks for neither content nor history does without the 0.4 s of this import.
+    from google.genai import types
+
+    return types.Content.model_validate_json(json.dumps(content))
+
+
+class FunctionSession:
+    """One conversation; its blocking code runs in one thread of its own."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        spec: SessionSpec,
+        recorder: Recorder,
+        past: Sequence[Step],
+    ) -> None:
+        self._function = function
+        self._name = name
+        self._recorder = recorder
+        self._session = Session(spec, past)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._step_numbers = step_numbers(past)
+        self._call_numbers = call_numbers(past)
+
+    async def send(self, content: Json) -> None:
+        """Raises what the agent raises, and TypeError for something it must not return or yield."""
+        self._session._message = {"role": "user"} | content
+        turn = _Turn(self._name, self._session.state, self._recorder, self._step_numbers, self._call_numbers)
+        with recording(self._recorder):
+            context = copy_context()
+            # What kind of callable it is shows in what it returns, whatever wraps it.
+            result = await self._in_thread(context, self._function, _message_text(content), self._session)
+            if isinstance(result, AsyncGenerator | Generator):
+                async with aclosing(self._values(result, context)) as values:
+                    async for value in values:
+                        turn.take_piece(value)
+            else:
+                if inspect.isawaitable(result):
+                    result = await result
+                if result is not None:
+                    turn.take(result)
+        turn.end()
+        self._session._past += [self._session._message, *turn.contents]
+
+    async def state(self) -> Json:
+        return copy_state(self._session.state)
+
+    async def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, context: Context, function: Callable[..., Any], *args: Any) -> Any:
+        return await in_thread(function, *args, executor=self._thread, context=context)
+
+    async def _values(
+        self, made: AsyncGenerator[Any] | Generator[Any], context: Context
+    ) -> AsyncGenerator[Any]:
+        if isinstance(made, AsyncGenerator):
+            async with aclosing(made):
+                async for value in made:
+                    yield value
+            return
+        try:
+            while (value := await self._in_thread(context, next, made, _END)) is not _END:
+                yield value
+        finally:
+            self._thread.submit(made.close)
+
+
+class _Turn:
+    """Makes steps of what the agent says in one turn. `contents` are what it leaves in the history."""
+
+    def __init__(
+        self,
+        agent: str,
+        state: Json,
+        recorder: Recorder,
+        step_numbers: Iterator[int],
+        call_numbers: Iterator[int],
+    ) -> None:
+        self.contents: list[Json] = []
+        self._agent = agent
+        self._state = state
+        self._reported_state = copy_state(state)
+        self._recorder = recorder
+        self._step_numbers = step_numbers
+        self._call_numbers = call_numbers
+        self._pieces: list[str] = []
+        self._open_calls: list[tuple[str, str]] = []
+
+    def take_piece(self, value: object) -> None:
+        """A value that was yielded: text is also shown while it comes, apart from the record."""
+        if isinstance(value, str) and value:
+            self._recorder.event("text", text(value).content, agent=self._agent, data={"partial": True})
+        self.take(value)
+
+    def take(self, value: object) -> None:
+        if isinstance(value, str):
+            self._pieces.append(value)
+        elif isinstance(value, Event):
+            self._end_text()
+            self._take_event(value)
+        else:
+            raise TypeError(
+                f"{self._agent} returned or yielded a {type(value).__name__} ({value!r}); "
+                "an agent that is a function returns or yields str or the values of evaltui.events"
+            )
+
+    def end(self) -> None:
+        self._end_text()
+        if self._state != self._reported_state:
+            self._report(Event("state"))
+
+    def _end_text(self) -> None:
+        if message := "".join(self._pieces):
+            self._report(text(message))
+        self._pieces = []
+
+    def _take_event(self, event: Event) -> None:
+        if event.kind not in _YIELDED:
+            raise ValueError(
+                f"{self._agent} yielded an event of kind {event.kind!r}; "
+                f"it may yield those of evaltui.events: {', '.join(_YIELDED)}"
+            )
+        content: Json | None = plain_copy(event.content, (event.kind,))
+        for part in (content or {}).get("parts", []):
+            if call := part.get("function_call"):
+                call["id"] = call.get("id") or f"call-{next(self._call_numbers)}"
+                self._open_calls.append((call["name"], call["id"]))
+            elif result := part.get("function_response"):
+                self._pair(result)
+        self._report(replace(event, content=content))
+
+    def _pair(self, result: Json) -> None:
+        """A result without an id is that of the earliest call of its tool that has none yet."""
+        for name, call_id in self._open_calls:
+            if name == result["name"] and result.get("id") in (None, call_id):
+                result["id"] = call_id
+                self._open_calls.remove((name, call_id))
+                return
+
+    def _report(self, event: Event) -> None:
+        state = copy_state(self._state)
+        if event.content is not None:
+            self.contents.append(event.content)
+        self._recorder.step(
+            Step(
+                author=event.agent or self._agent,
+                content=event.content,
+                final=event.kind == "text",
+                id=f"step-{next(self._step_numbers)}",
+                branch=event.branch,
+                timestamp=time.time(),
+                state=state_delta(self._reported_state, state) or None,
+                removed=removed_keys(self._reported_state, state),
+                transfer=event.data.get("to") if event.kind == "transfer" else None,
+            )
+        )
+        self._reported_state = state
+
+
+def _message_text(content: Json) -> str:
+    return "\n".join(part["text"] for part in content.get("parts") or [] if part.get("text"))

@@ -1,0 +1,91 @@
+"""What a session that begins at the end of a past has to know: the state, what was said, the ids in use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+
+from evaltui.core.model.events import Json, Step
+from evaltui.core.recording.steps import is_made_id
+from evaltui.runner.child.adapters.session_state import copy_state
+
+
+def state_after(state: Json, past: Sequence[Step]) -> Json:
+    """A copy of `state`, changed as the steps of `past` changed it."""
+    changed = copy_state(state)
+    for step in past:
+        changed |= copy_state(step.state or {})
+        for key in step.removed:
+            changed.pop(key, None)
+    return changed
+
+
+def step_numbers(past: Sequence[Step]) -> Iterator[int]:
+    """Numbers for ids `step-N` that no step of `past` has."""
+    return _numbers_after("step-", (step.id for step in past))
+
+
+def call_numbers(past: Sequence[Step]) -> Iterator[int]:
+    """Numbers for ids `call-N` that no call of `past` has."""
+    return _numbers_after("call-", (call_of(part).get("id") or "" for step in past for part in step.parts))
+
+
+def _numbers_after(prefix: str, ids: Iterable[str]) -> Iterator[int]:
+    matches = (re.fullmatch(prefix + r"(\d{1,9})", one) for one in ids)
+    return count(1 + max((int(match[1]) for match in matches if match), default=0))
+
+
+def call_of(part: Json) -> Json:
+    """The call or the result that a part is; `{}` where it is neither."""
+    call: Json = part.get("function_call") or part.get("function_response") or {}
+    return call
+
+
+def content_of(step: Step) -> Json | None:
+    """The content of a step, with the role of whose it is where it has none."""
+    if not step.content:
+        return None
+    users = step.author == "user" or any("function_response" in part for part in step.parts)
+    return {"role": "user" if users else "model"} | step.content
+
+
+def contents_of(past: Sequence[Step]) -> list[Json]:
+    """What was said, called and returned, in order."""
+    return [content for step in past if (content := content_of(step))]
+
+
+def contents_for_model(past: Sequence[Step]) -> list[Json]:
+    """The contents of `past` as a model takes them.
+
+    It refuses calls without results and results without calls, and an expected turn may well have such. Ids
+    that its calls were given afterwards are not known to it.
+    """
+    answered = _call_ids(past, "function_call") & _call_ids(past, "function_response")
+    contents: list[Json] = []
+    for step in past:
+        parts = [
+            _without_made_id(part)
+            for part in step.parts
+            if not _is_call(part) or (step.turn, call_of(part).get("id")) in answered
+        ]
+        content = content_of(step)
+        if content and (parts or not step.parts):
+            contents.append(content | {"parts": parts})
+    return contents
+
+
+def _call_ids(past: Sequence[Step], kind: str) -> set[tuple[int | None, str | None]]:
+    return {(step.turn, part[kind].get("id")) for step in past for part in step.parts if kind in part}
+
+
+def _is_call(part: Json) -> bool:
+    return "function_call" in part or "function_response" in part
+
+
+def _without_made_id(part: Json) -> Json:
+    call = call_of(part)
+    if not is_made_id(call.get("id") or ""):
+        return part
+    kind = "function_call" if "function_call" in part else "function_response"
+    return part | {kind: {name: value for name, value in call.items() if name != "id"}}

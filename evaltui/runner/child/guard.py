@@ -1,0 +1,162 @@
+"""The process between evaltui and a host: when either of them ends, it ends all that the agent has started.
+
+Started as `python -P -u -m evaltui.runner.child.guard FD`, FD being the channel of the host, its child.
+Standard input is its lifeline, a socket: any byte asks where the host hangs, the end of it asks to end the
+host, and the host's exit code (negative for a signal) is written to it at last. However the parent ends, the
+lifeline ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+# Seconds: for what the agent does at SIGTERM, and for the kernel to end what was killed.
+_GRACE = 0.1
+_END_TIMEOUT = 5.0
+_STEP = 0.005
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def main() -> NoReturn:
+    lifeline = os.dup(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    adopts = _adopt_orphans()
+    host = os.fork()
+    if host == 0:
+        os.close(lifeline)
+        os.close(null)
+        os.setsid()
+        from evaltui.runner.child.host import main as serve
+
+        serve()
+    os.close(int(sys.argv[1]))
+    # What the agent prints ends with the agent.
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    code = _Guard(host, lifeline, adopts=adopts).watch()
+    with suppress(OSError):
+        os.write(lifeline, b"%d" % code)
+    os._exit(0)
+
+
+def _adopt_orphans() -> bool:
+    """Become the parent of whatever loses its own one below this process; False where the system cannot."""
+    if sys.platform != "linux":
+        return False
+    done: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return done == 0
+
+
+class _Guard:
+    """Watches a host until it has ended, with all that it has started."""
+
+    def __init__(self, host: int, lifeline: int, *, adopts: bool) -> None:
+        self._host = host
+        self._lifeline = lifeline
+        self._adopts = adopts
+        # The host's exit code; None while it runs.
+        self._code: int | None = None
+        self._woken, wakes = os.pipe()
+        os.set_blocking(wakes, False)
+        os.set_blocking(self._woken, False)
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        self._terminated = False
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.signal(signal.SIGTERM, self._terminate)
+
+    def _terminate(self, number: int, frame: object) -> None:
+        self._terminated = True
+
+    def watch(self) -> int:
+        """The exit code of the host, once nothing is left of it."""
+        while self._reap() and self._code is None and not self._terminated:
+            ready, _, _ = select.select([self._lifeline, self._woken], [], [])
+            if self._woken in ready:
+                os.read(self._woken, 1 << 12)
+            if self._lifeline in ready and not self._asked():
+                break
+        if self._code is None:
+            _signal_group(self._host, signal.SIGTERM)
+            self._wait(_GRACE)
+        self._end_all()
+        return -signal.SIGKILL if self._code is None else self._code
+
+    def _asked(self) -> bool:
+        """Pass a question on to the host; False where the parent wants its end, or is gone."""
+        try:
+            asked = os.read(self._lifeline, 1 << 12)
+        except OSError:
+            return False
+        if asked:
+            os.kill(self._host, signal.SIGUSR1)
+        return bool(asked)
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self._code is None and time.monotonic() < deadline and self._reap():
+            time.sleep(_STEP)
+
+    def _reap(self) -> bool:
+        """Take leave of the children that have ended; whether there is any other."""
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self._host:
+                    self._code = os.waitstatus_to_exitcode(status)
+        return False
+
+    def _end_all(self) -> None:
+        deadline = time.monotonic() + _END_TIMEOUT
+        if not self._adopts:
+            from evaltui.runner.orphans import kill_descendants, kill_marked
+
+            kill_descendants()
+            _signal_group(self._host, signal.SIGKILL)
+            kill_marked(os.environ)
+        # Each that ends hands its children over to this process: until there is none.
+        while self._reap() and time.monotonic() < deadline:
+            left = _descendants() if self._adopts else set()
+            # By now its number may be that of another process.
+            left |= {self._host} if self._code is None else set()
+            for pid in left:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(_STEP)
+
+
+def _descendants() -> set[int]:
+    """The processes below this one, as far as Linux lists them."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        # Some end just now.
+        with suppress(OSError):
+            # The name before it may hold anything, parentheses too.
+            parent = stat.read_bytes().rpartition(b")")[2].split()[1]
+            children.setdefault(int(parent), []).append(int(stat.parent.name))
+    found: set[int] = set()
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found.update(below)
+        waiting += below
+    return found
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with suppress(OSError):
+        os.killpg(pid, number)
+
+
+if __name__ == "__main__":
+    main()

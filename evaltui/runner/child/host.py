@@ -1,0 +1,392 @@
+"""The child process: imports the agent, drives it, and reports on a channel of its own.
+
+Started by its guard, or as `python -P -u -m evaltui.runner.child.host FD`. Standard output and error belong
+to the agent; only what goes over the socket FD is protocol. A further argument is the first message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from evaltui.core.model.events import Event, Json, Step
+from evaltui.core.recording.waiting import WaitingCalls
+from evaltui.runner.call_recorder import NotRecordedError, Recorded, Tape, playing
+from evaltui.runner.child.adapters.base import (
+    AgentAdapter,
+    AgentLoadError,
+    AgentSession,
+    Recorder,
+    SessionSpec,
+    recording,
+)
+from evaltui.runner.child.addressing import addressed
+from evaltui.runner.child.channel import Channel
+from evaltui.runner.child.loading import import_agent, make_adapter
+from evaltui.runner.child.preloading import BroughtIn, Environment, Preloaded
+from evaltui.runner.errors import describe_error, own_modules
+from evaltui.runner.protocol import Message, places_of
+
+# The parent keeps the events of a case in memory; an agent in a loop would fill it.
+_MOST_EVENTS = 100_000
+_MOST_BYTES = 64_000_000
+
+
+class TooManyEventsError(RuntimeError):
+    """A case or turn went on for longer than anyone could look at."""
+
+
+class _EventLine:
+    """Sends events to the parent, those of each request up to a limit."""
+
+    def __init__(self, channel: Channel, t0: float, request: int) -> None:
+        self._channel = channel
+        self._t0 = t0
+        self.begin(request)
+
+    def begin(self, request: int) -> None:
+        self._request = request
+        self._events = 0
+        self._bytes = 0
+
+    def send(self, event: Event) -> None:
+        """Raises TooManyEventsError."""
+        if self._events >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
+            raise TooManyEventsError(
+                f"the agent was stopped after {self._events:,} events ({self._bytes // 1_000_000} MB) and no "
+                "end: it seems to be in an endless loop"
+            )
+        message = event.to_json() | {"t": time.monotonic() - self._t0}
+        self._bytes += self._channel.send({"op": "event", "id": self._request, "event": message})
+        self._events += 1
+
+
+def main() -> None:
+    # Nothing that is imported becomes garbage; looking for some doubles the time that imports take.
+    gc.disable()
+    channel = Channel(int(sys.argv[1]))
+    _die_with_parent()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    threading.Thread(target=channel.receive_forever, daemon=True).start()
+    try:
+        _serve(channel, channel.begin(json.loads(sys.argv[2])) if sys.argv[2:] else channel.first())
+    except asyncio.CancelledError:
+        _end_disturbed(channel)
+    except BaseException as error:
+        # SystemExit in a task that the agent's framework started ends the whole loop: say whose it was.
+        with contextlib.suppress(OSError):
+            channel.send({"op": "fatal", "error": describe_error(error)})
+        _leave(1)
+    _leave(0)
+
+
+def _end_disturbed(channel: Channel) -> NoReturn:
+    """End the process because the agent has cancelled what is not its own, other cases maybe."""
+    message = "the agent cancelled tasks that it had not made (asyncio.all_tasks)"
+    error = {"type": "CancelledError", "message": message, "traceback": "", "where": ""}
+    with contextlib.suppress(OSError):
+        channel.send({"op": "fatal", "error": error})
+    _leave(1)
+
+
+def _die_with_parent() -> None:
+    # The receiving thread needs the GIL, which a hanging C extension may hold; the kernel does not.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _leave(code: int) -> NoReturn:
+    # Threads and exit handlers of the agent could keep the process for ever.
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _serve(channel: Channel, first: Message) -> None:
+    load, preloaded = first, None
+    if first["op"] == "preload":
+        preloaded = Preloaded(Path(first["agent_dir"]), first["steps"])
+        channel.send({"op": "preloaded"})
+        load = channel.inbox.get()
+        if not preloaded.suits(Path(load["agent_dir"])):
+            preloaded.start_over(channel.fileno(), load)
+    environment, found, broken = Environment(), None, None
+    if load["agent_dir"] is not None:
+        # Before the loop starts, since some agents run one of their own while they are imported.
+        try:
+            with environment.watched():
+                found = import_agent(Path(load["agent_dir"]))
+        except BaseException as error:
+            broken = _load_error(error)
+    if preloaded is not None and not preloaded.suited(environment):
+        preloaded.start_over(channel.fileno(), load)
+    if broken is not None:
+        channel.send({"op": "broken", "error": broken})
+        return
+
+    def brought_in() -> list[BroughtIn]:
+        return environment.steps() if preloaded is None else preloaded.steps(environment)
+
+    # Never closed: that would wait for threads in which a tool may hang.
+    asyncio.Runner().run(_Host(channel, load["t0"], brought_in).serve(found, load["agent_name"]))
+
+
+def _load_error(error: BaseException) -> Message:
+    described = describe_error(error)
+    if isinstance(error, AgentLoadError):
+        described |= {"traceback": "", "where": ""}
+    return described
+
+
+@dataclass
+class _Chat:
+    """A conversation that stays open between its turns."""
+
+    session: AgentSession
+    recorder: Recorder
+    line: _EventLine
+    waiting: WaitingCalls | None
+
+
+class _Host:
+    """The event loop's side: takes requests, runs each in a task."""
+
+    def __init__(self, channel: Channel, t0: float, brought_in: Callable[[], list[BroughtIn]]) -> None:
+        self._channel = channel
+        self._t0 = t0
+        self._brought_in = brought_in
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        # The requests that the parent wants to be cancelled.
+        self._unwanted: set[int] = set()
+        self._serving: asyncio.Task[Any] | None = None
+        self._chats: dict[int, _Chat] = {}
+        self._adapter: AgentAdapter | None = None
+        self._framework = ""
+
+    async def serve(self, found: Any, agent_name: str | None) -> None:
+        requests: asyncio.Queue[Message] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        self._serving = asyncio.current_task()
+        self._channel.on_message = lambda message: loop.call_soon_threadsafe(requests.put_nowait, message)
+        while not self._channel.inbox.empty():
+            requests.put_nowait(self._channel.inbox.get())
+        info: Message = {}
+        if found is not None:
+            try:
+                self._adapter = await make_adapter(found, agent_name)
+                info = asdict(await self._adapter.open())
+                self._framework = info["framework"]
+            except BaseException as error:
+                self._channel.send({"op": "broken", "error": _load_error(error)})
+                return
+        gc.freeze()
+        gc.enable()
+        self._channel.send({"op": "loaded", "info": info, "files": own_modules()})
+        while (request := await requests.get())["op"] != "close":
+            self._handle(request)
+        # Before the agent closes anything: that may hang.
+        self._channel.send({"op": "brought_in", "steps": self._brought_in()})
+        await self._close()
+
+    def _handle(self, request: Message) -> None:
+        number = request["id"]
+        if request["op"] == "cancel":
+            if task := self._tasks.get(number):
+                self._unwanted.add(number)
+                task.cancel()
+            return
+        task = asyncio.create_task(self._answer(number, self._work(request)))
+        self._tasks[number] = task
+        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+
+    def _work(self, request: Message) -> Coroutine[Any, Any, Message]:
+        match request["op"]:
+            case "run":
+                return self._run(request)
+            case "chat":
+                return self._open_chat(request)
+            case "say":
+                return self._say(request)
+            case "end":
+                return self._end_chat(request)
+            case "import":
+                return self._import(request)
+            case "ask":
+                return self._ask(request)
+            case _:
+                return self._score(request)
+
+    async def _answer(self, number: int, work: Coroutine[Any, Any, Message]) -> None:
+        try:
+            answer = await work
+            if self._is_disturbed(number):
+                _end_disturbed(self._channel)
+            self._channel.send({"op": "done", "id": number, **answer})
+        except BaseException as error:
+            if self._is_disturbed(number, error):
+                _end_disturbed(self._channel)
+            # Cancelled means: the parent asked, and wants to know where the agent was.
+            self._channel.send({"op": "failed", "id": number, "error": describe_error(error)})
+        finally:
+            self._unwanted.discard(number)
+
+    def _is_disturbed(self, number: int, error: BaseException | None = None) -> bool:
+        """Whether the code of one case has cancelled others: each is to be run again by itself, which shows
+        whose it was. What a case does to itself alone is its own error."""
+        if self._serving is not None and self._serving.cancelling():
+            return True
+        if number in self._unwanted or len(self._tasks) == 1 or not isinstance(error, asyncio.CancelledError):
+            return False
+        return self._tasks[number].cancelling() > 0
+
+    async def _run(self, request: Message) -> Message:
+        assert self._adapter is not None
+        line = _EventLine(self._channel, self._t0, request["id"])
+        simulated = request.get("simulated_user")
+        heard: list[Event] = []
+        waiting, places = self._waiting_calls(), places_of(request)
+
+        def take(event: Event) -> None:
+            line.send(event)
+            if simulated:
+                heard.append(event)
+            if waiting is not None:
+                waiting.take(event)
+
+        recorder = Recorder(take)
+        tape = self._tape(request)
+        with playing(tape):
+            session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder)
+            say = partial(_recorded_turn, session, recorder, tape)
+            try:
+                if simulated:
+                    await _simulate(simulated, recorder, heard, say)
+                else:
+                    for turn, content in enumerate(request["turns"]):
+                        await say(turn, addressed(content, turn, waiting, places, recorder))
+                return {"state": await session.state()}
+            finally:
+                await session.close()
+
+    def _tape(self, request: Message) -> Tape | None:
+        """The recording that a run of a case goes by. Raises NotRecordedError where there can be none."""
+        if "recorded" not in request:
+            return None
+        recorded = Recorded.from_json(request["recorded"])
+        if self._framework == "function" and recorded.modes.stubs:
+            raise NotRecordedError(
+                "this agent is a callable, which asks its models and calls its tools by itself: evaltui "
+                "cannot replay or stub them. Run it with --record off and --tools live"
+            )
+        number = request["id"]
+        return Tape(recorded, lambda line: self._channel.send({"op": "recorded", "id": number, "line": line}))
+
+    def _waiting_calls(self) -> WaitingCalls | None:
+        """None where it is not known which calls wait: a callable gets each response in `session.content`."""
+        return None if self._framework == "function" else WaitingCalls()
+
+    async def _open_chat(self, request: Message) -> Message:
+        assert self._adapter is not None
+        line = _EventLine(self._channel, self._t0, request["id"])
+        waiting = self._waiting_calls()
+        past = [Step.from_json(step) for step in request["past"]]
+        if waiting is not None:
+            waiting.take_past(past)
+
+        def take(event: Event) -> None:
+            line.send(event)
+            if waiting is not None:
+                waiting.take(event)
+
+        recorder = Recorder(take)
+        session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder, past)
+        state = await session.state()
+        self._chats[request["id"]] = _Chat(session, recorder, line, waiting)
+        return {"state": state}
+
+    async def _say(self, request: Message) -> Message:
+        chat = self._chats[request["chat"]]
+        chat.line.begin(request["id"])
+        turn = request["turn"]
+        content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.recorder)
+        await _turn(chat.session, chat.recorder, turn, content)
+        return {"state": await chat.session.state()}
+
+    async def _end_chat(self, request: Message) -> Message:
+        await self._chats.pop(request["chat"]).session.close()
+        return {}
+
+    async def _import(self, request: Message) -> Message:
+        from evaltui.runner.child.adapters.custom_metric import import_function
+
+        return await import_function(request)
+
+    async def _score(self, request: Message) -> Message:
+        from evaltui.runner.child.adapters.custom_metric import score
+
+        return await score(request)
+
+    async def _ask(self, request: Message) -> Message:
+        from evaltui.runner.child.model_client import ask
+
+        folder = Path(request["agent_folder"])
+        reply = await ask(request["judge"], request["prompt"], request["config"], folder)
+        return reply._asdict()
+
+    async def _close(self) -> None:
+        self._unwanted.update(self._tasks)
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if self._adapter is not None:
+            await self._adapter.close()
+
+
+async def _simulate(
+    given: Json, recorder: Recorder, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
+) -> None:
+    # It needs the models, which an agent that is a callable may do without.
+    from evaltui.core.simulation.user import SimulatedUser
+    from evaltui.runner.child.simulating import Simulation
+
+    user = SimulatedUser.from_json(given)
+    await Simulation(user, recorder, heard, say, Path(given["agent_folder"])).converse()
+
+
+async def _recorded_turn(
+    session: AgentSession, recorder: Recorder, tape: Tape | None, turn: int, content: Json
+) -> None:
+    if tape is None:
+        await _turn(session, recorder, turn, content)
+        return
+    tape.turn = turn
+    try:
+        await _turn(session, recorder, turn, content)
+    finally:
+        tape.check()
+
+
+async def _turn(session: AgentSession, recorder: Recorder, turn: int, content: Json) -> None:
+    recorder.turn = turn
+    with recording(recorder):
+        recorder.event("user", content, data={"timestamp": time.time()})
+        await session.send(content)
+
+
+if __name__ == "__main__":
+    main()

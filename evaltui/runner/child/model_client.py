@@ -1,0 +1,47 @@
+"""A question to a model, or to a function of the user's that stands for one. Runs only in a child process."""
+
+from __future__ import annotations
+
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from evaltui.core.model.events import Json
+from evaltui.runner.child.functions import find_function
+from evaltui.runner.child.threads import in_thread
+from evaltui.runner.protocol import Reply
+
+# More than are ever asked at once, since a function that hangs keeps its thread.
+_threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
+
+
+async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path) -> Reply:
+    """What answers a prompt.
+
+    `name` is a model that google-genai reaches, which is asked with `config` (a GenerateContentConfig), or
+    `module:callable`: a function, sync or async, that gets the prompt and returns the text. Raises ValueError
+    without a key, ModelError where the model gives no text, TypeError where the function returns something
+    else, and whatever it raises.
+    """
+    module, colon, function = name.partition(":")
+    if colon:
+        return await _ask_function(module, function, prompt, agent_folder)
+    # A function may do without google-genai, which takes its time to be imported.
+    from evaltui.runner.child.native.asking import ask_gemini
+
+    return await ask_gemini(name, prompt, config, agent_folder)
+
+
+async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path) -> Reply:
+    function = find_function(module, name, agent_folder)
+    if inspect.iscoroutinefunction(function):
+        answered = function(prompt)
+    else:
+        # A function that takes its time holds up no other question.
+        answered = await in_thread(function, prompt, executor=_threads)
+    text = await answered if inspect.isawaitable(answered) else answered
+    if not isinstance(text, str):
+        raise TypeError(
+            f"{module}:{name} returned a {type(text).__name__}; it must return its answer as a str"
+        )
+    return Reply(text)

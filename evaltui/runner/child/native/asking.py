@@ -1,0 +1,45 @@
+"""A question to a Gemini model: one prompt, one text."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from google.genai import types
+
+from evaltui.core.model.events import Json
+from evaltui.runner.child.loading import load_env_file
+from evaltui.runner.child.native.gemini_errors import ModelError
+from evaltui.runner.child.native.models import GeminiModel, ModelRequest, ModelResponse
+from evaltui.runner.protocol import Reply
+
+_TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
+
+
+async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: Path) -> Reply:
+    """See `model_client.ask`. Raises ValueError or ModelError."""
+    # Not JSON any more: bytes are base64 there.
+    options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
+    content = types.Content(role="user", parts=[types.Part(text=prompt)])
+    model = _model(name, agent_folder)
+    return _reply(name, await model.generate(ModelRequest("", [content], (), options), lambda _: None))
+
+
+@cache
+def _model(name: str, agent_folder: Path) -> GeminiModel:
+    """One model by name: its connections are used again."""
+    load_env_file(agent_folder)
+    return GeminiModel(name)
+
+
+def _reply(name: str, response: ModelResponse) -> Reply:
+    text = "".join(part.text for part in response.parts if part.text and not part.thought)
+    if text:
+        reason = response.finish_reason or ""
+        return Reply(text, "" if reason in _TO_ITS_END else reason)
+    said = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
+    raise ModelError(
+        f"model {name!r} answered without text ({said or 'it gave no reason'}). Where it was cut off, give "
+        "it more max_output_tokens or a smaller thinking budget; where it was refused, ask another model"
+    )

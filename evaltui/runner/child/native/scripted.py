@@ -1,0 +1,116 @@
+"""A stand-in for a model that answers by rules: no network, no cost, the same answer each time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.genai import types
+
+from evaltui.core.model.eval_set import answer_text
+from evaltui.core.model.events import Json
+from evaltui.runner.child.native.models import ModelRequest, ModelResponse
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a rule answers to.
+
+    `message` is the user's last message, `results` the tool responses that came since the last answer, in the
+    order of their calls. `situation[1]` and `situation["name"]` are groups of the rule's `user` pattern.
+    """
+
+    message: str
+    results: tuple[Json, ...]
+    match: re.Match[str] | None
+
+    def __getitem__(self, group: int | str) -> str:
+        if self.match is None:
+            raise LookupError(f"there is no group {group!r}: the rule has no `user` pattern")
+        return self.match[group]
+
+
+ScriptedCall = tuple[str, Mapping[str, Any]]
+Calls = ScriptedCall | list[ScriptedCall]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to say what.
+
+    `user` is a regular expression searched for in the user's last message. With `after_tool` the rule
+    applies when the last tool result is of that tool, else when the user has just spoken. The answer is
+    `reply`, a text, or `call`, `(tool name, arguments)` or a list of these to be called at once; either may
+    be a function of the `Situation`.
+    """
+
+    user: str | None = None
+    after_tool: str | None = None
+    reply: str | Callable[[Situation], str] | None = None
+    call: Calls | Callable[[Situation], Calls] | None = None
+
+    def __post_init__(self) -> None:
+        if self.user is None and self.after_tool is None:
+            raise ValueError("a rule needs `user`, `after_tool` or both to say when it applies")
+        if (self.reply is None) == (self.call is None):
+            raise ValueError("a rule needs exactly one of `reply` and `call`")
+        if self.user is not None:
+            re.compile(self.user)
+
+    def __str__(self) -> str:
+        when = [("user", self.user), ("after_tool", self.after_tool)]
+        return ", ".join(f"{key}={value!r}" for key, value in when if value is not None)
+
+    def applies(self, message: str, results: Sequence[types.FunctionResponse]) -> Situation | None:
+        """The situation, if this is a rule for it."""
+        if self.after_tool != (results[-1].name if results else None):
+            return None
+        match = re.search(self.user, message) if self.user is not None else None
+        if self.user is not None and match is None:
+            return None
+        return Situation(message, tuple(result.response or {} for result in results), match)
+
+    def answer(self, situation: Situation) -> list[types.Part]:
+        if self.reply is not None:
+            text = self.reply(situation) if callable(self.reply) else self.reply
+            return [types.Part(text=text)]
+        made = (self.call(situation) if callable(self.call) else self.call) or []
+        return [
+            types.Part(function_call=types.FunctionCall(name=name, args=dict(args)))
+            for name, args in (made if isinstance(made, list) else [made])
+        ]
+
+
+class ScriptedModel:
+    """Answers with the first rule that applies, and refuses to guess when none does."""
+
+    name = "scripted (stand-in, no network)"
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = list(rules)
+
+    async def generate(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelResponse:
+        """Raises LookupError where no rule applies."""
+        results = _last_results(request.contents)
+        message = _last_message(request.contents)
+        for rule in self.rules:
+            situation = rule.applies(message, results)
+            if situation is not None:
+                return ModelResponse(rule.answer(situation), model_version="scripted", finish_reason="STOP")
+        heard = f"the user's message {message!r}"
+        if results:
+            heard = f"a result of tool {results[-1].name!r} after {heard}"
+        rules = "\n".join(f"  {rule}" for rule in self.rules) or "  none"
+        raise LookupError(f"no rule of the scripted model applies to {heard}. Its rules, in order:\n{rules}")
+
+
+def _last_results(contents: Sequence[types.Content]) -> list[types.FunctionResponse]:
+    parts = (contents[-1].parts or []) if contents else []
+    return [part.function_response for part in parts if part.function_response]
+
+
+def _last_message(contents: Sequence[types.Content]) -> str:
+    said = (answer_text(content.parts) for content in reversed(contents) if content.role == "user")
+    return next((text for text in said if text), "")

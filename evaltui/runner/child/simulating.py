@@ -1,0 +1,137 @@
+"""The conversation of a case whose user is simulated. Runs only in a child process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.core.model.events import SIMULATED_USER, Event, Json
+from evaltui.core.recordings.request import Asked
+from evaltui.core.simulation.history import lines_of
+from evaltui.core.simulation.instructions import prompt_id
+from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, Stop, ends, stopped_in_words
+from evaltui.runner.call_recorder import ModelPlay, NotRecordedError, current_tape
+from evaltui.runner.child.adapters.base import Recorder
+from evaltui.runner.child.model_client import ask
+from evaltui.runner.errors import message_of
+from evaltui.runner.protocol import Reply
+
+Say = Callable[[int, Json], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated user at work. `say` takes a turn, from 0, and the user's message (a genai Content as JSON)
+    through to the end of that turn; `heard` then has what happened in it. `agent_folder` is where a function
+    that stands for a model is looked for.
+    """
+
+    user: SimulatedUser
+    recorder: Recorder
+    heard: list[Event]
+    say: Say
+    agent_folder: Path
+
+    async def converse(self) -> None:
+        """Talk until the user ends it or may say no more, which is the last thing that is reported.
+
+        Raises what the agent raises, NotRecordedError, and SimulatedUserError where the user has no message.
+        """
+        history: list[str] = []
+        turn = 0
+        while not self.user.is_at_limit(turn):
+            message = await self._message(history) if turn else self.user.scenario.starting_prompt
+            if ends(message):
+                self._report_stop("signal", turn)
+                return
+            if not message.strip():
+                raise SimulatedUserError(_nothing_said(turn))
+            self.heard.clear()
+            await self.say(turn, _content("user", message))
+            history += lines_of(self.heard, with_calls=self.user.config.include_function_calls)
+            turn += 1
+        self._report_stop("limit", turn)
+
+    def _report_stop(self, why: Stop, turns: int) -> None:
+        text = stopped_in_words(why, turns)
+        self.recorder.event(
+            "console", agent=SIMULATED_USER, data={"source": SIMULATED_USER, "text": text, "stopped": why}
+        )
+
+    async def _message(self, history: list[str]) -> str:
+        config = self.user.config
+        # A function decides for itself how to answer.
+        options = {} if ":" in config.model else config.model_configuration
+        prompt = self.user.prompt(history)
+        contents = [_content("user", prompt)]
+        tape = current_tape.get()
+        asked = Asked(model=config.model, contents=contents, config=options)
+        play = tape.model_call(asked, SIMULATED_USER) if tape else None
+        mark = play.mark if play else {}
+        data = {
+            "model": config.model,
+            "prompt": prompt_id(config.custom_instructions),
+            "config": options,
+            "contents": contents,
+            "contents_before": 0,
+            **mark,
+        }
+        request_id = self.recorder.event("model_request", agent=SIMULATED_USER, data=data)
+        began = time.monotonic()
+        try:
+            message = await _answer(
+                play, lambda: ask(config.model, prompt, options or None, self.agent_folder)
+            )
+        except NotRecordedError:
+            raise
+        except Exception as error:
+            self.recorder.event(
+                "error",
+                agent=SIMULATED_USER,
+                data={"type": type(error).__name__, "message": message_of(error), **mark},
+                duration=time.monotonic() - began,
+                parent=request_id,
+            )
+            raise SimulatedUserError(
+                f"the simulated user has no next message: {message_of(error)}"
+            ) from error
+        self.recorder.event(
+            "model_response",
+            _content("model", message),
+            agent=SIMULATED_USER,
+            data=mark,
+            duration=time.monotonic() - began,
+            parent=request_id,
+        )
+        return message
+
+
+async def _answer(play: ModelPlay | None, ask_model: Callable[[], Awaitable[Reply]]) -> str:
+    """The recorded answer, or that of the model. Raises NotRecordedError, and what a model raised."""
+    if play is None:
+        return (await ask_model()).text
+    play.check()
+    if play.is_replayed:
+        play.end()
+        text: str = play.responses[0]["parts"][0]["text"]
+        return text
+    try:
+        message = (await ask_model()).text
+    except Exception as error:
+        play.keep([], error)
+        raise
+    play.keep([_content("model", message)], None)
+    return message
+
+
+def _content(role: str, text: str) -> Json:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def _nothing_said(turn: int) -> str:
+    if not turn:
+        return "the simulated user has nothing to begin with: starting_prompt is empty"
+    after = "1 turn" if turn == 1 else f"{turn} turns"
+    return f"the simulated user said nothing after {after}: its model answered with an empty text"

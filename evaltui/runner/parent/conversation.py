@@ -1,0 +1,112 @@
+"""A conversation with an agent that goes on for as long as somebody has something to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from evaltui.core.model.events import Event, Json, Step
+from evaltui.core.recording.waiting import CallPlace
+from evaltui.runner.parent.failures import AgentBrokenError
+from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.protocol import places_to_json
+
+
+class Conversation:
+    """A conversation with an agent in a host of its own. One turn at a time.
+
+    `settings.timeout` is that of each turn, in seconds. `on_console` gets ("stdout" or "stderr", line) for
+    whatever the agent prints, also between turns. `start` is where its hosts come from. `info` is the
+    AgentInfo as JSON, None until the agent is imported.
+    """
+
+    def __init__(
+        self,
+        settings: HostSettings,
+        on_console: Callable[[str, str], None],
+        start: Callable[[HostSettings], StartedHost] = start_host,
+    ) -> None:
+        self.info: Json | None = None
+        self._start = start
+        self._settings = settings
+        self._on_console = on_console
+        self._started: StartedHost | None = None
+        self._chat: int | None = None
+        self._events = 0
+
+    async def open(self, session: Json, past: Sequence[Step] = ()) -> Json:
+        """Begin anew at the end of `past`, whose turns are not run again; returns the session state there.
+
+        Imports the agent first where its host is not there or has died. `session` may have `app_name`,
+        `user_id`, `session_id` and `state`, the state before `past`. May be called again at any time but
+        during a turn: the conversation so far is then over. Raises AgentBrokenError where the agent cannot be
+        imported, RequestFailedError where the session cannot be made, HostLostError.
+        """
+        host = await self._loaded_host()
+        if self._chat is not None:
+            ended, self._chat = self._chat, None
+            await self._request(host, {"op": "end", "chat": ended})
+        steps = [step.to_json() for step in past]
+        answer = await self._request(host, {"op": "chat", "session": session, "past": steps})
+        self._chat = answer["id"]
+        state: Json = answer["state"]
+        return state
+
+    async def say(
+        self,
+        turn: int,
+        content: Json,
+        on_event: Callable[[Event], None],
+        places: Mapping[str, CallPlace] | None = None,
+    ) -> Json:
+        """One turn through to its end, `turn` counting from 0; returns the session state after it.
+
+        Responses in `content` go to the calls that wait now; `places` says where the calls that they name by
+        id were made, if that was in another conversation (see `WaitingCalls.resolved`).
+
+        `on_event` gets everything that happens, the user's message first; `seq` counts through all turns.
+        Raises RequestFailedError for what the agent raises and for a turn that takes too long, HostLostError.
+        Cancelling the task cancels the turn. After either, what the session holds is not known: `open` it
+        again at the end of the turns that count. RuntimeError where no session is open.
+        """
+        if self._started is None or self._chat is None:
+            raise RuntimeError("there is no open conversation to say something in")
+
+        def take(data: Json) -> None:
+            self._events += 1
+            on_event(replace(Event.from_json(data), seq=self._events))
+
+        message: Json = {"op": "say", "chat": self._chat, "turn": turn, "content": content}
+        if places:
+            message["places"] = places_to_json(places)
+        answer = await self._request(self._started.host, message, take)
+        state: Json = answer["state"]
+        return state
+
+    async def close(self) -> None:
+        """End the host, and with it the conversation; `open` begins again."""
+        started, self._started, self._chat = self._started, None, None
+        if started is not None:
+            await started.end()
+
+    async def _loaded_host(self) -> Host:
+        if self._started is not None and not self._started.host.alive:
+            # What it started may have outlived it.
+            await self.close()
+        if self._started is None:
+            self._started = self._start(self._settings)
+            self._started.host.listen(self._on_console)
+        try:
+            # Cancelling whoever waits for the import does not end it: the next one finds it further on.
+            self.info = await asyncio.shield(self._started.loading)
+        except AgentBrokenError:
+            await self.close()
+            raise
+        return self._started.host
+
+    async def _request(
+        self, host: Host, message: Json, on_event: Callable[[Json], None] = lambda event: None
+    ) -> Json:
+        return await host.request(message, self._settings.timeout, on_event)

@@ -1,0 +1,139 @@
+"""The judges of a run: asked a few questions at a time in a process of their own, recorded and replayed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+
+from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.core.recordings.entry import JUDGE_OF
+from evaltui.core.recordings.request import Asked
+from evaltui.core.secrets import Secrets
+from evaltui.files.secrets import secrets_of
+from evaltui.runner.call_recorder import ModelPlay, Tape
+from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.parent.metric_host import MetricHost
+from evaltui.runner.recorded_errors import error_from_json
+
+
+class Judges:
+    """Asks the questions of all cases, of one metric at most so many at once as its options allow."""
+
+    def __init__(self, host: MetricHost, agent_dir: Path) -> None:
+        self._host = host
+        self._agent_dir = agent_dir
+        self._limits: dict[tuple[str, int], asyncio.Semaphore] = {}
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """What stays out of recordings."""
+        return secrets_of(self._agent_dir)
+
+    def judge_for(self, tape: Tape | None) -> CaseJudge:
+        """Who judges one run of a case; `tape` has its recording, if there is one."""
+        return CaseJudge(self, tape)
+
+    async def ask(self, question: Question) -> Answer:
+        """The answer. Raises RequestFailedError, HostLostError or AgentBrokenError."""
+        options = question.options
+        key = question.metric, options.parallelism_limit
+        limit = self._limits.setdefault(key, asyncio.Semaphore(options.parallelism_limit))
+        async with limit:
+            return await self._host.ask(options.judge_model, question.prompt, _config_to_ask(question))
+
+
+class CaseJudge:
+    """A `Judge` of one run of a case."""
+
+    def __init__(self, judges: Judges, tape: Tape | None) -> None:
+        self._judges = judges
+        self._tape = tape
+        self._unanswered: Counter[str] = Counter()
+
+    @property
+    def finished(self) -> set[str]:
+        """The metrics that were asked about, and of which every question was answered."""
+        return {metric for metric, number in self._unanswered.items() if number == 0}
+
+    async def __call__(self, question: Question) -> Answer:
+        self._unanswered[question.metric] += 1
+        answer = await self._answer(question, self._play(question))
+        self._unanswered[question.metric] -= 1
+        return answer
+
+    def _play(self, question: Question) -> ModelPlay | None:
+        if self._tape is None:
+            return None
+        self._tape.turn = question.turn
+        prompt = {"role": "user", "parts": [{"text": question.prompt}]}
+        asked = Asked(question.options.judge_model, [prompt], config=_config(question.options) or {})
+        return self._tape.model_call(asked, f"{JUDGE_OF}{question.metric}")
+
+    async def _answer(self, question: Question, play: ModelPlay | None) -> Answer:
+        if play is not None and play.missed is not None:
+            raise JudgeFailedError(ErrorInfo("NotRecordedError", str(play.missed)), was_asked=False)
+        if play is not None and play.is_replayed:
+            return _replayed(play)
+        try:
+            answer = await self._judges.ask(question)
+        except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
+            if play is not None and isinstance(failed, RequestFailedError):
+                _keep_failure(play, failed.error)
+            raise JudgeFailedError(failed.error) from failed
+        if play is not None:
+            cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
+            play.keep([{"parts": [{"text": answer.text}], **cut_off}], None)
+        return answer
+
+
+def _replayed(play: ModelPlay) -> Answer:
+    if play.error is not None:
+        name = play.error["type"].rpartition(":")[2]
+        raise JudgeFailedError(ErrorInfo(name, play.error["message"]), was_asked=False)
+    parts = [part for response in play.responses for part in response["parts"]]
+    cut_off = next(
+        (response["finish_reason"] for response in play.responses if "finish_reason" in response), ""
+    )
+    return Answer("".join(part["text"] for part in parts), is_replayed=True, cut_off=cut_off)
+
+
+def _keep_failure(play: ModelPlay, error: ErrorInfo) -> None:
+    # That nobody waited for an answer is none.
+    if error.type not in ("TimeoutError", "CancelledError"):
+        play.keep([], error_from_json({"type": f"builtins:{error.type}", "message": error.message}))
+
+
+def _config(options: JudgeModelOptions) -> Json | None:
+    config = options.judge_model_config
+    return None if config is None else config.model_dump(mode="json", exclude_none=True)
+
+
+def _config_to_ask(question: Question) -> Json | None:
+    """The config, with the form of the answer where Gemini takes one and the user asks for no other.
+
+    It is left out of recordings: the question is the same without it.
+    """
+    config = _config(question.options)
+    if question.schema is None or not _takes_schema(question.options.judge_model, config or {}):
+        return config
+    form = {"response_mime_type": "application/json", "response_schema": question.schema}
+    return {**(config or {}), **form}
+
+
+def _takes_schema(model: str, config: Json) -> bool:
+    # Other models that google-genai reaches, such as Gemma, refuse JSON, and Gemini does beside tools.
+    name = model.rpartition("/")[2]
+    return name.startswith("gemini-") and not (_KEYS_OF_FORM & config.keys())
+
+
+_KEYS_OF_FORM = {
+    "response_mime_type",
+    "response_schema",
+    "response_json_schema",
+    "response_modalities",
+    "tools",
+}

@@ -1,0 +1,257 @@
+"""Work spread over hosts: a few items in flight at once, and a crash blamed on the guilty one alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.parent.supervisor import Host
+
+Item = TypeVar("Item")
+ItemGiven = TypeVar("ItemGiven", contravariant=True)
+
+_MOST_WORKERS = 4
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What every host of a run is started with. Time-outs in seconds; `started` is a `time.monotonic()`."""
+
+    agent_dir: Path
+    agent_name: str | None
+    timeout: float
+    import_timeout: float
+    started: float
+
+
+@dataclass(frozen=True)
+class ExecutionResult:
+    """What came of running an item once: its events, the final state, the error if it ended in one."""
+
+    events: tuple[Event, ...] = ()
+    state: Json | None = None
+    error: ErrorInfo | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class StartedHost:
+    """A host that is importing its agent. `close` is what is to be done with it in the end."""
+
+    settings: HostSettings
+    host: Host
+    loading: asyncio.Task[Json]
+    close: Callable[[Host], Awaitable[None]] = Host.close
+
+    async def end(self) -> None:
+        """End the host and whatever it has left behind; nothing happens where that was done."""
+        await self.close(self.host)
+
+
+def start_host(settings: HostSettings) -> StartedHost:
+    """Start a host before it is known what it will run: importing takes longer than everything else."""
+    host = Host()
+    return StartedHost(settings, host, begin_loading(host, settings))
+
+
+def begin_loading(
+    host: Host, settings: HostSettings, after: Collection[asyncio.Task[None]] = ()
+) -> asyncio.Task[Json]:
+    """Have a host import the agent as soon as these tasks are done."""
+
+    async def load() -> Json:
+        if after:
+            await asyncio.wait(after)
+        return await host.load(
+            settings.agent_dir, settings.agent_name, settings.started, settings.import_timeout
+        )
+
+    loading = asyncio.create_task(load())
+    # Whoever needs the host hears of a broken agent; nobody may need it.
+    loading.add_done_callback(lambda task: task.cancelled() or task.exception())
+    return loading
+
+
+class Listener(Protocol[ItemGiven]):
+    """Whom the pool works for."""
+
+    def message(self, item: ItemGiven) -> Json:
+        """The request that makes a host run the item."""
+        ...
+
+    def started(self, item: ItemGiven) -> None:
+        """The item was handed to a host; again, if that host died and the item is tried once more."""
+        ...
+
+    def happened(self, item: ItemGiven, event: Event) -> None: ...
+
+    def recorded(self, item: ItemGiven, line: Json) -> None:
+        """What a host tells of the recording of an item, see `CallRecorder`; it comes before `done`."""
+        ...
+
+    def printed(self, item: ItemGiven | None, source: str, line: str) -> None:
+        """A line on the agent's stdout or stderr; `item` where only one can have printed it."""
+        ...
+
+    def loaded(self, info: Json) -> None: ...
+
+    def broken(self, error: ErrorInfo) -> None: ...
+
+    async def done(self, item: ItemGiven, ran: ExecutionResult) -> None: ...
+
+
+class _Place(Generic[Item]):
+    """A host, and the items that it is working on."""
+
+    def __init__(self, listener: Listener[Item], started: StartedHost) -> None:
+        self._listener = listener
+        self.in_flight: list[Item] = []
+        self.served = 0
+        self.host = started.host
+        self.host.listen(self._printed)
+
+    def is_guilty(self, error: ErrorInfo) -> bool:
+        """Whether only the item in flight can have brought the host down.
+
+        What an earlier one left behind may end a process too, but not hold up the answer.
+        """
+        return len(self.in_flight) == 1 and (self.served == 0 or error.type == "TimeoutError")
+
+    def _printed(self, source: str, line: str) -> None:
+        alone = self.in_flight[0] if len(self.in_flight) == 1 else None
+        self._listener.printed(alone, source, line)
+
+
+class HostPool(Generic[Item]):
+    """Runs items on hosts, `parallel` in all at a time, handed out one by one."""
+
+    def __init__(
+        self,
+        settings: HostSettings,
+        listener: Listener[Item],
+        parallel: int,
+        workers: int | None,
+        first: StartedHost | None = None,
+    ) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._parallel = parallel
+        self._workers = workers
+        self._first = first
+        self._queue: deque[Item] = deque()
+        self._suspects: deque[Item] = deque()
+        self._loaded = False
+        self._broken = False
+
+    async def run(self, items: Sequence[Item]) -> None:
+        """Run every item. A broken agent ends each with its error; cancelling ends the hosts."""
+        self._queue.extend(items)
+        hosts = self._host_count(len(items))
+        in_flight = min(self._parallel, len(items))
+        async with asyncio.TaskGroup() as group:
+            for number in range(hosts):
+                slots = in_flight // hosts + (number < in_flight % hosts)
+                group.create_task(self._work(max(1, slots)))
+        while self._suspects:
+            self._queue.append(self._suspects.popleft())
+            await self._work(1)
+
+    async def close(self) -> None:
+        """End the host that was started beforehand, if nothing needed it."""
+        if self._first is not None:
+            await self._first.end()
+
+    def _host_count(self, items: int) -> int:
+        fitting = min(os.cpu_count() or 1, _MOST_WORKERS, ceil(items / self._parallel))
+        return max(1, min(self._workers or fitting, self._parallel, items))
+
+    async def _work(self, slots: int) -> None:
+        """Keep one host busy, and replace it when it dies, until there is nothing left to hand out."""
+        while self._queue:
+            started, self._first = self._first or start_host(self._settings), None
+            place = _Place(self._listener, started)
+            try:
+                await self._load(started)
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(slots):
+                        group.create_task(self._serve(place))
+            except AgentBrokenError as broken:
+                await self._give_back(broken.error)
+                return
+            finally:
+                await _finished(started.end())
+
+    async def _load(self, started: StartedHost) -> None:
+        info = await started.loading
+        if not self._loaded:
+            self._loaded = True
+            self._listener.loaded(info)
+
+    async def _give_back(self, error: ErrorInfo) -> None:
+        if not self._broken:
+            self._broken = True
+            self._listener.broken(error)
+        while self._queue:
+            await self._listener.done(self._queue.popleft(), ExecutionResult(error=error))
+
+    async def _serve(self, place: _Place[Item]) -> None:
+        while self._queue and place.host.alive:
+            item = self._queue.popleft()
+            place.in_flight.append(item)
+            ran, lost = await self._attempt(place.host, item)
+            if lost and ran.error and not place.is_guilty(ran.error):
+                # Any of them may have brought the host down: each is tried again, alone.
+                self._suspects.append(item)
+                continue
+            if not lost:
+                place.in_flight.remove(item)
+                place.served += 1
+            await self._listener.done(item, ran)
+
+    async def _attempt(self, host: Host, item: Item) -> tuple[ExecutionResult, bool]:
+        """Run one item; whether the host was lost over it is the second value."""
+        events: list[Event] = []
+
+        def take(data: Json) -> None:
+            event = Event.from_json(data)
+            events.append(event)
+            self._listener.happened(item, event)
+
+        self._listener.started(item)
+        began = time.monotonic()
+        state: Json | None = None
+        error: ErrorInfo | None = None
+        lost = False
+        try:
+            answer = await host.request(
+                self._listener.message(item),
+                self._settings.timeout,
+                take,
+                lambda line: self._listener.recorded(item, line),
+            )
+            state = answer["state"]
+        except RequestFailedError as failed:
+            error = failed.error
+        except HostLostError as gone:
+            error, lost = gone.error, True
+        return ExecutionResult(tuple(events), state, error, time.monotonic() - began), lost
+
+
+async def _finished(cleaning: Coroutine[None, None, None]) -> None:
+    """Finish a clean-up although the run is being cancelled."""
+    task = asyncio.create_task(cleaning)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

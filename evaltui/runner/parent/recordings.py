@@ -1,0 +1,193 @@
+"""The recordings of a run, in the parent: what hosts and judges are told of them, and what they tell is
+written."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Json
+from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall, entry_from_json
+from evaltui.core.recordings.merging import merged
+from evaltui.core.recordings.modes import Modes
+from evaltui.core.recordings.stubs import stubs_of_case
+from evaltui.core.secrets import Secrets
+from evaltui.files.recordings import (
+    EvalSetError,
+    Key,
+    Recordings,
+    read_recordings,
+    recordings_path,
+    save_recordings,
+)
+from evaltui.runner.call_recorder import Recorded, Tape
+
+# Seconds for which a crash may lose what models have answered.
+_SAVE_EVERY = 5.0
+_MOST_NAMED = 5
+
+
+@dataclass
+class _Part:
+    """What was recorded of a run of a case, and what the run has used and made so far, by place."""
+
+    old: list[Entry]
+    made: list[tuple[int, Entry]] = field(default_factory=list)
+
+    @property
+    def made_in_order(self) -> list[Entry]:
+        return [entry for _, entry in sorted(self.made, key=lambda item: item[0])]
+
+
+@dataclass
+class _Take:
+    """One run of a case: what its agents did, and what judges said of it."""
+
+    agents: _Part
+    judges: _Part
+
+
+def _judge(entry: Entry) -> str:
+    """Which judge was asked; "" for what an agent did."""
+    return entry.agent if isinstance(entry, ModelCall) and entry.agent.startswith(JUDGE_OF) else ""
+
+
+def _by_judge(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(_judge(entry), []).append(entry)
+    return found
+
+
+class SetRecordings:
+    """The recordings of one set while it is run. `modes` says how.
+
+    `tell` gets remarks for the user, a sentence each.
+    """
+
+    def __init__(self, set_path: Path, eval_set_id: str, modes: Modes, tell: Callable[[str], None]) -> None:
+        self._path = recordings_path(set_path, eval_set_id)
+        self.modes = modes
+        self._tell = tell
+        self._known = Recordings(self._path)
+        self._takes: dict[Key, _Take] = {}
+        self._changes: dict[Key, Sequence[Entry]] = {}
+        self._shared: dict[str, Shared] = {}
+
+    async def open(self) -> None:
+        """Read the file. Raises EvalSetError or OSError where that cannot be done."""
+        self._known = await asyncio.to_thread(read_recordings, self._path)
+        if self._known.problem:
+            self._tell(self._known.problem)
+
+    def tell_of_others(self, eval_ids: Iterable[str]) -> None:
+        """Say which cases have recordings and are not among those of the set: they stay, and take place."""
+        if others := sorted(self._known.cases.difference(eval_ids)):
+            names = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+            self._tell(f"{self._path} also has recordings of cases that the set does not have: {names}")
+
+    def begin(self, case: EvalCase, repeat: int) -> Json:
+        """What a host is told before it runs a case. A run that was begun before counts no more."""
+        take = self._begun(case.eval_id, repeat)
+        stubs = stubs_of_case(case) if self.modes.stubs else ()
+        return self._recorded(case.eval_id, repeat, take.agents.old, stubs).to_json()
+
+    def judging(self, eval_id: str, repeat: int, secrets: Secrets) -> Tape:
+        """What the judges of a case are recorded on, in the same recording as what was run."""
+        take = self._takes.get((eval_id, repeat)) or self._begun(eval_id, repeat)
+        recorded = self._recorded(eval_id, repeat, take.judges.old)
+        return Tape(recorded, lambda line: self._take(take.judges, line), secrets)
+
+    def _begun(self, eval_id: str, repeat: int) -> _Take:
+        agents: list[Entry] = []
+        judges: list[Entry] = []
+        for entry in self._known.entries(eval_id, repeat):
+            (judges if _judge(entry) else agents).append(entry)
+        self._takes[eval_id, repeat] = take = _Take(_Part(agents), _Part(judges))
+        return take
+
+    def _recorded(
+        self, eval_id: str, repeat: int, entries: Sequence[Entry], stubs: Sequence[ToolCall] = ()
+    ) -> Recorded:
+        return Recorded(
+            case=eval_id,
+            repeat=repeat,
+            file=f"{self._path.parent.name}/{self._path.name}",
+            modes=self.modes,
+            entries=entries,
+            shared=self._known.shared_by(entries),
+            stubs=stubs,
+        )
+
+    def take(self, eval_id: str, repeat: int, line: Json) -> None:
+        """What a host tells, see `CallRecorder`."""
+        self._take(self._takes[eval_id, repeat].agents, line)
+
+    def _take(self, part: _Part, line: Json) -> None:
+        if "note" in line:
+            self._tell(line["note"])
+            return
+        if "used" in line:
+            part.made.append((line["at"], part.old[line["used"]]))
+            return
+        entry = entry_from_json(line["entry"])
+        assert not isinstance(entry, Shared)
+        part.made.append((line["at"], entry))
+        for data in line["shared"]:
+            shared = entry_from_json(data)
+            assert isinstance(shared, Shared)
+            self._shared[shared.id] = shared
+
+    def end(self, eval_id: str, repeat: int, *, complete: bool, judged: Collection[str] = ()) -> None:
+        """A run of a case is over; `complete` where it came to its end without an error. `judged` are the
+        metrics whose judge has answered everything: what others have of old stays."""
+        take = self._takes.pop((eval_id, repeat), None)
+        if take is None or not self.modes.writes:
+            return
+        entries = merged(take.agents.old, take.agents.made_in_order, self.modes, complete=complete)
+        old, made = _by_judge(take.judges.old), _by_judge(take.judges.made_in_order)
+        for judge in old | made:
+            entries += merged(
+                old.get(judge, ()),
+                made.get(judge, ()),
+                self.modes,
+                complete=judge.removeprefix(JUDGE_OF) in judged,
+            )
+        if entries != [*take.agents.old, *take.judges.old]:
+            self._changes[eval_id, repeat] = entries
+
+    async def save(self) -> None:
+        """Write what has changed. That a file cannot be written is a remark: results are worth more."""
+        changes, self._changes = self._changes, {}
+        if not changes:
+            return
+        try:
+            self._known = await asyncio.to_thread(save_recordings, self._path, changes, self._shared)
+        except (OSError, EvalSetError) as error:
+            self._tell(f"what was recorded is lost: {error}")
+
+    def abandon(self) -> None:
+        """End what is still being run."""
+        for eval_id, repeat in list(self._takes):
+            self.end(eval_id, repeat, complete=False)
+
+
+class SavedNowAndThen:
+    """Saves while a run goes on, so that a crash does not cost every answer."""
+
+    def __init__(self, recordings: Sequence[SetRecordings]) -> None:
+        self._recordings = recordings
+        self._saved = time.monotonic()
+
+    async def save_if_due(self) -> None:
+        if self._recordings and time.monotonic() - self._saved > _SAVE_EVERY:
+            await self.save()
+
+    async def save(self) -> None:
+        self._saved = time.monotonic()
+        for one in self._recordings:
+            await one.save()

@@ -1,0 +1,392 @@
+"""One host seen from the parent: start, talk, cancel, and end it with everything it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.runner.errors import is_own_code
+from evaltui.runner.orphans import MARK, kill_marked
+from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
+
+# Seconds.
+IMPORT_TIMEOUT = 120.0
+CASE_TIMEOUT = 300.0
+_GRACE = 1.0
+# Seconds for which events that follow each other are left to be read together.
+_GATHERED = 0.004
+# Seconds after which the guard of a host that was asked to end it is taken for stuck.
+_END_TIMEOUT = 10.0
+
+OnEvent = Callable[[Json], None]
+OnConsole = Callable[[str, str], None]
+OnRecorded = Callable[[Json], None]
+
+
+class Host:
+    """A child process with an agent in it.
+
+    `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
+    another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
+    when the process has ended. `who` works in it is said in messages.
+    """
+
+    def __init__(self, who: str = "the agent") -> None:
+        self._who = who
+        self._on_console: OnConsole | None = None
+        self._unheard: list[tuple[str, str]] = []
+        self._mark = uuid.uuid4().hex
+        self._seal = uuid.uuid4().hex
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Message]] = {}
+        self._listeners: dict[int, OnEvent] = {}
+        self._recorders: dict[int, OnRecorded] = {}
+        self._fatal: ErrorInfo | None = None
+        self._last_words: list[str] = []
+        self._asking_where = False
+        self._send_lock = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._gone = asyncio.Event()
+        self._lost: ErrorInfo | None = None
+        self.files: frozenset[Path] = frozenset()
+        self._ended = False
+        # Of the host: its guard tells when nothing is left of it. None where the guard itself was killed.
+        self._exit_code: int | None = None
+        self.preloaded = asyncio.Event()
+        self.brought_in: Sequence[Any] | None = None
+        self.loaded: asyncio.Future[Json] = self._loop.create_future()
+        self._spawn()
+
+    def _spawn(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
+        self._lifeline, held = socket.socketpair()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-u", "-m", "evaltui.runner.child.guard", str(theirs.fileno())],
+            stdin=held.fileno(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(theirs.fileno(),),
+            env={**os.environ, MARK: self._mark},
+            start_new_session=True,
+        )
+        theirs.close()
+        held.close()
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._readers = [
+            asyncio.create_task(self._read_channel()),
+            asyncio.create_task(self._read_console("stdout", self._process.stdout)),
+            asyncio.create_task(self._read_console("stderr", self._process.stderr)),
+        ]
+        # asyncio's own waiting for a child hangs while an orphan holds the console pipe.
+        threading.Thread(target=self._wait_for_exit, daemon=True).start()
+        self._watch = asyncio.create_task(self._declare_lost())
+
+    def _wait_for_exit(self) -> None:
+        self._process.wait()
+        with contextlib.suppress(OSError, ValueError):
+            self._exit_code = int(self._lifeline.recv(64))
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._gone.set)
+
+    def listen(self, on_console: OnConsole) -> None:
+        """From now on `on_console` gets ("stdout" or "stderr", line) for whatever the agent and its
+        children print, what they have printed already first."""
+        self._on_console = on_console
+        for source, line in self._unheard:
+            on_console(source, line)
+        self._unheard.clear()
+
+    @property
+    def alive(self) -> bool:
+        return self._lost is None and self._process.returncode is None
+
+    @property
+    def busy(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._waiting)
+
+    async def preload(self, agent_dir: Path, steps: Sequence[Any]) -> None:
+        """Have it import what an earlier host of this agent has brought in; `load` need not wait for that."""
+        await self._send({"op": "preload", "agent_dir": str(agent_dir), "steps": steps, "seal": self._seal})
+
+    async def load(
+        self, agent_dir: Path | None, agent_name: str | None, started: float, timeout: float
+    ) -> Json:
+        """Import the agent; its info as JSON. `started` is the `time.monotonic()` that events count from.
+
+        Raises AgentBrokenError, also when the import takes longer than `timeout` seconds.
+        """
+        await self._send(
+            {
+                "op": "load",
+                "agent_dir": None if agent_dir is None else str(agent_dir),
+                "agent_name": agent_name,
+                "t0": started,
+                "seal": self._seal,
+            }
+        )
+        done, _ = await asyncio.wait({self.loaded}, timeout=timeout)
+        if not done:
+            where = await self._where_it_hangs()
+            await self.kill()
+            raise AgentBrokenError(
+                ErrorInfo("TimeoutError", f"the agent was not imported within {timeout:g} s", where=where)
+            )
+        return self.loaded.result()
+
+    async def request(
+        self,
+        message: Message,
+        timeout: float,
+        on_event: OnEvent,
+        on_recorded: OnRecorded = lambda line: None,
+    ) -> Message:
+        """Send a request and wait for its answer for at most `timeout` seconds.
+
+        `on_recorded` gets what is told of the recording of a case, see `CallRecorder`.
+        Raises RequestFailedError (a time-out that the agent gave way to included) or HostLostError.
+        Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
+        """
+        number = next(self._numbers)
+        answer: asyncio.Future[Message] = self._loop.create_future()
+        self._waiting[number] = answer
+        self._listeners[number] = on_event
+        self._recorders[number] = on_recorded
+        try:
+            if self._lost is not None:
+                raise HostLostError(self._lost)
+            await self._send({**message, "id": number})
+            try:
+                # Not wait_for: in Python 3.11 it loses a cancellation that comes along with the answer.
+                done, _ = await asyncio.wait({answer}, timeout=timeout)
+                return answer.result() if done else await self._give_up(number, answer, timeout)
+            except asyncio.CancelledError:
+                with contextlib.suppress(RequestFailedError, HostLostError):
+                    await self._give_up(number, answer, timeout)
+                raise
+        finally:
+            self._waiting.pop(number, None)
+            self._listeners.pop(number, None)
+            self._recorders.pop(number, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()
+
+    async def _give_up(self, number: int, answer: asyncio.Future[Message], timeout: float) -> Message:
+        await self._send({"op": "cancel", "id": number})
+        late = f"no answer within {timeout:g} s"
+        try:
+            return await asyncio.wait_for(asyncio.shield(answer), _GRACE)
+        except RequestFailedError as failed:
+            if failed.error.type == "CancelledError":
+                where, trace = failed.error.where, failed.error.traceback
+                if not where and self.busy == 1:
+                    # A thread of the agent hangs, which cancelling a task does not show.
+                    where = await self._where_it_hangs()
+                raise RequestFailedError(ErrorInfo("TimeoutError", late, trace, where)) from None
+            raise
+        except TimeoutError:
+            where = await self._where_it_hangs()
+            self._fatal = ErrorInfo("TimeoutError", f"{late}, and it cannot be interrupted", where=where)
+            await self.kill()
+            raise HostLostError(self._fatal) from None
+
+    async def _where_it_hangs(self) -> str:
+        """The user's innermost frame, told by faulthandler, which also works inside a C call."""
+        self._asking_where = True
+        self._last_words.clear()
+        with contextlib.suppress(OSError):
+            self._lifeline.send(b"?")
+        deadline = time.monotonic() + 0.5
+        while time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+            for line in self._last_words:
+                frame = re.match(r'\s*File "(.+)", line (\d+) in (\S+)', line)
+                if frame and is_own_code(frame[1]):
+                    self._asking_where = False
+                    return f"{Path(frame[1]).name}:{frame[2]} in {frame[3]}"
+        return ""
+
+    async def close(self) -> None:
+        """Let the agent close what it opened; end it if it does not."""
+        if self._lost is None and self.loaded.done():
+            with contextlib.suppress(OSError):
+                await self._send({"op": "close"})
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), 5 * _GRACE)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """End the process, and all that it has started."""
+        if self._ended:
+            return
+        await self._end()
+        if self._exit_code is None:
+            # Only a guard that was not killed itself has ended all there was.
+            await asyncio.to_thread(kill_marked, {MARK: self._mark})
+        await self._watch
+        self._lifeline.close()
+        self._ended = True
+
+    async def _end(self) -> None:
+        with contextlib.suppress(OSError):
+            self._lifeline.shutdown(socket.SHUT_WR)
+        try:
+            await asyncio.wait_for(self._gone.wait(), _END_TIMEOUT)
+        except TimeoutError:
+            # The host does not outlive its guard.
+            self._process.kill()
+            await self._gone.wait()
+
+    async def _declare_lost(self) -> None:
+        channel = self._readers[0]
+        gone = asyncio.create_task(self._gone.wait())
+        await asyncio.wait({channel, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not self._gone.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(gone), _GRACE)
+        cut_off = not self._gone.is_set()
+        if cut_off:
+            await self._end()
+        await gone
+        # What is still in the pipes was said before the end; an orphan may hold them open for ever.
+        await asyncio.wait(self._readers, timeout=0.3)
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        self._socket.close()
+        for pipe in (self._process.stdout, self._process.stderr):
+            with contextlib.suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]
+        self._lost = self._cause_of_death(cut_off)
+        self.preloaded.set()
+        if not self.loaded.done():
+            self.loaded.set_exception(AgentBrokenError(self._lost))
+            self.loaded.exception()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(HostLostError(self._lost))
+
+    def _cause_of_death(self, cut_off: bool) -> ErrorInfo:
+        if self._fatal is not None:
+            return self._fatal
+        if cut_off:
+            return ErrorInfo(
+                "AgentProcessError",
+                f"{self._who} closed the channel to evaltui (closing every file descriptor does that)",
+            )
+        code = -signal.SIGKILL if self._exit_code is None else self._exit_code
+        if code < 0:
+            how = f"was ended by {_signal_name(-code)}"
+        else:
+            how = f"ended itself with exit code {code} (os._exit)"
+        said = "\n".join(self._last_words[-20:])
+        return ErrorInfo("AgentProcessError", f"{self._who}'s process {how}", said)
+
+    async def _send(self, message: Message) -> None:
+        async with self._send_lock:
+            # A host that is gone, whose socket may be closed: whoever waits for its answer is told.
+            with contextlib.suppress(OSError):
+                await self._loop.sock_sendall(self._socket, encode(message))
+
+    async def _read_channel(self) -> None:
+        lines = SealedLines(self._seal, partial(self._printed, "stderr"))
+        with contextlib.suppress(OSError):
+            while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
+                answered = False
+                try:
+                    for message in lines.feed(chunk):
+                        self._take(message)
+                        answered = answered or message["op"] not in ("event", "recorded")
+                except DisturbedChannelError:
+                    what = f"{self._who} wrote into the channel to evaltui"
+                    self._fatal = ErrorInfo("AgentProcessError", what)
+                    return
+                # Waking up for each event by itself costs more, on both sides, than what is done with it. For
+                # an answer, somebody waits. But while there is always more to read, sock_recv lets nothing
+                # else have its turn.
+                await asyncio.sleep(0 if answered else _GATHERED)
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case {"op": "event", "id": number, "event": event}:
+                if listener := self._listeners.get(number):
+                    listener(event)
+            case {"op": "recorded", "id": number, "line": line}:
+                if on_recorded := self._recorders.get(number):
+                    on_recorded(line)
+            case {"op": "done", "id": number}:
+                self._answer(number, message, None)
+            case {"op": "failed", "id": number, "error": error}:
+                self._answer(number, message, RequestFailedError(ErrorInfo(**error)))
+            case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
+                self.files = frozenset(map(Path, files))
+                self.loaded.set_result(info)
+            case {"op": "broken", "error": error} if not self.loaded.done():
+                self.loaded.set_exception(AgentBrokenError(ErrorInfo(**error)))
+            case {"op": "preloaded"}:
+                self.preloaded.set()
+            case {"op": "brought_in", "steps": steps}:
+                self.brought_in = steps
+            case {"op": "fatal", "error": error}:
+                self._fatal = ErrorInfo(**error)
+
+    def _answer(self, number: int, message: Message, failed: Exception | None) -> None:
+        answer = self._waiting.get(number)
+        if answer is None or answer.done():
+            return
+        if failed is not None:
+            answer.set_exception(failed)
+        else:
+            answer.set_result(message)
+
+    async def _read_console(self, source: str, pipe: Any) -> None:
+        reader = asyncio.StreamReader()
+        transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        rest = b""
+        try:
+            while chunk := await reader.read(1 << 16):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._printed(source, line)
+        finally:
+            if rest:
+                self._printed(source, rest)
+            transport.close()
+
+    def _printed(self, source: str, line: bytes) -> None:
+        text = line.decode("utf-8", "backslashreplace").rstrip("\r")
+        if source == "stderr":
+            self._last_words = [*self._last_words[-99:], text]
+            if self._asking_where:
+                return
+        if self._on_console is None:
+            self._unheard.append((source, text))
+        else:
+            self._on_console(source, text)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Of those for real time, only the first and the last have names.
+        return f"signal {number}"
