@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from command_line import call
+from waiting import wait_until
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
@@ -81,13 +82,17 @@ def killed(agent: Path, *words: str, until: tuple[str, int] = ("case_result", 8)
     command = [sys.executable, "-m", "evaltui", "run", str(agent), "--parallel", "1", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     kind, count = until
-    deadline = time.monotonic() + 60
-    while not (log := latest_run(agent)) or log.read_text().count(f'{{"kind":"{kind}"') < count:
-        assert time.monotonic() < deadline
+
+    def has_come() -> bool:
         assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+        log = latest_run(agent)
+        return log is not None and log.read_text().count(f'{{"kind":"{kind}"') >= count
+
+    wait_until(has_come)
     process.kill()
     process.communicate()
+    log = latest_run(agent)
+    assert log is not None
     return log.stem
 
 

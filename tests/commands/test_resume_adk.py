@@ -4,10 +4,10 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from command_line import call
+from waiting import wait_until
 
 from evaltui.runs.log import latest_run
 
@@ -68,11 +68,13 @@ def test_only_what_is_missing_is_run(write_agent, capsys):
     (agent / "basics.evalset.json").write_text(json.dumps(eval_set))
     command = [sys.executable, "-m", "evaltui", "run", str(agent), "--parallel", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 100
-    while not (log := latest_run(agent)) or log.read_text().count('{"kind":"case_result"') < 8:
-        assert time.monotonic() < deadline
+
+    def has_come() -> bool:
         assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+        log = latest_run(agent)
+        return log is not None and log.read_text().count('{"kind":"case_result"') >= 8
+
+    wait_until(has_come)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     calls = agent.parent / "calls.txt"

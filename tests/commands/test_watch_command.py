@@ -39,7 +39,11 @@ class Watch:
         """Everything up to the first line that has the text."""
         seen = ""
         while text not in seen.rpartition("\n")[2]:
-            seen += ("\n" if seen else "") + self._lines.get(timeout=PATIENCE).rstrip("\n")
+            try:
+                line = self._lines.get(timeout=PATIENCE)
+            except queue.Empty:
+                pytest.fail(f"{text!r} did not come:\n{seen}")
+            seen += ("\n" if seen else "") + line.rstrip("\n")
         return seen
 
     def interrupt(self):

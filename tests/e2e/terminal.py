@@ -17,9 +17,10 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import waiting
 from rich.cells import cell_len
 
 KEYS = {
@@ -183,11 +184,15 @@ class Terminal:
         """The screen as soon as it shows a text."""
         return self.wait_until(lambda screen: text in screen, f"{text!r} did not come")
 
-    def wait_until(self, condition, complaint: str) -> str:
-        deadline = time.monotonic() + PATIENCE
-        while not condition(screen := self.text):
-            assert time.monotonic() < deadline, f"{complaint}:\n{screen}"
-            time.sleep(0.02)
+    def wait_until(self, condition: Callable[[str], object], complaint: str) -> str:
+        screen = ""
+
+        def shown() -> bool:
+            nonlocal screen
+            screen = self.text
+            return bool(condition(screen))
+
+        waiting.wait_until(shown, lambda: f"{complaint}:\n{screen}", PATIENCE)
         return screen
 
     def exit_code(self) -> int:

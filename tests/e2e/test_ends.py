@@ -24,6 +24,7 @@ from pathlib import Path
 import psutil
 import pytest
 from terminal import Screen
+from waiting import wait_until
 
 from evaltui.runs.log import run_logs
 from evaltui.runs.log_reader import read_run
@@ -121,11 +122,13 @@ class Program:
         os.write(self._terminal, text.encode())
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, self.shown[-3000:]
+        def came() -> bool:
+            if condition():
+                return True
             assert self.process.poll() is None, self.shown[-3000:]
-            time.sleep(0.02)
+            return False
+
+        wait_until(came, lambda: self.shown[-3000:], PATIENCE)
 
     def hang_up(self) -> None:
         """The terminal is gone."""
@@ -281,11 +284,9 @@ def test_nothing_is_left_and_what_is_finished_is_kept(bench, front, how, thoroug
         ENDS[how](program)
         expected = -signal.SIGKILL if how == "SIGKILL" else 130
     assert program.ended() == expected, program.shown[-2000:]
-    deadline = time.monotonic() + PATIENCE
-    # Who is killed cannot wait for the guards.
-    while bench.left_behind() and how == "SIGKILL":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    if how == "SIGKILL":
+        # It cannot wait for the guards.
+        wait_until(lambda: not bench.left_behind())
     assert bench.left_behind() == []
     assert "Traceback" not in program.shown
     assert eval_set.read_text() == before

@@ -1,6 +1,10 @@
 """Make the screenshots again: `python tests/pictures`."""
 
 import asyncio
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 from drawing import FOLDER, PICTURES, draw
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 import importlib
 import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_WITH_PROCESSES, until
 
 from evaltui.text.values import show_duration
 from evaltui.tui.app import WorkbenchApp
@@ -24,7 +23,6 @@ from evaltui.workbench.workbench import Workbench
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "screenshots"
 WIDE, NARROW = (160, 40), (80, 24)
-_PATIENCE = 60.0
 # What is different in every run, beside the durations.
 _TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
 _WORDS = re.compile(r"<desc>(.*?)</desc>", flags=re.DOTALL)
@@ -107,13 +105,14 @@ async def _export(picture: Picture) -> str:
         app = WorkbenchApp(Workbench(agent))
         async with app.run_test(size=picture.size) as pilot:
             app.theme = picture.theme
-            await _until(lambda: bool(app.workbench.workspace and app.workbench.workspace.sets))
+            await _until(app, lambda: bool(app.workbench.workspace and app.workbench.workspace.sets))
             for key in picture.keys:
                 if key in _DEEDS:
                     await _DEEDS[key](app)
                 else:
                     await pilot.press(*(_letters(key) if " " in key else (key,)))
-            await pilot.pause(0.1)
+            await _until(app, lambda: not app.screen_stack[0]._will_draw)
+            await pilot.pause()
             return app.export_screenshot(title=f"evaltui {picture.agent}")
 
 
@@ -123,7 +122,7 @@ def _letters(text: str) -> list[str]:
 
 
 async def _end_of_run(app: WorkbenchApp) -> None:
-    await _until(lambda: app.workbench.run is not None and not app.workbench.busy)
+    await _until(app, lambda: app.workbench.run is not None and not app.workbench.busy)
 
 
 async def _end_of_turn(app: WorkbenchApp) -> None:
@@ -131,12 +130,12 @@ async def _end_of_turn(app: WorkbenchApp) -> None:
         transcript = app.workbench.chat.transcript
         return transcript is not None and bool(transcript.turns) and not app.workbench.chat.busy
 
-    await _until(ended)
+    await _until(app, ended)
 
 
 async def _effect(app: WorkbenchApp) -> None:
     """What a rule would do is known."""
-    await _until(lambda: "with this rule" in " ".join(_words_of(app.export_screenshot())))
+    await _until(app, lambda: "with this rule" in " ".join(_words_of(app.export_screenshot())))
 
 
 async def _history(app: WorkbenchApp) -> None:
@@ -147,7 +146,7 @@ async def _history(app: WorkbenchApp) -> None:
         past = app.workbench.history(key) if key else None
         return past is not None and run is not None and len(past.history.points) == run.number
 
-    await _until(read)
+    await _until(app, read)
 
 
 async def _mend_agent(app: WorkbenchApp) -> None:
@@ -157,14 +156,11 @@ async def _mend_agent(app: WorkbenchApp) -> None:
     agent = app.workbench.agent.dir / "agent.py"
     code = agent.read_text(encoding="utf-8")
     agent.write_text(code.replace(*MENDED), encoding="utf-8")
-    await _until(lambda: watching.last is not None and watching.last.seconds is not None)
+    await _until(app, lambda: watching.last is not None and watching.last.seconds is not None)
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "the screen did not get there"
-        await asyncio.sleep(0.02)
+async def _until(app: WorkbenchApp, condition: Callable[[], bool]) -> None:
+    await until(condition, lambda: " ".join(_words_of(app.export_screenshot())), PATIENCE_WITH_PROCESSES)
 
 
 def _words_of(svg: str) -> list[str]:

@@ -13,7 +13,8 @@ import time
 from itertools import count
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "e2e")]
+_TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(Path(__file__).parent), str(_TESTS / "e2e"), str(_TESTS)]
 
 from playing import ACTIONS, SAMPLES, Round, RoundFailed, play  # noqa: E402
 from typing_in import play_in_terminal  # noqa: E402

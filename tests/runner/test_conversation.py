@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from waiting import until
 
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import past_of_turns
@@ -313,8 +314,7 @@ async def test_whoever_stops_waiting_for_the_import_does_not_end_it(talk_to, tmp
     async with talk_to(source) as talk:
         await talk.conversation.close()
         opening = asyncio.create_task(talk.open())
-        while len(import_count.read_text()) < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(import_count.read_text()) == 2)
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening
@@ -342,10 +342,7 @@ async def test_what_is_printed_between_turns_is_heard(talk_to):
     """
     async with talk_to(source) as talk:
         await talk.say("hi")
-        deadline = time.monotonic() + 10
-        while ("stdout", "later") not in talk.lines:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.01)
+        await until(lambda: ("stdout", "later") in talk.lines, lambda: str(talk.lines))
     assert talk.lines[0] == ("stdout", "imported")
 
 

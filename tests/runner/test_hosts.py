@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 import psutil
 import pytest
+from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
 from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update, run_plan
@@ -451,9 +452,8 @@ async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
         asyncio.run(evaluate({str(agent)!r}, sets))
     """)
     parent = subprocess.Popen([sys.executable, "-c", script])
-    while not pid_file.exists() or not pid_file.read_text():
-        assert parent.poll() is None
-        await asyncio.sleep(0.01)
+    await until(lambda: parent.poll() is not None or (pid_file.exists() and pid_file.read_text()))
+    assert parent.poll() is None
     host = psutil.Process(int(pid_file.read_text()))
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()

@@ -3,7 +3,6 @@ that an agent could notice, but that its libraries are there."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from host_processes import hosts
+from waiting import until
 
 from evaltui.runner.parent import warm_hosts as warm_hosts_module
 from evaltui.runner.parent.failures import AgentBrokenError
@@ -305,6 +305,5 @@ async def test_one_that_has_died_is_not_given_out(agent):
     (waiting,) = hosts()
     waiting.send_signal(signal.SIGKILL)
     ready = agent.warm_hosts._ready
-    while ready.host.alive:
-        await asyncio.sleep(0.005)
+    await until(lambda: not ready.host.alive)
     assert (await agent.run())["helper"] == 1

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import waiting
 from textual.app import App
 from textual.pilot import Pilot
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
-    """Wait for a condition; the time limit of the test is the limit."""
-    while not condition():
-        await asyncio.sleep(0.005)
+    """Wait for a condition, and until the app has nothing to do; where it does not come, tell the screen."""
+    await waiting.until(condition, lambda: screen_text(pilot.app))
     await pilot.pause()
 
 

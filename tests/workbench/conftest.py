@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import waiting
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 
@@ -46,10 +46,4 @@ def write_set() -> Callable[..., Path]:
 
 @pytest.fixture
 def until() -> Until:
-    """Waits for a condition; the time limit of the test is the limit."""
-
-    async def wait(condition: Callable[[], object]) -> None:
-        while not condition():
-            await asyncio.sleep(0.005)
-
-    return wait
+    return waiting.until
