@@ -1,5 +1,6 @@
-"""Runs for the tests of reports."""
+"""Runs for the tests of reports and result files."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from evaltui.core.model.outcome import (
     TurnResult,
     worst_status,
 )
+from evaltui.core.secrets import Secrets
 from evaltui.reports.model import RunReport
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.adk_document import AdkResult
+from evaltui.runs.sets import SetInfo
 
 DEFAULTS = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
 
@@ -138,3 +141,14 @@ def mixed():
         flaky(),
         flaky("movie_night", met=True, policy="majority"),
     )
+
+
+def adk_document(info, cases, created):
+    """What is kept for google-adk of cases of an agent `home`."""
+    result = AdkResult(info, Secrets())
+    for one in cases:
+        result.add(one)
+    result_id, text = result.document("home", created)
+    document = json.loads(text)
+    assert document["eval_set_result_id"] == result_id
+    return document

@@ -50,15 +50,16 @@ def metrics(place: Path | None) -> int:
 
 def _agent_and_sets(place: Path) -> tuple[Path, list[SetPlan]]:
     # Eval sets are models, which the table alone does without.
-    from evaltui.commands.choosing import load_chosen
+    from evaltui.runs.sets import FileSets
 
+    sets = FileSets(place)
     if place.suffix == ".json":
         if not place.is_file():
             raise UsageError(f"{place} does not exist")
         above = (folder for folder in place.resolve().parents if is_agent(folder))
-        return next(above, place.parent), [load_chosen(place, None, None).plan]
+        return next(above, place.parent), [sets.open(place).plan()]
     require_one_agent(place)
-    return place, [load_chosen(entry.path, None, None).plan for entry in open_workspace(place).sets]
+    return place, [sets.open(entry.path).plan() for entry in open_workspace(place).sets]
 
 
 def _checks(agent_dir: Path, sets: Sequence[SetPlan]) -> tuple[MetricCheck, ...]:

@@ -16,6 +16,7 @@ from evaltui.commands.output import write_stderr, write_stdout
 from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.editing.cases import new_set_text, set_id_problem
+from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.metrics.never_passing import never_passes
@@ -42,7 +43,6 @@ from evaltui.text.wording import did_you_mean
 
 _NEW_SET = SUFFIXES[0]
 # Source: google-adk 2.13, what `adk web` calls its user.
-_USER_ID = "user"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _prepare(options: argparse.Namespace) -> _Recording:
     if session:
         # ADK makes the session of a case under these names, and cannot do without.
         session["app_name"] = session["app_name"] or app_name(agent_dir)
-        session["user_id"] = session["user_id"] or _USER_ID
+        session["user_id"] = session["user_id"] or DEFAULT_USER_ID
     return _Recording(messages, session, options.case, path)
 
 

@@ -37,8 +37,10 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:
     if options.resume:
-        return await _resume(options, targets)
-    first = _start_host(options)
+        # Nothing is started before it is known that agent and sets are what they were.
+        job = _prepare(options, targets)
+        return await job.run(lambda: _start_host(options, job.agent_name))
+    first = _start_host(options, options.agent)
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
     try:
@@ -46,14 +48,12 @@ async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> 
     except BaseException:
         await first.host.kill()
         raise
-    gc.freeze()
-    gc.enable()
-    return await job.run(first)
+    return await job.run(lambda: first)
 
 
-def _start_host(options: argparse.Namespace) -> StartedHost:
+def _start_host(options: argparse.Namespace, agent_name: str | None) -> StartedHost:
     return start_host(
-        HostSettings(options.agent_dir, options.agent, options.timeout, IMPORT_TIMEOUT, time.monotonic())
+        HostSettings(options.agent_dir, agent_name, options.timeout, IMPORT_TIMEOUT, time.monotonic())
     )
 
 
@@ -61,14 +61,3 @@ def _prepare(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Jo
     from evaltui.commands.job import prepare
 
     return prepare(options, targets)
-
-
-async def _resume(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:
-    """Nothing is started before it is known that agent and sets are what they were."""
-    from evaltui.commands.job import prepare
-    from evaltui.commands.resume import find_begun, options_of
-
-    begun = find_begun(options)
-    options = options_of(begun, options)
-    job = prepare(options, targets, begun)
-    return await job.run(_start_host(options))

@@ -13,7 +13,7 @@ from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.repeats import repeat_lines
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.values import visible
 

@@ -24,7 +24,7 @@ from evaltui.core.model.outcome import (
 from evaltui.reports.comparison import comparison_json
 from evaltui.reports.model import RunReport, count
 from evaltui.reports.preflight import check_json
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 from evaltui.text.valid_json import valid_json
 
 VERSION = 1

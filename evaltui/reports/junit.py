@@ -10,7 +10,7 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport, verdict
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 from evaltui.text.lines import draw
 from evaltui.text.values import visible
 

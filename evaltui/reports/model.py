@@ -11,7 +11,7 @@ from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.outcome import CaseResult, RunResult, Status
 from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
 from evaltui.core.recordings.counts import CallCounts
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,22 @@ has a place only for what judges found: the rest is in the other reports.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evaltui.core.compare.judged import Finding, findings, findings_in, was_judged
+from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.model.adk_results import EXPLANATION
 from evaltui.core.model.eval_set import Invocation, dump
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.core.secrets import Secrets
 from evaltui.runs.adk_results import OWN_SESSIONS
-from evaltui.runs.set_info import SetInfo
-from evaltui.text.valid_json import valid_json
+from evaltui.runs.sets import SetInfo
+from evaltui.text.valid_json import valid_json_text
 
 Json = dict[str, Any]
 
-_DEFAULT_USER = "test_user_id"
 _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 # As in ADK, a run that raised failed, and a metric that raised was not evaluated.
 _OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
@@ -34,29 +36,61 @@ _DETAILS = {"token_usage_v1": "token_usage_details", "invocation_duration_v1": "
 _NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
-def eval_set_result(app_name: str, info: SetInfo, cases: Sequence[CaseResult], created: float) -> Json:
-    """The results of one set; each repeat of a case is an entry of its own, as with ADK's `num_runs`.
+class AdkResult:
+    """The results of one set, of which each repeat of a case is an entry, as with ADK's `num_runs`.
 
-    `created` is seconds since 1970. The id is ADK's `{app}_{set}_{time}` with other characters for those that
-    a file name cannot have, so that the file can be found by it. Sessions end with the agent's process: the
-    session ids name none that a server could know.
+    Made while cases are finished, in any order. Of ten thousand cases the entries are kept packed: all that
+    the agent did would be too much. What is masked are texts, not the ids of the set and its cases.
     """
-    result_id = _NOT_IN_IDS.sub("_", f"{app_name}_{info.eval_set_id}_{created}")
-    runs = [(case.eval_id, repeat) for case in cases for repeat in case.repeats]
-    document: Json = valid_json(
-        {
+
+    def __init__(self, info: SetInfo, secrets: Secrets) -> None:
+        self._info = info
+        self._secrets = secrets
+        self._entries: dict[str, list[bytes]] = {}
+
+    def add(self, case: CaseResult) -> None:
+        """Add a case that is finished."""
+        entries = (self._entry(case.eval_id, repeat) for repeat in case.repeats)
+        self._entries[case.eval_id] = [zlib.compress(entry.encode(), 1) for entry in entries]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._entries
+
+    def document(self, app_name: str, created: float) -> tuple[str, str]:
+        """Its id, and its JSON text with the cases in the order of the set.
+
+        `created` is seconds since 1970. The id is ADK's `{app}_{set}_{time}` with other characters for those
+        that a file name cannot have, so that the file can be found by it. Sessions end with the agent's
+        process: the session ids name none that a server could know.
+        """
+        result_id = _NOT_IN_IDS.sub("_", f"{app_name}_{self._info.eval_set_id}_{created}")
+        order = {eval_id: number for number, eval_id in enumerate(self._info.cases)}
+        cases = sorted(self._entries, key=lambda eval_id: order.get(eval_id, len(order)))
+        entries = [entry for eval_id in cases for entry in self._entries[eval_id]]
+        head = {
             "eval_set_result_id": result_id,
             "eval_set_result_name": result_id,
-            "eval_set_id": info.eval_set_id,
-            "eval_case_results": [
-                _run(info, eval_id, repeat)
-                | {"session_id": repeat.session_id or f"{OWN_SESSIONS}{created}-{number}"}
-                for number, (eval_id, repeat) in enumerate(runs, start=1)
-            ],
-            "creation_timestamp": created,
+            "eval_set_id": self._info.eval_set_id,
         }
-    )
-    return document
+        texts = (
+            _with_session(zlib.decompress(entry).decode(), f"{OWN_SESSIONS}{created}-{number}")
+            for number, entry in enumerate(entries, start=1)
+        )
+        text = (
+            f'{valid_json_text(head)[:-1]}, "eval_case_results": [{", ".join(texts)}], '
+            f'"creation_timestamp": {created}}}'
+        )
+        return result_id, text
+
+    def _entry(self, eval_id: str, repeat: RepeatResult) -> str:
+        entry = _run(self._info, eval_id, repeat)
+        ids = {"eval_set_id": entry["eval_set_id"], "eval_id": eval_id}
+        return self._secrets.in_json(valid_json_text(entry), lambda data: valid_json_text(data | ids))
+
+
+def _with_session(entry: str, session_id: str) -> str:
+    return f'{entry[:-1]}, "session_id": "{session_id}"}}'
 
 
 def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
@@ -76,7 +110,7 @@ def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
 def _user(info: SetInfo, eval_id: str) -> str:
     case = info.cases.get(eval_id)
     session = case.session_input if case else None
-    return session.user_id if session and session.user_id else _DEFAULT_USER
+    return session.user_id if session and session.user_id else DEFAULT_USER_ID
 
 
 def _turns(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Iterator[Json]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import mmap
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaltui.core.model.problems import Problem
 from evaltui.files.atomic import write_privately
@@ -21,7 +22,7 @@ SUFFIX = ".evalset_result.json"
 OWN_SESSIONS = "evaltui-"
 
 
-def write_adk_result(agent_dir: Path, result: dict[str, Any]) -> Path:
+def write_adk_result(agent_dir: Path, result_id: str, text: str) -> Path:
     """Keep an `EvalSetResult` under its id; returns the file.
 
     Raises OSError where the agent's folder cannot be written.
@@ -33,9 +34,8 @@ def write_adk_result(agent_dir: Path, result: dict[str, Any]) -> Path:
         keep_out_of_git(folder.parent)
     if not folder.exists():
         make_private_folder(folder)
-    path = folder / f"{result['eval_set_result_id']}{SUFFIX}"
-    # Not indented: that takes several times as long, which is felt with thousands of cases.
-    write_privately(path, json.dumps(result, ensure_ascii=False) + "\n")
+    path = folder / f"{result_id}{SUFFIX}"
+    write_privately(path, f"{text}\n")
     return path
 
 
@@ -48,7 +48,12 @@ def adk_results(agent_dir: Path) -> list[Path]:
 
 def is_own(path: Path) -> bool:
     """Whether a result file was written here, beside a run log. Raises OSError."""
-    return f'"session_id": "{OWN_SESSIONS}'.encode() in path.read_bytes()
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return False
+        # Such a file may be large, and of one that was written here the beginning is enough.
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            return text.find(f'"session_id": "{OWN_SESSIONS}'.encode()) >= 0
 
 
 def read_adk_result(path: Path) -> AdkRun:

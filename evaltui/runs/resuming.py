@@ -1,21 +1,138 @@
-"""What of an interrupted run need not be done again."""
+"""Interrupted runs: what one left to do, and whether it can still be done."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
+from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.stored_cases import heads_of
 from evaltui.files.agent_files import changed_files, files_of
+from evaltui.files.case_paths import case_path
 from evaltui.files.folders import agent_folder
-from evaltui.runs.header import RunHeader
-from evaltui.runs.history import stored_repeat
-from evaltui.runs.log_reader import event_of, lines_of_cases
+from evaltui.files.secrets import secrets_of
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.header import LoggedSet, RunHeader
+from evaltui.runs.history import run_id, stored_repeat
+from evaltui.runs.log import is_being_written
+from evaltui.runs.log_reader import event_of, lines_of_cases, read_header, read_run
+from evaltui.runs.sets import SetSource, SetToRun
+
+Known = Mapping[CaseId, Mapping[int, RepeatResult]]
 
 # What only the user writes. Other files an agent may change itself while it works.
 _CODE = {".py", ".yaml", ".yml"}
+_MOST_NAMES = 3
+
+
+class ResumeError(ValueError):
+    """A run that cannot go on, and why: a clause that `this run` goes before, or with `differs` a reason for
+    which half of its results would be about something else than the other half."""
+
+    def __init__(self, why: str, *, differs: bool = False) -> None:
+        super().__init__(why)
+        self.differs = differs
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """A run that is to be brought to its end.
+
+    `eval_ids` are the cases that it was begun with, by their files, `known` the runs of cases that it has a
+    result of.
+    """
+
+    path: Path
+    header: RunHeader
+    eval_ids: Mapping[Path, tuple[str, ...]]
+    known: Known
+
+    @property
+    def id(self) -> str:
+        return run_id(self.path)
+
+    def carried(self) -> Iterator[tuple[CaseId, int]]:
+        """The runs of cases that are taken over, each with its number from 0."""
+        for case, repeats in self.known.items():
+            yield from ((case, number) for number in repeats)
+
+
+def begun_with(path: Path) -> RunHeader:
+    """What a run that may go on was begun with.
+
+    Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run log.
+    """
+    if path.name.endswith(ADK_SUFFIX):
+        raise ResumeError("is a result file of google-adk, which does not say what is missing")
+    header = read_header(path)
+    if is_being_written(path):
+        raise ResumeError("is still going on")
+    return header
+
+
+def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
+    """What a run left to do. Sets and configs must be read as they were for it.
+
+    Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
+    EvalSetError, OSError, and ValueError for a log that is damaged.
+    """
+    header = begun_with(path)
+    if header.twins:
+        raise ResumeError(twins_in_words(header), differs=True)
+    if changed := files_changed_since(path, header.files, agent_dir):
+        raise ResumeError(f"the agent was changed since: {_some(changed)}", differs=True)
+    opened = [_opened(agent_dir, one, sets) for one in header.sets]
+    if not opened:
+        raise ResumeError("its log does not say which cases it was begun with", differs=True)
+    finished = finished_repeats(path)
+    known: dict[CaseId, Mapping[int, RepeatResult]] = {}
+    changed_cases: list[str] = []
+    missing = 0
+    for began, one in zip(header.sets, opened, strict=True):
+        runs = header.data.get("runs") or one.config.config.evaltui.repeats.runs
+        named = case_path(agent_dir, one.path)
+        cases = one.plan(began.eval_ids).cases
+        for number, head in enumerate(heads_of(cases)):
+            case = CaseId(named, head.eval_id)
+            mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < runs}
+            if mine:
+                expects = case_fingerprint(cases[number])
+                if any(result.expects != expects for result in mine.values()):
+                    changed_cases.append(head.eval_id)
+            known[case] = mine
+            missing += runs - len(mine)
+    if changed_cases:
+        raise ResumeError(
+            f"cases that it had finished were changed since: {_some(changed_cases)}", differs=True
+        )
+    if not missing and read_run(path).complete:
+        raise ResumeError("is complete and had no errors: nothing is left to run")
+    eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
+    return Resumption(path, header, eval_ids, known)
+
+
+def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
+    name = began.eval_set_id
+    path = sets.find(began.path, name)
+    if path is None:
+        raise ResumeError(f"{began.path} is not there any more", differs=True)
+    found = sets.open(path)
+    if found.eval_set_id != name:
+        raise ResumeError(f"there is no set {name} in {began.path} any more", differs=True)
+    here = {head.eval_id for head in heads_of(found.cases)}
+    if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
+        raise ResumeError(f"{name} has no {_some(gone)} any more", differs=True)
+    # As the log has it.
+    config = found.config.config.model_dump(mode="json", exclude_defaults=True)
+    now = secrets_of(agent_dir).masked(config)
+    if changes := list(config_changes(began.config, now)):
+        raise ResumeError(f"{name} is scored otherwise: {'; '.join(changes)}", differs=True)
+    return found
 
 
 def finished_repeats(log: Path) -> dict[CaseId, dict[int, RepeatResult]]:
@@ -67,3 +184,8 @@ def _changed_before(path: Path, moment: float) -> bool:
         return path.stat().st_mtime <= moment
     except OSError:
         return False
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -31,7 +31,7 @@ def write_everything(agent):
     journal = Journal.open(agent, agent / "x.evalset.json", "{}")
     remember_config(agent, agent / "x.json")
     name_run(agent, "last", "before")
-    result = write_adk_result(agent, {"eval_set_result_id": "r"})
+    result = write_adk_result(agent, "r", "{}")
     own = agent / ".evaltui"
     return [log.path, journal.path, own / "settings.json", own / "runs" / "names.json", result]
 
@@ -60,7 +60,7 @@ def test_git_sees_nothing_of_it(tmp_path):
 
 def test_an_adk_folder_of_the_user_stays_as_it_is(tmp_path):
     (tmp_path / ".adk").mkdir(mode=0o755)
-    write_adk_result(tmp_path, {"eval_set_result_id": "r"})
+    write_adk_result(tmp_path, "r", "{}")
     assert mode(tmp_path / ".adk") == "0o755"
     assert not (tmp_path / ".adk" / ".gitignore").exists()
 

@@ -19,7 +19,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.reports.console import render_console
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 
 
 def lines(run, *, color=False, width=100):

@@ -13,7 +13,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
 from evaltui.reports.csv_report import COLUMNS, csv_report
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 
 
 def rows(run):

@@ -19,7 +19,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.reports.json_report import case_result_json, json_report
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 
 
 def test_the_run():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, ResponseDiff, Status, TurnResult
 from evaltui.reports.junit import junit_report
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 
 
 def parsed(run):

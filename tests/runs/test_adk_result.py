@@ -1,7 +1,18 @@
 import json
 from pathlib import Path
 
-from example_runs import crashed, failed, flaky, mixed, passed, report, said, trajectory_metric, unevaluated
+from example_runs import (
+    adk_document,
+    crashed,
+    failed,
+    flaky,
+    mixed,
+    passed,
+    report,
+    said,
+    trajectory_metric,
+    unevaluated,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from judged_metrics import (
@@ -20,8 +31,7 @@ from judged_metrics import (
 from evaltui.core.model.adk_results import run_from_adk
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, Judgement, MetricResult, RepeatResult, Status
-from evaltui.runs.adk_document import eval_set_result
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 
 CREATED = 1767323045.25
 
@@ -29,7 +39,7 @@ CREATED = 1767323045.25
 def result_of(*cases, **fields):
     run = report(*cases, **fields)
     ((info, found),) = run.by_set()
-    return eval_set_result("home", info, found, CREATED)
+    return adk_document(info, found, CREATED)
 
 
 def test_the_set():
@@ -187,7 +197,7 @@ def test_what_never_ran_has_no_turns():
 def test_any_set_id_gives_a_file_name_and_valid_json(eval_set_id):
     info = SetInfo(eval_set_id, Path("x"), None, {})
     one = CaseResult("c", Status.ERROR, eval_set_id=eval_set_id, repeats=(RepeatResult(Status.ERROR),))
-    document = eval_set_result("home", info, [one], CREATED)
+    document = adk_document(info, [one], CREATED)
     name = document["eval_set_result_id"]
     assert not set(name) & set("/\\\x00\n")
     name.encode("utf-8")

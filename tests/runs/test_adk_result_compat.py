@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("google.adk")
 pytest.importorskip("pandas")
-from example_runs import DEFAULTS, mixed
+from example_runs import DEFAULTS, adk_document, mixed
 from google.adk.cli.fast_api import get_fast_api_app
 from google.adk.evaluation.eval_result import EvalSetResult
 from google.adk.evaluation.evaluator import EvalStatus
@@ -21,9 +21,8 @@ from evaltui.core.metrics.scoring import Expected, failed_repeat, score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
-from evaltui.runs.adk_document import eval_set_result
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.set_info import SetInfo
+from evaltui.runs.sets import SetInfo
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 
@@ -82,11 +81,11 @@ async def result(tmp_path):
     effective = config.model_dump(mode="json", exclude_defaults=True)
     cases = {case.eval_id: case for case in (failing, raising)}
     info = SetInfo("lights/all", Path("lights.evalset.json"), None, effective, cases=cases)
-    document = eval_set_result("home", info, [failed, raised], CREATED)
+    document = adk_document(info, [failed, raised], CREATED)
     agent = tmp_path / "home"
     agent.mkdir()
     (agent / "agent.py").write_text("root_agent = None\n")
-    return write_adk_result(agent, document)
+    return write_adk_result(agent, document["eval_set_result_id"], json.dumps(document))
 
 
 async def test_the_manager_lists_and_reads_it(tmp_path, result):
@@ -143,7 +142,7 @@ def test_what_judges_found_is_read():
     actual = (Invocation.model_validate(ACTUAL),)
     repeat = RepeatResult(Status.FAILED, metrics, actual=actual)
     case = CaseResult("c", Status.FAILED, eval_set_id="lights", repeats=(repeat,))
-    document = eval_set_result("home", SetInfo("lights", Path("l.json"), None, {}), [case], CREATED)
+    document = adk_document(SetInfo("lights", Path("l.json"), None, {}), [case], CREATED)
     (entry,) = EvalSetResult.model_validate_json(json.dumps(document)).eval_case_results
     (turn,) = entry.eval_metric_result_per_invocation
     for rubrics, sentences in (entry.overall_eval_metric_results, turn.eval_metric_results):
@@ -159,7 +158,7 @@ def test_what_judges_found_is_read():
 def test_every_outcome_is_read():
     run = mixed()
     info = SetInfo("thermostat", Path("t.json"), None, DEFAULTS)
-    document = eval_set_result("home", info, run.result.cases, CREATED)
+    document = adk_document(info, run.result.cases, CREATED)
     read = EvalSetResult.model_validate_json(json.dumps(document))
     names = [case.final_eval_status.name for case in read.eval_case_results]
     flaky = ["PASSED", "FAILED", "PASSED", "FAILED", "PASSED"]

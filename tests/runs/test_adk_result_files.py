@@ -7,20 +7,20 @@ from evaltui.files.atomic import write_atomically
 from evaltui.files.folders import app_name
 from evaltui.runs.adk_results import write_adk_result
 
-RESULT = {"eval_set_result_id": "home_lights_1.5", "note": "grüße 🌻"}
+RESULT = "home_lights_1.5", '{"note": "grüße 🌻"}'
 
 
 def test_a_result_is_kept_under_its_id(tmp_path):
-    path = write_adk_result(tmp_path, RESULT)
+    path = write_adk_result(tmp_path, *RESULT)
     assert path == tmp_path / ".adk" / "eval_history" / "home_lights_1.5.evalset_result.json"
-    assert json.loads(path.read_text(encoding="utf-8")) == RESULT
+    assert json.loads(path.read_text(encoding="utf-8")) == {"note": "grüße 🌻"}
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_an_agent_in_a_single_file_has_its_results_beside_it(tmp_path):
     file = tmp_path / "agent.py"
     file.touch()
-    assert write_adk_result(file, RESULT).is_relative_to(tmp_path / ".adk")
+    assert write_adk_result(file, *RESULT).is_relative_to(tmp_path / ".adk")
     assert app_name(file) == tmp_path.name
 
 
@@ -42,4 +42,4 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
 def test_a_folder_in_the_way_is_an_os_error(tmp_path):
     (tmp_path / ".adk").touch()
     with pytest.raises(OSError):
-        write_adk_result(tmp_path, RESULT)
+        write_adk_result(tmp_path, *RESULT)

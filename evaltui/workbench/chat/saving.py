@@ -14,6 +14,7 @@ from typing import Any, Literal
 from evaltui.core.editing import references
 from evaltui.core.editing.cases import eval_id_problem
 from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, insert_at, list_at, set_id
+from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.metrics.never_passing import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
@@ -31,7 +32,6 @@ TurnMode = Literal["scored", "context", "left out"]
 
 _NEW_SET = "conversations"
 # Whom an agent talks to where nobody says: the case is run as the conversation was.
-_USER_ID = "test_user_id"
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -
         choices.eval_id,
         drafts,
         app_name=start.app_name or (app_name(workbench.agent.dir) if named else ""),
-        user_id=start.user_id or (_USER_ID if named else ""),
+        user_id=start.user_id or (DEFAULT_USER_ID if named else ""),
         state=state,
         final_state=transcript.turns[last].state_after if choices.final_state else None,
     )

@@ -1,0 +1,177 @@
+"""What is to be run: which cases of which eval sets, scored by what, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import PassIf
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.files.case_paths import case_path
+from evaltui.files.workspace import SelectionError, open_workspace
+from evaltui.runner.parent.metric_facts import checked
+from evaltui.runner.parent.supervisor import CASE_TIMEOUT
+from evaltui.runner.plan import RunPlan, SetPlan
+from evaltui.runs.log import latest_run
+from evaltui.runs.log_reader import read_run
+from evaltui.runs.resuming import Resumption
+from evaltui.runs.sets import SetInfo, SetSource, only
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run as it is asked for, on the command line or on the screen."""
+
+    agent_dir: Path
+    cases: Mapping[Path, Collection[str] | None] = field(default_factory=dict)
+    """Of each file the ids of the cases that are meant, None for all of them."""
+    only_failed: bool = False
+    """Whether cases that passed in the newest run are left out."""
+    skips_invalid: bool = False
+    """Whether a set that cannot be run is a note; else it is an EvalSetError."""
+    config: Path | None = None
+    """A config for all sets, instead of their own."""
+    initial_session: Path | None = None
+    """A file with the session that sets of the old format begin with."""
+    runs: int | None = None
+    """How often each case is run; None as each set's config says. The same goes for `pass_if`."""
+    pass_if: PassIf | None = None
+    parallel: int = 4
+    workers: int | None = None
+    timeout: float = CASE_TIMEOUT
+    """Seconds per case."""
+    agent_name: str | None = None
+    adk_verdicts: bool = False
+    record: RecordMode = DEFAULT_MODE
+    tools: ToolMode | None = None
+    resumes: Resumption | None = None
+    """The run that this one brings to its end."""
+
+
+def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
+    """The request with all that the earlier run was begun with."""
+    data = resumption.header.data
+    paths = {name: data.get(name) for name in ("config", "initial_session")}
+    return replace(
+        request,
+        cases=resumption.eval_ids,
+        config=Path(paths["config"]) if paths["config"] else None,
+        initial_session=Path(paths["initial_session"]) if paths["initial_session"] else None,
+        runs=data.get("runs"),
+        pass_if=data.get("pass_if"),
+        agent_name=data.get("agent_name"),
+        adk_verdicts=bool(data.get("adk_verdicts")),
+        record=data.get("record") or DEFAULT_MODE,
+        tools=data.get("tools"),
+        resumes=resumption,
+    )
+
+
+@dataclass(frozen=True)
+class SelectedRun:
+    """A run that can begin."""
+
+    request: RunRequest
+    plan: RunPlan
+    sets: tuple[SetInfo, ...]
+    """The sets of the plan, in its order."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what of the request is left out."""
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What its log says at the top besides what the plan says."""
+        files = {"config": self.request.config, "initial_session": self.request.initial_session}
+        named: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
+        return named | ({"resumed": self.request.resumes.id} if self.request.resumes else {})
+
+
+def select(request: RunRequest, sets: SetSource) -> SelectedRun:
+    """Read the sets that are asked for, and look whether their metrics can be computed here.
+
+    The plan has no set where none of the cases is there any more. Raises EvalSetError for a set with errors,
+    SelectionError where every case passed already.
+    """
+    plans: list[SetPlan] = []
+    infos: list[SetInfo] = []
+    notes: list[str] = []
+    passed = _passed(request.agent_dir) if request.only_failed else frozenset()
+    whole_before = _whole_sets(request.resumes)
+    for path, eval_ids in request.cases.items():
+        try:
+            found = sets.open(path)
+        except EvalSetError as error:
+            if not request.skips_invalid:
+                raise
+            notes.append(f"{path.name} cannot be run: {error.problems[0]}")
+            continue
+        named = case_path(request.agent_dir, path)
+        plan = found.plan(eval_ids)
+        if named in whole_before:
+            # Cases that came later are no part of the run.
+            plan = replace(plan, whole=True)
+        if passed:
+            plan = _without(plan, named, passed)
+        if plan.cases or (eval_ids is None and not request.only_failed):
+            plans.append(plan)
+            infos.append(SetInfo.of(found, plan, named))
+    if request.only_failed and not plans:
+        raise SelectionError(
+            "--failed: every selected case succeeded in the last run, so there is nothing to run"
+        )
+    return SelectedRun(request, checked(_plan(request, plans)), tuple(infos), tuple(notes))
+
+
+def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
+    return RunPlan(
+        agent_dir=request.agent_dir,
+        sets=tuple(plans),
+        runs=request.runs,
+        pass_if=request.pass_if,
+        parallel=request.parallel,
+        workers=request.workers,
+        timeout=request.timeout,
+        agent_name=request.agent_name,
+        adk_verdicts=request.adk_verdicts,
+        known=request.resumes.known if request.resumes else {},
+        record=request.record,
+        tools=request.tools,
+    )
+
+
+def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
+    """Of which sets the earlier run had all cases."""
+    sets = resumption.header.sets if resumption else ()
+    return frozenset(one.path for one in sets if one.whole)
+
+
+def _without(plan: SetPlan, path: str, passed: Collection[CaseId]) -> SetPlan:
+    left = [head.eval_id for head in heads_of(plan.cases) if CaseId(path, head.eval_id) not in passed]
+    whole = plan.whole and len(left) == len(plan.cases)
+    return replace(plan, cases=only(plan.cases, left), whole=whole)
+
+
+def _passed(agent_dir: Path) -> frozenset[CaseId]:
+    """The cases that passed in the newest run. Raises SelectionError where it cannot be read."""
+    last = latest_run(agent_dir)
+    if last is None:
+        raise SelectionError(f"--failed: no earlier run of {agent_dir} is known")
+    try:
+        run = read_run(last)
+    except (OSError, ValueError) as error:
+        raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
+    # Of a log that knows set ids only, sets that share one cannot be told apart.
+    entries = open_workspace(agent_dir).sets if run.header.by_label else ()
+    files = Counter(entry.eval_set_id for entry in entries)
+    return frozenset(
+        one.id
+        for one in run.results
+        if one.summary.status is Status.PASSED and files[one.summary.eval_set_id] < 2
+    )

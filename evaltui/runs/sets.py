@@ -1,0 +1,152 @@
+"""The eval sets of a run: where they are read, and what reports and result files tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.problems import Problem
+from evaltui.core.model.stored_cases import StoredCases, heads_of
+from evaltui.files.case_paths import file_of
+from evaltui.files.configs import ConfigInUse, find_config
+from evaltui.files.eval_sets import load_eval_set
+from evaltui.files.workspace import open_workspace, select
+from evaltui.runner.plan import SetPlan
+
+
+@dataclass(frozen=True)
+class SetToRun:
+    """An eval set without errors, and the config that scores it."""
+
+    path: Path
+    eval_set_id: str
+    cases: Sequence[EvalCase]
+    config: ConfigInUse
+
+    def plan(self, eval_ids: Collection[str] | None = None) -> SetPlan:
+        """All of its cases, or some of them in the order of the set."""
+        return SetPlan(
+            self.eval_set_id,
+            self.cases if eval_ids is None else only(self.cases, eval_ids),
+            self.config.config,
+            self.path,
+            whole=eval_ids is None,
+            config_path=self.config.path,
+        )
+
+
+def only(cases: Sequence[EvalCase], eval_ids: Collection[str]) -> Sequence[EvalCase]:
+    """Some of the cases, in their order, without making a model of any."""
+    if isinstance(cases, StoredCases):
+        return cases.only(set(eval_ids))
+    return tuple(case for case in cases if case.eval_id in eval_ids)
+
+
+class SetSource(Protocol):
+    """Where the sets of a run are read: from files, or as they are open in the workbench."""
+
+    def open(self, path: Path) -> SetToRun:
+        """Raises EvalSetError for a set or a config with errors."""
+        ...
+
+    def find(self, case_path: str, eval_set_id: str) -> Path | None:
+        """The file of a set by what a run log calls it, the path of `CaseId` and its id; None without one."""
+        ...
+
+
+class FileSets:
+    """Sets as their files have them. `config` is one for all of them, instead of their own; `initial_session`
+    is for sets of the old format."""
+
+    def __init__(
+        self, agent_dir: Path, config: Path | None = None, initial_session: Path | None = None
+    ) -> None:
+        """Raises EvalSetError for a config that cannot be read."""
+        self._agent_dir = agent_dir
+        self._config = find_config(agent_dir, config) if config else None
+        self._initial_session = initial_session
+        self._open: dict[Path, SetToRun] = {}
+
+    def open(self, path: Path) -> SetToRun:
+        """A file is read once."""
+        if path not in self._open:
+            eval_set = load_eval_set(path, self._initial_session)
+            config = self._config or find_config(path)
+            self._open[path] = SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
+        return self._open[path]
+
+    def find(self, case_path: str, eval_set_id: str) -> Path | None:
+        """Raises SelectionError for a set of which only the id is known, and that is not to be found."""
+        path = file_of(self._agent_dir, case_path)
+        if path.is_file():
+            return path
+        # Logs of earlier versions may know the id only.
+        by_id = select(open_workspace(self._agent_dir), [eval_set_id]) if case_path == eval_set_id else []
+        return by_id[0][0].path if by_id else None
+
+
+@dataclass(frozen=True)
+class SetInfo:
+    """A set that was run, and the config it was scored by.
+
+    `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
+    no file gave. `cases` are those that were run, by id, with what they expect, `case_path` is their file as
+    in `CaseId`. `passed_over` is a config that stands above the set and was not used for it. `problems` are
+    what is to be known of the config besides.
+    """
+
+    eval_set_id: str
+    path: Path
+    config_path: Path | None
+    effective: dict[str, Any]
+    defaulted: tuple[str, ...] = ()
+    cases: Mapping[str, EvalCase] = field(default_factory=dict)
+    case_path: str = ""
+    passed_over: Path | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @classmethod
+    def of(cls, found: SetToRun, plan: SetPlan, case_path: str) -> SetInfo:
+        """`plan` has those of the cases that are run."""
+        config = found.config
+        return cls(
+            eval_set_id=found.eval_set_id,
+            path=found.path,
+            config_path=config.path,
+            effective=config.config.model_dump(mode="json", exclude_defaults=True),
+            defaulted=tuple(DEFAULT_CRITERIA) if config.defaulted else (),
+            cases=_CasesById(plan.cases),
+            case_path=case_path,
+            passed_over=config.passed_over,
+            problems=config.problems,
+        )
+
+    @property
+    def known_as(self) -> str:
+        return self.case_path or self.eval_set_id
+
+    def expected(self, eval_id: str) -> list[Invocation]:
+        """What each turn of a case expects; nothing where a user is simulated."""
+        case = self.cases.get(eval_id)
+        return (case.conversation or []) if case else []
+
+
+class _CasesById(Mapping[str, EvalCase]):
+    """Cases by their ids; a model of a stored one is made when it is asked for."""
+
+    def __init__(self, cases: Sequence[EvalCase]) -> None:
+        self._cases = cases
+        self._numbers = {head.eval_id: number for number, head in enumerate(heads_of(cases))}
+
+    def __getitem__(self, eval_id: str) -> EvalCase:
+        return self._cases[self._numbers[eval_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
