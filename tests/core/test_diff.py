@@ -6,7 +6,7 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.compare import diff
+from evaltui.core.compare import matching
 from evaltui.core.compare.diff import (
     align_calls,
     calls_of,
@@ -140,7 +140,7 @@ class TestAlignment:
         assert Counter(ops(align_calls(expected, actual))) == {"same": 391, "changed": 1, "missing": 8}
 
     def test_beyond_the_limit_common_calls_are_still_found(self, monkeypatch):
-        monkeypatch.setattr(diff, "MAX_PAIRS", 30)
+        monkeypatch.setattr(matching, "MAX_PAIRS", 30)
         expected = [call("f", n=n) for n in range(40)]
         actual = [call("start"), *expected[:20], call("f", n="x"), *expected[21:], call("end")]
         rows = align_calls(expected, actual)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from evaltui.core.compare.matching import most_pairs
-from evaltui.core.compare.rules import NO_RULES, CaseRules, ToolRules, arg_places, rule_in_words, same_args
-from evaltui.core.compare.values import ABSENT, equal, side_by_side
+from evaltui.core.compare.matching import Side, align, most_pairs, numbered
+from evaltui.core.compare.rules import (
+    NO_RULES,
+    CaseRules,
+    ToolRules,
+    arg_places,
+    call_keys,
+    rule_in_words,
+    same_args,
+)
+from evaltui.core.compare.values import ABSENT, equal, frozen, side_by_side
 from evaltui.core.model.eval_set import Intermediate, Invocation, tool_calls
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -24,8 +31,6 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.problems import format_path
 
-# Beyond this many pairs of calls the optimal alignment costs more time than it is worth.
-MAX_PAIRS = 1_000_000
 # Equal calls are paired before those that rules make the same, of which a thousand weigh less than a change.
 _SAME_BY_RULE = 0.001
 
@@ -37,9 +42,6 @@ class _Side:
     name: str
     args: Hashable
     call: Call = field(compare=False)
-
-
-_Cost = Callable[[_Side, _Side], float]
 
 
 def expectation_of(invocation: Invocation) -> Literal["these calls", "no calls", "unspecified"]:
@@ -106,14 +108,21 @@ def align_calls(
     if ignore_args:
         rules = NO_RULES
 
-    def cost(one: _Side, other: _Side) -> float:
-        return _change_cost(one, other, rules)
+    my_keys, their_keys = numbered(mine, theirs)
+    side_of = dict(zip([*their_keys, *my_keys], [*theirs, *mine], strict=True))
+    left, right = (
+        Side(keys, [call_keys(one.name, one.call.args, rules)[0] for one in side] if rules else keys)
+        for keys, side in ((my_keys, mine), (their_keys, theirs))
+    )
+
+    def cost(one: int, other: int) -> float:
+        return 0.0 if one == other else _change_cost(side_of[one], side_of[other], rules)
 
     # Of equally good alignments the choice must not depend on which side is called expected.
     if repr(expected) <= repr(actual):
-        pairs = _aligned(mine, theirs, cost)
+        pairs = align(left, right, cost)
     else:
-        pairs = [(i, j) for j, i in _aligned(theirs, mine, lambda one, other: cost(other, one))]
+        pairs = [(i, j) for j, i in align(right, left, lambda one, other: cost(other, one))]
     elsewhere = _moved(mine, theirs, pairs, rules)
     moved_from = set(elsewhere.values())
 
@@ -142,82 +151,11 @@ def _pair_row(op: Literal["same", "moved"], mine: _Side, theirs: _Side, rules: C
 
 
 def _side(call: Call, ignore_args: bool) -> _Side:
-    return _Side(call.name, None if ignore_args else _frozen(call.args), call)
-
-
-def _frozen(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        return frozenset((key, _frozen(item)) for key, item in value.items())
-    if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
-    hashable: Hashable = value
-    return hashable
-
-
-def _aligned(left: Sequence[_Side], right: Sequence[_Side], cost: _Cost) -> list[tuple[int, int]]:
-    """The pairs of positions that belong together, ascending on both sides."""
-    start = 0
-    while start < min(len(left), len(right)) and left[start] == right[start]:
-        start += 1
-    end = 0
-    while end < min(len(left), len(right)) - start and left[-1 - end] == right[-1 - end]:
-        end += 1
-    inner_left, inner_right = left[start : len(left) - end], right[start : len(right) - end]
-    return [
-        *((k, k) for k in range(start)),
-        *((start + i, start + j) for i, j in _aligned_inside(inner_left, inner_right, cost)),
-        *((len(left) - k, len(right) - k) for k in range(end, 0, -1)),
-    ]
-
-
-def _aligned_inside(left: Sequence[_Side], right: Sequence[_Side], cost: _Cost) -> Iterator[tuple[int, int]]:
-    if len(left) * len(right) <= MAX_PAIRS:
-        yield from _cheapest(left, right, cost)
-        return
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        if tag == "equal":
-            yield from zip(range(i, i_end), range(j, j_end), strict=True)
-        elif (i_end - i) * (j_end - j) <= MAX_PAIRS:
-            yield from ((i + k, j + m) for k, m in _cheapest(left[i:i_end], right[j:j_end], cost))
-
-
-def _cheapest(left: Sequence[_Side], right: Sequence[_Side], cost: _Cost) -> list[tuple[int, int]]:
-    """Edit distance: a call on one side only costs 1, a change 1 to 1.5, another name is never paired."""
-    costs: dict[_Side, list[float]] = {}
-    # Per cell: 0 leaves the left call alone, 1 the right call, 2 pairs them.
-    steps: list[bytearray] = []
-    above = [float(j) for j in range(len(right) + 1)]
-    for i, side in enumerate(left):
-        if side not in costs:
-            costs[side] = [cost(side, other) for other in right]
-        row = [i + 1.0]
-        step = bytearray(len(right))
-        for j, change in enumerate(costs[side]):
-            best, choice = above[j] + change, 2
-            if above[j + 1] + 1 < best:
-                best, choice = above[j + 1] + 1, 0
-            if row[j] + 1 < best:
-                best, choice = row[j] + 1, 1
-            row.append(best)
-            step[j] = choice
-        steps.append(step)
-        above = row
-
-    pairs: deque[tuple[int, int]] = deque()
-    i, j = len(left), len(right)
-    while i and j:
-        choice = steps[i - 1][j - 1]
-        if choice == 2:
-            pairs.appendleft((i - 1, j - 1))
-        i -= choice != 1
-        j -= choice != 0
-    return list(pairs)
+    return _Side(call.name, None if ignore_args else frozen(call.args), call)
 
 
 def _change_cost(expected: _Side, actual: _Side, rules: CaseRules) -> float:
     """Less than removing and adding together; the more arguments are equal, the cheaper."""
-    if expected == actual:
-        return 0.0
     if expected.name != actual.name:
         return float("inf")
     if expected.name in rules and rules[expected.name].match(expected.call.args, actual.call.args):
@@ -250,15 +188,12 @@ def _moved(
     left_expected = [i for i in left_expected if i not in taken]
     left_actual = [j for j in left_actual if j not in moved]
     by_rule = most_pairs(
-        left_expected, left_actual, lambda i, j: _same_by_rule(expected[i], actual[j], rules)
+        [expected[i] for i in left_expected],
+        [actual[j] for j in left_actual],
+        lambda one, other: same_args(one.name, one.call.args, other.call.args, rules),
+        lambda side: call_keys(side.name, side.call.args, rules),
     )
     return moved | {left_actual[j]: left_expected[i] for i, j in by_rule.items()}
-
-
-def _same_by_rule(expected: _Side, actual: _Side, rules: CaseRules) -> bool:
-    return expected.name == actual.name and same_args(
-        expected.name, expected.call.args, actual.call.args, rules
-    )
 
 
 def diff_args(

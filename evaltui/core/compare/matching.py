@@ -1,23 +1,223 @@
-"""Which of two sides belong together, where it is not enough to look for equals."""
+"""Which items of two sequences belong together: the cheapest alignment, and as many pairs as possible."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
-Left = TypeVar("Left")
-Right = TypeVar("Right")
+Item = TypeVar("Item")
+# What it costs that two items, by their keys, stand side by side: 0 where they are equal, `inf` where never.
+# An item that stands alone costs 1.
+Cost = Callable[[int, int], float]
+Pairs = list[tuple[int, int]]
+
+# Up to so many pairs of items, the cheapest alignment is looked for among all.
+MAX_PAIRS = 10_000
+# Beyond that, so far from the straight line between the ends.
+_BAND = 8
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two sequences. Items of one key are equal, those of one kind likely to belong together."""
+
+    keys: Sequence[int]
+    kinds: Sequence[Hashable]
+
+    def between(self, start: int, end: int) -> Side:
+        """Without the first `start` and the last `end` items."""
+        inside = slice(start, len(self.keys) - end)
+        return Side(self.keys[inside], self.kinds[inside])
+
+
+def numbered(*sides: Sequence[Hashable]) -> list[list[int]]:
+    """The sequences with a number for each item, the same one for equal items of any of them."""
+    numbers: dict[Hashable, int] = {}
+    return [[numbers.setdefault(item, len(numbers)) for item in side] for side in sides]
+
+
+def align(left: Side, right: Side, cost: Cost) -> Pairs:
+    """The positions that belong together, ascending on both sides.
+
+    Equal items at both ends are paired. What is between is aligned at the least cost where that is at most
+    `MAX_PAIRS` pairs. Where it is longer, alignments are tried in work that grows with its length: near the
+    straight line, and around items that are equal or of one kind. The cheapest one is taken.
+    """
+    shorter = min(len(left.keys), len(right.keys))
+    start = next((k for k in range(shorter) if left.keys[k] != right.keys[k]), shorter)
+    most = shorter - start
+    end = next((k for k in range(most) if left.keys[-1 - k] != right.keys[-1 - k]), most)
+    inside = left.between(start, end), right.between(start, end)
+    return [
+        *((k, k) for k in range(start)),
+        *((start + i, start + j) for i, j in _align_inside(*inside, _Costs(cost))),
+        *((len(left.keys) - k, len(right.keys) - k) for k in range(end, 0, -1)),
+    ]
+
+
+class _Costs:
+    """Costs, each computed once."""
+
+    def __init__(self, cost: Cost) -> None:
+        self._cost = cost
+        self._known: defaultdict[int, dict[int, float]] = defaultdict(dict)
+
+    def of(self, key: int, others: Sequence[int]) -> list[float]:
+        """What it costs to pair an item with each of the others."""
+        known = self._known[key]
+        for other in others:
+            if other not in known:
+                known[other] = self._cost(key, other)
+        return [known[other] for other in others]
+
+    def total(self, left: Sequence[int], right: Sequence[int], pairs: Pairs) -> float:
+        return len(left) + len(right) - sum(2 - self.of(left[i], (right[j],))[0] for i, j in pairs)
+
+
+def _align_inside(left: Side, right: Side, costs: _Costs) -> Pairs:
+    straight = _cheapest(left.keys, right.keys, costs)
+    if len(left.keys) * len(right.keys) <= MAX_PAIRS:
+        return straight
+    anchors = [_anchors(left.keys, right.keys)]
+    if left.kinds != left.keys:
+        anchors.append(_anchors(left.kinds, right.kinds))
+    tried = [straight, *(list(_between(one, left.keys, right.keys, costs)) for one in anchors)]
+    return min(tried, key=lambda pairs: costs.total(left.keys, right.keys, pairs))
+
+
+def _between(
+    anchors: Pairs, left: Sequence[int], right: Sequence[int], costs: _Costs
+) -> Iterator[tuple[int, int]]:
+    """The anchors, and between them what belongs together."""
+    for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(left), len(right))]):
+        gap = _cheapest(left[i + 1 : next_i], right[j + 1 : next_j], costs)
+        yield from ((i + 1 + k, j + 1 + m) for k, m in gap)
+        if next_i < len(left):
+            yield next_i, next_j
+
+
+def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
+    """The positions of equal items in the same order on both sides, as many as possible."""
+    equal = _equal_pairs(left, right)
+    # The longest ascending subsequence: where a run of each length ends at the least, and what came before.
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int | None] = []
+    for number, (_, j) in enumerate(equal):
+        length = bisect_left(ends, j)
+        before.append(last[length - 1] if length else None)
+        ends[length : length + 1] = [j]
+        last[length : length + 1] = [number]
+    found: Pairs = []
+    at = last[-1] if last else None
+    while at is not None:
+        found.append(equal[at])
+        at = before[at]
+    return found[::-1]
+
+
+def _equal_pairs(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
+    """The positions of equal items, the first of a kind with the first."""
+    places: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+    for j, item in enumerate(right):
+        places[item].append(j)
+    return [(i, places[item].popleft()) for i, item in enumerate(left) if places[item]]
+
+
+def _cheapest(left: Sequence[int], right: Sequence[int], costs: _Costs) -> Pairs:
+    """The alignment of the least cost: among all, or near the straight line where those are too many."""
+    # Per row its first column and per cell: 0 leaves the left item alone, 1 the right one, 2 pairs them.
+    steps: list[tuple[int, bytearray]] = []
+    above, above_start = [float(j) for j in range(len(right) + 1)], 0
+    for key, (start, end) in zip(left, _windows(len(left), len(right)), strict=True):
+        above = above[start - above_start : end + 1 - above_start]
+        above += [float("inf")] * (end + 1 - start - len(above))
+        row = [above[0] + 1]
+        step = bytearray()
+        for diagonal, upper, change in zip(above, above[1:], costs.of(key, right[start:end]), strict=False):
+            best, choice = diagonal + change, 2
+            if upper + 1 < best:
+                best, choice = upper + 1, 0
+            if row[-1] + 1 < best:
+                best, choice = row[-1] + 1, 1
+            row.append(best)
+            step.append(choice)
+        steps.append((start, step))
+        above, above_start = row, start
+
+    pairs: Pairs = []
+    i, j = len(left), len(right)
+    while i and j:
+        start, step = steps[i - 1]
+        choice = step[j - 1 - start] if j > start else 0
+        if choice == 2:
+            pairs.append((i - 1, j - 1))
+        i -= choice != 1
+        j -= choice != 0
+    return pairs[::-1]
+
+
+def _windows(rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """For each row which columns are looked at: all, or those near the straight line between the ends."""
+    if rows * columns <= MAX_PAIRS:
+        yield from [(0, columns)] * rows
+        return
+    band = max(_BAND, MAX_PAIRS // (2 * max(rows, columns)))
+    for row in range(rows):
+        yield max(0, row * columns // rows - band), min(columns, -(-(row + 1) * columns // rows) + band)
 
 
 def most_pairs(
-    left: Sequence[Left], right: Sequence[Right], fits: Callable[[Left, Right], bool]
+    left: Sequence[Item],
+    right: Sequence[Item],
+    fits: Callable[[Item, Item], bool],
+    keys: Callable[[Item], tuple[Hashable, Hashable]],
 ) -> dict[int, int]:
     """As many pairs as possible that fit, each item in at most one, as positions: left to right.
 
-    What fits need not be transitive, so that taking the first that fits may leave over what another choice
-    would not: augmenting paths in a bipartite graph.
+    `keys` are two of an item: items that differ in the first never fit, those of one second always do. Where
+    more than `MAX_PAIRS` pairs are left to be looked at, the equal items are paired, and then only those that
+    are about as far along on both sides.
     """
+    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+    for side, items in enumerate((left, right)):
+        for position, item in enumerate(items):
+            groups.setdefault(keys(item)[0], ([], []))[side].append(position)
+    pairs: dict[int, int] = {}
+    for mine, theirs in groups.values():
+        if len(mine) * len(theirs) > MAX_PAIRS:
+            equal = _equal_pairs([keys(left[i])[1] for i in mine], [keys(right[j])[1] for j in theirs])
+            pairs |= {mine[i]: theirs[j] for i, j in equal}
+            met = set(pairs.values())
+            mine, theirs = [i for i in mine if i not in pairs], [j for j in theirs if j not in met]
+        find = _most_pairs if len(mine) * len(theirs) <= MAX_PAIRS else _near_pairs
+        found = find([left[i] for i in mine], [right[j] for j in theirs], fits)
+        pairs |= {mine[i]: theirs[j] for i, j in found.items()}
+    return pairs
+
+
+def _near_pairs(
+    left: Sequence[Item], right: Sequence[Item], fits: Callable[[Item, Item], bool]
+) -> dict[int, int]:
+    pairs: dict[int, int] = {}
+    met: set[int] = set()
+    for i, (start, end) in enumerate(_windows(len(left), len(right))):
+        free = (j for j in range(start, end) if j not in met)
+        if (found := next((j for j in free if fits(left[i], right[j])), None)) is not None:
+            pairs[i] = found
+            met.add(found)
+    return pairs
+
+
+def _most_pairs(
+    left: Sequence[Item], right: Sequence[Item], fits: Callable[[Item, Item], bool]
+) -> dict[int, int]:
+    """What fits need not be transitive, so that taking the first that fits may leave over what another choice
+    would not: augmenting paths in a bipartite graph."""
     fitting = [[j for j, other in enumerate(right) if fits(item, other)] for item in left]
     pairs: dict[int, int] = {}
     partners: dict[int, int] = {}

@@ -23,13 +23,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from evaltui.core.compare.values import ABSENT, at, equal, side_by_side, without
+from evaltui.core.compare.values import ABSENT, at, equal, frozen, side_by_side, without
 from evaltui.core.model.arg_path import ALL_ARGS, ANY_INDEX, ArgPath, parse_arg_path, reaches
 from evaltui.core.model.arg_rule import Approx, ArgRule, Match, MatchBy
 from evaltui.core.model.problems import JsonPath, format_path
@@ -84,6 +84,11 @@ class ToolRules:
             for path, mine, theirs in arg_places(expected, actual)
             if not equal(mine, theirs)
         )
+
+    def unruled(self, args: Args) -> Hashable:
+        """The arguments that no rule is for, as a key: calls that differ in it never `match`."""
+        given = args or {}
+        return frozen(without(given, {place for one in self.ranked for place in _reached(one.path, given)}))
 
     def passing(self, expected: Args, actual: Args, path: JsonPath) -> ArgRule | None:
         """The rule that lets the difference at a place of two calls' arguments pass, None where none does.
@@ -158,6 +163,12 @@ REQUEST_ID_RULES = tuple(
 def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool:
     """Whether two calls of a tool have the same arguments."""
     return expected == actual or (name in rules and rules[name].match(expected, actual))
+
+
+def call_keys(name: str, args: Args, rules: CaseRules) -> tuple[Hashable, Hashable]:
+    """Two keys of a call. With different first ones two calls differ, with equal second ones they do not."""
+    exact = name, frozen(args)
+    return ((name, rules[name].unruled(args)) if name in rules else exact), exact
 
 
 def arg_places(expected: Args, actual: Args) -> Iterator[tuple[JsonPath, Any, Any]]:

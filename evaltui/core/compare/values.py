@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import Any
 
 from evaltui.core.model.problems import JsonPath
@@ -34,6 +34,16 @@ def _item(items: list[Any], index: int) -> Any:
 def equal(one: Any, other: Any) -> bool:
     """Equality of decoded JSON as in google-adk: `1 == 1.0 == True`. What is absent equals nothing."""
     return one is not ABSENT and other is not ABSENT and bool(one == other)
+
+
+def frozen(value: Any) -> Hashable:
+    """Decoded JSON as something that can be a key: equal ones exactly where the values are by `==`."""
+    if isinstance(value, dict):
+        return frozenset((key, frozen(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(frozen(item) for item in value)
+    hashable: Hashable = value
+    return hashable
 
 
 def at(value: Any, path: JsonPath) -> Any:

@@ -3,12 +3,13 @@
 Two calls are equal when their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
 `true` are one value, absent arguments are not `{}`, ids do not count. That, and the three match types, is the
 rule of google-adk 2.13 (`TrajectoryEvaluator`). Calls whose differences the config's rules let pass (see
-`core.rules`) are equal, too; without rules nothing differs from ADK.
+`core.compare.rules`) are equal, too; without rules nothing differs from ADK.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic.alias_generators import to_camel, to_snake
 
 from evaltui.core.compare.matching import most_pairs
-from evaltui.core.compare.rules import CaseRules, same_args
+from evaltui.core.compare.rules import CaseRules, call_keys, same_args
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
@@ -76,6 +77,12 @@ class _Sameness:
             self.ignore_args or same_args(wanted.name or "", wanted.args, made.args, self.rules)
         )
 
+    def keys(self, call: FunctionCall) -> tuple[Hashable, Hashable]:
+        """As `call_keys`; without rules both are the same."""
+        if self.ignore_args:
+            return call.name, call.name
+        return call_keys(call.name or "", call.args, self.rules)
+
 
 _BY_NAME = _Sameness(ignore_args=True)
 _WITH_IGNORE_ARGS = frozenset(("tool_trajectory_avg_score", "trajectory_precision", "trajectory_recall"))
@@ -94,16 +101,17 @@ def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
     same = _Sameness(criterion.ignore_args, given.rules)
     without = left_out(given, checks_calls=True)
 
-    def score(match_type: MatchType) -> MetricResult:
-        return score_against_expected(given, partial(_matching_turn, match_type, same), without)
+    def score(match_type: MatchType, *, reasons: bool) -> MetricResult:
+        score_turn = partial(_matching_turn, match_type, same, reasons=reasons)
+        return score_against_expected(given, score_turn, without)
 
-    result = score(criterion.match_type)
+    result = score(criterion.match_type, reasons=True)
     if result.score is None:
         return result
     # What matches exactly matches in every way.
-    others = () if criterion.match_type is MatchType.EXACT and result.score == 1.0 else MatchType
-    scores = {one.name: score(one).score for one in others} or dict.fromkeys(MatchType.__members__, 1.0)
-    return replace(result, details=scores)
+    if criterion.match_type is MatchType.EXACT and result.score == 1.0:
+        return replace(result, details=dict.fromkeys(MatchType.__members__, 1.0))
+    return replace(result, details={one.name: score(one, reasons=False).score for one in MatchType})
 
 
 def trajectory_precision(given: MetricInput) -> MetricResult:
@@ -182,7 +190,7 @@ def _tool_name(metric: EvalMetric) -> str | None:
 
 
 def _matching_turn(
-    match_type: MatchType, same: _Sameness, expected: Invocation, actual: Invocation
+    match_type: MatchType, same: _Sameness, expected: Invocation, actual: Invocation, *, reasons: bool
 ) -> TurnScore:
     wanted, made = tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data)
     match match_type:
@@ -192,7 +200,9 @@ def _matching_turn(
             matches = _in_order(wanted, made, same)
         case MatchType.ANY_ORDER:
             matches = not _left_over(wanted, made, same)[0]
-    return TurnScore(1.0) if matches else TurnScore(0.0, _mismatch(wanted, made, match_type, same))
+    if matches:
+        return TurnScore(1.0)
+    return TurnScore(0.0, _mismatch(wanted, made, match_type, same) if reasons else "")
 
 
 def _share_of_calls(
@@ -233,7 +243,7 @@ def _left_over(
     """The calls of either side that are left when as many as possible have a same one on the other."""
     if not same.rules:
         return _difference(wanted, made, same), _difference(made, wanted, same)
-    pairs = most_pairs(wanted, made, same)
+    pairs = most_pairs(wanted, made, same, same.keys)
     met = set(pairs.values())
     return (
         [call for i, call in enumerate(wanted) if i not in pairs],
@@ -242,15 +252,15 @@ def _left_over(
 
 
 def _difference(calls: Calls, others: Calls, same: _Sameness) -> list[FunctionCall]:
-    """The calls that are left when each of the others has cancelled the first same one."""
-    unused = list(others)
+    """The calls that are left when each of the others has cancelled the first same one; without rules."""
+    unused = Counter(same.keys(other)[1] for other in others)
     left = []
     for call in calls:
-        found = next((i for i, other in enumerate(unused) if same(call, other)), None)
-        if found is None:
-            left.append(call)
+        key = same.keys(call)[1]
+        if unused[key]:
+            unused[key] -= 1
         else:
-            del unused[found]
+            left.append(call)
     return left
 
 
