@@ -15,8 +15,8 @@ from evaltui.commands.chat_lines import ChatLines
 from evaltui.commands.output import write_stderr, write_stdout
 from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
 from evaltui.commands.usage import UsageError, complain, require_one_agent
-from evaltui.core.editing.cases import new_set_text, set_id_problem
 from evaltui.core.editing.session import DEFAULT_USER_ID
+from evaltui.core.editing.set import new_set_text, set_id_problem
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.metrics.never_passing import never_passes

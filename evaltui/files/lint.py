@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evaltui.core.editing.references import dangling, idle_rules, slow_rules
+from evaltui.core.editing.reference_problems import dangling, idle_rules, slow_rules
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet

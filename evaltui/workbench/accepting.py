@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.editing.json_paths import eval_ids, turn_count
-from evaltui.core.editing.turns import user_texts
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.json_paths import eval_ids
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.preview import LineChange
 from evaltui.core.model.problems import EvalSetError
@@ -153,29 +153,33 @@ def _actual(workbench: Workbench, case: _Case) -> list[Invocation]:
 
 def _edits(choice: Choice, case: _Case, actual: Sequence[Invocation]) -> list[Edit]:
     # It builds on the models.
-    from evaltui.core.editing import accepting
+    from evaltui.core.editing.accepting import Accepting
 
-    data, number, result = case.data, case.number, case.scored.shown
+    result = case.scored.shown
+    accepting = Accepting(CaseEditor(case.data, case.number))
     final_state = result.repeats[case.scored.repeat].final_state
     if choice.what == "case":
-        return accepting.accept_case(data, number, result.turns, actual, final_state)
+        accepting.case(result.turns, actual, final_state)
+        return accepting.edits
     if choice.what == "state":
-        return accepting.accept_state(data, number, choice.path, final_state or {})
+        accepting.state(choice.path, final_state or {})
+        return accepting.edits
     turn = choice.turn
     if turn >= min(len(actual), len(result.turns)):
         raise EditError(f"turn {turn + 1} was not reached in {case.scored.run_name}: r runs the case again")
-    rows, did = result.turns[turn].calls, actual[turn]
+    rows, invocation = result.turns[turn].calls, actual[turn]
     match choice.what:
         case "argument":
-            return accepting.accept_argument(data, number, turn, rows, choice.row, choice.path)
+            accepting.argument(turn, rows, choice.row, choice.path)
         case "call":
-            return accepting.accept_call(data, number, turn, rows, choice.row, did)
+            accepting.call(turn, rows, choice.row, invocation)
         case "calls":
-            return accepting.accept_calls(data, number, turn, rows, did)
+            accepting.calls(turn, rows, invocation)
         case "answer":
-            return accepting.accept_answer(data, number, turn, did)
+            accepting.answer(turn, invocation)
         case "turn":
-            return accepting.accept_turn(data, number, turn, result.turns[turn], did)
+            accepting.turn(turn, result.turns[turn], invocation)
+    return accepting.edits
 
 
 def _remarks(
@@ -194,13 +198,14 @@ def _remarks(
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"
         yield f"{which}{passed}, this is what run {number} of them did"
-    turns = range(turn_count(case.data, case.number)) if choice.what == "case" else [choice.turn]
+    editor = CaseEditor(case.data, case.number)
+    turns = range(editor.turn_count) if choice.what == "case" else [choice.turn]
     for turn in turns if choice.what != "state" else ():
         if turn >= len(actual):
             yield f"{which}turn {turn + 1} was not reached in {run} and stays as it is"
             continue
-        said = "\n".join(one.text for one in user_texts(case.data, case.number, turn) if one.text)
-        if said != answer_text(actual[turn].user_content.parts):
+        message = "\n".join(one.text for one in editor.turn(turn).user.texts if one.text)
+        if message != answer_text(actual[turn].user_content.parts):
             yield f"{which}in turn {turn + 1} the user said something else in {run}: r runs it again"
     if case.scored.config.evaltui.thoughts == "score" and choice.what in ("answer", "turn", "case"):
         yield "thoughts are scored here, and never become expected text"

@@ -6,16 +6,16 @@ import json
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from evaltui.core.editing import calls, cases
-from evaltui.core.editing.json_paths import Changes, case_path, eval_id, get, turn_path, value_at
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.json_paths import Changes, field_value
+from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.edits import EditError, PutText, alike
 from evaltui.core.jsondoc.layout import in_one_line, laid_out
 from evaltui.core.model.problems import EvalSetError, JsonPath
-from evaltui.workbench.case_rows import case_rows
-from evaltui.workbench.editing import Make
+from evaltui.workbench.case_rows.case import case_rows
+from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of
 from evaltui.workbench.state import CaseKey
-from evaltui.workbench.turn_rows import attach, next_kind, toggle_context
 from evaltui.workbench.workbench import Workbench
 
 
@@ -102,7 +102,7 @@ class CaseDocument:
         """Where the case is; most often it is where it was, which is not looked for among thousands."""
         known = self._source.case if self._source else 0
         try:
-            if eval_id(data, known) == key.eval_id:
+            if CaseEditor(data, known).eval_id == key.eval_id:
                 return known
         except EditError:
             pass
@@ -115,10 +115,10 @@ class CaseDocument:
     def _saved(data: Any, number: int, key: CaseKey) -> Any:
         """The case as it is on disk, where it has not moved."""
         try:
-            path = case_path(data, number)
+            saved = CaseEditor(data, number)
         except EditError:
             return None
-        return value_at(data, path) if get(data, path, "eval_id") == key.eval_id else None
+        return saved.value if saved.eval_id == key.eval_id else None
 
     @property
     def is_new(self) -> bool:
@@ -134,8 +134,8 @@ class CaseDocument:
             raise EditError("no case is shown")
         return self._source
 
-    def next_kind(self, turn: int) -> tuple[Operation, int]:
-        return next_kind(self._now, turn)
+    def next_expectation(self, turn: int) -> tuple[Operation, int]:
+        return next_expectation(self._now, turn)
 
     def toggle_context(self, turn: int) -> Operation:
         return toggle_context(self._now, turn)
@@ -143,10 +143,10 @@ class CaseDocument:
     def attach(self, turn: int, payload: bytes, mime_type: str) -> Operation:
         return attach(self._now, turn, payload, mime_type)
 
-    def refuses(self, make: Make) -> str | None:
+    def refuses(self, build: EditBuilder) -> str | None:
         """Why a change cannot be made, as a sentence."""
         try:
-            make(self._now.data, self._now.config)
+            build(SetEditor(self._now.data, self._now.config))
         except (EditError, EvalSetError) as error:
             return str(error)
         return None
@@ -157,14 +157,14 @@ class CaseDocument:
         Without a row it belongs to the case as a whole.
         """
         now = self._now
-        own = case_path(now.data, now.case)
+        own = now.editor.path
         if row is None:
             return own, part
         words = "/".join(word for word in row.id if isinstance(word, str))
         part = "value" if row.of("name") is row.of("value") else part
         if row.path is not None:
             return row.path, f"{words} {part}"
-        return (own if row.turn is None else turn_path(now.data, now.case, row.turn)), f"{words} {part}"
+        return (own if row.turn is None else now.editor.turn(row.turn).path), f"{words} {part}"
 
     # As JSON
 
@@ -173,14 +173,13 @@ class CaseDocument:
         now = self._now
         assert self.key is not None
         draft = self._workbench.editing.draft(self.key.path)
-        path = case_path(now.data, now.case)
-        written = draft.document.text_at(path) if draft else json.dumps(value_at(now.data, path))
+        written = draft.document.text_at(now.editor.path) if draft else json.dumps(now.editor.value)
         if "\n" not in written:
             return laid_out(written)
         indent = _indent(written)
         return "\n".join(line.removeprefix(indent) for line in _lines(written))
 
-    def replaced(self, text: str) -> tuple[Make, str] | None:
+    def replaced(self, text: str) -> tuple[EditBuilder, str] | None:
         """What makes a JSON text the case, and its id then; None where it says the same.
 
         Raises FieldError and EditError for a text that cannot be the case.
@@ -189,23 +188,23 @@ class CaseDocument:
         assert self.key is not None
         draft = self._workbench.editing.draft(self.key.path)
         value = object_of(text)
-        path = case_path(now.data, now.case)
-        if _lines(text) == _lines(self.text()) or alike(value, value_at(now.data, path)):
+        path = now.editor.path
+        if _lines(text) == _lines(self.text()) or alike(value, now.editor.value):
             return None
-        new_id = get(value, (), "eval_id")
+        new_id = field_value(value, (), "eval_id")
         if not isinstance(new_id, str):
             raise FieldError("a case needs an eval_id, which is a text")
-        if problem := cases.eval_id_problem(now.data, now.case, new_id):
+        if problem := SetEditor(now.data).eval_id_problem(new_id, now.case):
             raise FieldError(problem)
         written = draft.document.text_at(path) if draft else ""
         case = now.case
 
-        def make(data: Any, config: Any) -> Changes:
-            renaming = cases.rename_case(data, config, case, new_id)
+        def build(eval_set: SetEditor) -> Changes:
+            renaming = eval_set.rename_case(case, new_id)
             own = _indented(text, written) if "\n" in written else in_one_line(text, written)
             return Changes([PutText(path, own)], renaming.of_config)
 
-        return make, new_id
+        return build, new_id
 
     def call_json(self, row: Row) -> tuple[str, Callable[[str], str | None]] | None:
         """The arguments of the call that a row belongs to, and what takes them back; None elsewhere."""
@@ -213,30 +212,30 @@ class CaseDocument:
             return None
         now, key = self._now, self.key
         turn, number = int(row.id[1]), int(row.id[3])
-        call = calls.expected_calls(now.data, now.case, turn)[number]
+        call = now.editor.turn(turn).call(number)
         case = now.case
-        shown = json.dumps(call.args or {}, ensure_ascii=False, indent=2)
+        shown = json.dumps(call.arguments or {}, ensure_ascii=False, indent=2)
 
-        def take(text: str) -> str | None:
+        def apply(text: str) -> str | None:
             try:
                 args = object_of(text)
             except FieldError as error:
                 return str(error)
-            if alike(args, call.args or {}):
+            if alike(args, call.arguments or {}):
                 return None
             self.follow()
-            found = calls.expected_calls(self._now.data, case, turn) if self.key == key else []
-            there = [[one.name, one.args] for one in found[number : number + 1]]
-            if not alike(there, [[call.name, call.args]]):
+            found = self._now.editor.turn(turn).calls if self.key == key else []
+            there = [[one.name, one.arguments] for one in found[number : number + 1]]
+            if not alike(there, [[call.name, call.arguments]]):
                 return "the call was changed outside meanwhile, or is another one now: go to it again"
             self._workbench.editing.do(
                 f"change the arguments of {call.name}",
                 key.path,
-                lambda data, _: calls.replace_args(data, case, turn, number, args),
+                lambda eval_set: eval_set.case(case).turn(turn).call(number).replace_arguments(args),
             )
             return None
 
-        return shown, take
+        return shown, apply
 
 
 def _indent(written: str) -> str:

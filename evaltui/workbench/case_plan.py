@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.cases import SetAndConfig, Transfer
-from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, list_at
+from evaltui.core.editing.json_paths import Changes, cases_path
+from evaltui.core.editing.set import SetEditor, Transfer
 from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
+from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseKey, Selection
@@ -36,16 +36,16 @@ class Plan:
         self._configs: dict[Path, Any] = {}
         self.edits: dict[Path, list[Edit]] = {}
 
-    def of(self, path: Path) -> SetAndConfig:
+    def of(self, path: Path) -> SetEditor:
         """A set and its config; sets with the same config have it as the same object."""
         if path not in self._sets:
             self._sets[path] = self._editing.data(path)
         config = self._editing.config_path(path)
         if config not in self._configs:
             self._configs[config] = self._editing.config_for_edit(path)
-        return SetAndConfig(self._sets[path], self._configs[config])
+        return SetEditor(self._sets[path], self._configs[config])
 
-    def target(self, path: Path, source: SetAndConfig) -> SetAndConfig:
+    def target(self, path: Path, source: SetEditor) -> SetEditor:
         """As `of`; without a config it has a new one, where marks and rules might come with the cases."""
         target = self.of(path)
         if target.config is None and source.config is not None:
@@ -60,7 +60,7 @@ class Plan:
         here = self.of(path)
         if changes.of_set:
             self.edits.setdefault(path, []).extend(changes.of_set)
-            self._sets[path] = _with_cases(here.eval_set, changes.of_set)
+            self._sets[path] = _with_cases(here.data, changes.of_set)
         if changes.of_config:
             file = self._editing.config_path(path)
             self.edits.setdefault(file, []).extend(changes.of_config)
@@ -73,9 +73,9 @@ class Plan:
 
 def _new_config() -> Any:
     # It knows the metrics, which build on the models.
-    from evaltui.core.editing.criteria import new_config_text
+    from evaltui.core.editing.config import new_config
 
-    return json.loads(new_config_text())
+    return new_config()
 
 
 def _with_cases(data: Any, edits: Sequence[Edit]) -> Any:
@@ -104,12 +104,15 @@ def by_path(keys: Sequence[CaseKey]) -> dict[Path, list[str]]:
 
 def numbers_in_sets(editing: Editing, keys: Sequence[CaseKey]) -> dict[Path, list[int]]:
     """Which cases of their sets they are, from 0 and in order. Raises EditError where that is not clear."""
-    return {path: numbers_of(editing.data(path), path, wanted) for path, wanted in by_path(keys).items()}
+    return {
+        path: numbers_of(SetEditor(editing.data(path)), path, wanted)
+        for path, wanted in by_path(keys).items()
+    }
 
 
-def numbers_of(data: Any, path: Path, wanted: Sequence[str]) -> list[int]:
+def numbers_of(eval_set: SetEditor, path: Path, wanted: Sequence[str]) -> list[int]:
     looked_for = set(wanted)
-    numbers = [number for number, eval_id in enumerate(eval_ids(data)) if eval_id in looked_for]
+    numbers = [number for number, eval_id in enumerate(eval_set.eval_ids) if eval_id in looked_for]
     if len(numbers) > len(looked_for):
         raise EditError(f"several cases of {path.name} have the same id: f2 gives one of them another")
     if len(numbers) < len(looked_for):
@@ -119,12 +122,12 @@ def numbers_of(data: Any, path: Path, wanted: Sequence[str]) -> list[int]:
     return numbers
 
 
-def ids_at(here: SetAndConfig, numbers: Sequence[int]) -> list[str]:
-    ids = eval_ids(here.eval_set)
+def ids_at(here: SetEditor, numbers: Sequence[int]) -> list[str]:
+    ids = here.eval_ids
     return [ids[number] for number in numbers]
 
 
-def keys_at(here: SetAndConfig, path: Path, first: int, count: int) -> list[CaseKey]:
+def keys_at(here: SetEditor, path: Path, first: int, count: int) -> list[CaseKey]:
     return [CaseKey(path, eval_id) for eval_id in ids_at(here, range(first, first + count))]
 
 

@@ -7,9 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, list_at
+from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids
+from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, alike
 from evaltui.core.jsondoc.merge import Choices, Side
+from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.config_files import config_file
 from evaltui.files.saving import Source
@@ -23,9 +25,6 @@ from evaltui.workbench.unapplied import UnappliedTexts
 if TYPE_CHECKING:
     from evaltui.files.journal import Recovered
     from evaltui.workbench.workbench import Workbench
-
-# Given the data of a set and of its config (None where there is no file), what is to be changed.
-Make = Callable[[Any, Any], Changes | list[Edit]]
 
 
 class Editing:
@@ -121,7 +120,7 @@ class Editing:
         self,
         label: str,
         path: Path,
-        make: Make,
+        build: EditBuilder,
         *,
         after: Selection | None = None,
         moved: Mapping[CaseKey, CaseKey] | None = None,
@@ -137,7 +136,7 @@ class Editing:
             self._workbench.say(reason)
             return False
         try:
-            changes = make(self.data(path), self.config_for_edit(path))
+            changes = build(SetEditor(self.data(path), self.config_for_edit(path)))
         except (EditError, EvalSetError, OSError, ValueError) as error:
             self._workbench.say(str(error))
             return False
@@ -161,7 +160,7 @@ class Editing:
     ) -> bool:
         """As `do`, for any files: sets, and configs, which may be new."""
         # It knows the metrics, which build on the models.
-        from evaltui.core.editing.criteria import new_config_text
+        from evaltui.core.editing.config import new_config_text
 
         before = self._workbench.selection
         try:
@@ -379,4 +378,4 @@ class _UnreadableConfig(dict[str, Any]):
     def _refuse(self, *_: object) -> Any:
         raise self._error
 
-    get = __getitem__ = __iter__ = _refuse
+    get = __contains__ = __getitem__ = __iter__ = _refuse

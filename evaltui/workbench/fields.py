@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.editing.set import EditBuilder
+from evaltui.core.jsondoc.edits import Edit, Remove
+from evaltui.core.model.aliases import camel
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.tool_schema import Tool
 from evaltui.files.json_text import parse
-from evaltui.workbench.editing import Make
 
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]
@@ -44,7 +49,7 @@ class Operation:
     """
 
     label: str
-    make: Make | None = None
+    make: EditBuilder | None = None
     then: RowId | None = None
     opens: Part | None = None
 
@@ -63,7 +68,7 @@ class Field:
     label: str
     text: str
     kind: Kind
-    change: Callable[[str], Make]
+    change: Callable[[str], EditBuilder]
     completions: tuple[Completion, ...] = ()
     live: bool = True
     then: Operation | None = None
@@ -128,23 +133,35 @@ class DeclaredTool:
 
 @dataclass(frozen=True)
 class CaseSource:
-    """A case of a set as it is now: the data of the set and of the config beside it (None without a file).
-
-    `problems` are those of the set, `saved` is the case as it is on disk. `known` keeps the rows
-    of turns: those of a turn that is the same object as before are not made again.
-    """
+    """A case of a set as it is now."""
 
     data: Any
+    """The parsed JSON of the set."""
     config: Any
+    """That of the config beside it, None where there is no file."""
     case: int
+    """Its number in the set, from 0."""
     tools: Sequence[DeclaredTool] = ()
     problems: Sequence[Problem] = ()
+    """Those of the whole set."""
     saved: Any = None
+    """The case as it is on disk."""
     known: dict[Hashable, tuple[Any, list[Row]]] = field(default_factory=dict, compare=False)
-    by_name: Mapping[str, DeclaredTool] = field(default_factory=dict)
+    """The rows of turns: those of a turn that is the same object as before are not made again."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {tool.name: tool for tool in self.tools})
+    @cached_property
+    def editor(self) -> CaseEditor:
+        """Raises EditError where the set has no such case."""
+        return CaseEditor(self.data, self.case, self.config)
+
+    @cached_property
+    def tools_by_name(self) -> Mapping[str, DeclaredTool]:
+        return {tool.name: tool for tool in self.tools}
+
+    def build(self, edit: Callable[[CaseEditor], Changes | list[Edit]]) -> EditBuilder:
+        """An edit of this case, to be made from the data that there is by then."""
+        number = self.case
+        return lambda eval_set: edit(eval_set.case(number))
 
 
 def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:
@@ -211,7 +228,7 @@ def required_text(what: str) -> Callable[[str], str]:
     return check
 
 
-def value_field(label: str, value: Any, put: Callable[[Any], Make], schema: Any = None) -> Field:
+def value_field(label: str, value: Any, put: Callable[[Any], EditBuilder], schema: Any = None) -> Field:
     """How a JSON value is edited: by what it is, and by what the tool that takes it declares."""
     choices = completions_of(schema)
 
@@ -279,6 +296,21 @@ def first_value(schema: Any) -> Any:
             return choices[0]
     kinds = kinds_of(schema)
     return next((value for kind, value in _EMPTY.items() if kind in kinds), "")
+
+
+# What nobody knows is kept, and shown
+
+
+def unknown_fields(holder: Any, known: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """The members of an object that have none of these names, in either spelling."""
+    expected = {spelling for name in known for spelling in (name, camel(name))}
+    for key, value in holder.items() if isinstance(holder, dict) else ():
+        if key not in expected:
+            yield key, value
+
+
+def remove_at(path: JsonPath) -> Operation:
+    return Operation(f"remove {path[-1]}", lambda _: [Remove(path)])
 
 
 # Problems at their rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evaltui.core.editing.cases import SetAndConfig
+from evaltui.core.editing.set import SetEditor
 from evaltui.files.workspace import SetEntry
 from evaltui.workbench.state import CaseKey
 
@@ -16,13 +16,13 @@ from evaltui.workbench.state import CaseKey
 class CaseClipboard:
     """Cases that were copied, or are to be moved once they are pasted (`cut`).
 
-    `taken_from` are their sets and configs as they were then: what is copied can be pasted even when it has
+    `sources` are their sets and configs as they were then: what is copied can be pasted even when it has
     been changed or deleted since.
     """
 
     keys: tuple[CaseKey, ...]
     cut: bool
-    taken_from: Mapping[Path, SetAndConfig]
+    sources: Mapping[Path, SetEditor]
 
     @cached_property
     def members(self) -> frozenset[CaseKey]:

@@ -14,14 +14,12 @@ from pydantic import ValidationError
 
 from evaltui.core.compare.proposals import Proposal, places, proposals
 from evaltui.core.compare.rules import match_data, rules_of_case
-from evaltui.core.compare.values import at
-from evaltui.core.editing.criteria import new_config_text
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.rules import Rule, new_rule, put_rule, remove_rule
-from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
+from evaltui.core.jsondoc.edits import Edit, EditError, apply_to_data
 from evaltui.core.model.arg_path import ALL_ARGS, parse_arg_path
 from evaltui.core.model.arg_rule import ArgRule
 from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.validation import validate_config
@@ -91,7 +89,8 @@ class Relaxing:
         """What a rule for this place can say so that the difference passes, the most specific first."""
         path = self._path[: len(parse_arg_path(place))]
         mine, theirs = (
-            at((call.args if call else None) or {}, path) for call in (self._call.expected, self._call.actual)
+            value_at((call.args if call else None) or {}, path, ABSENT)
+            for call in (self._call.expected, self._call.actual)
         )
         return proposals(mine, theirs)
 
@@ -126,7 +125,7 @@ class Relaxing:
         config has errors.
         """
         data = self._data()
-        config = self._config(apply_to_data(data, put_rule(data, rule).of_config))
+        config = self._config(apply_to_data(data, ConfigEditor(data).put_rule(rule)))
         with_rule = await self._score(self.key, self._scored, config)
         effect = Effect(with_rule.result if with_rule else None)
         others = [] if rule.get("case") else [one async for one in self._others(rule["tool"])]
@@ -178,7 +177,8 @@ class Relaxing:
 
     def apply(self, rule: Rule) -> bool:
         """Write the rule into the config, as one step; False where that could not be, which is said."""
-        return self._do(f"relax {self._name(rule['arg'])} of {self.tool}", lambda data: put_rule(data, rule))
+        label = f"relax {self._name(rule['arg'])} of {self.tool}"
+        return self._do(label, lambda config: config.put_rule(rule))
 
     def remove(self) -> bool:
         """Take out the rule that lets the difference pass."""
@@ -188,15 +188,15 @@ class Relaxing:
             return False
         index, rule = found
         label = f"check {self._name(rule['arg'])} of {self.tool} again"
-        return self._do(label, lambda data: remove_rule(data, index))
+        return self._do(label, lambda config: config.remove_rule(index))
 
-    def _do(self, label: str, make: Callable[[Any], Changes]) -> bool:
+    def _do(self, label: str, edit: Callable[[ConfigEditor], list[Edit]]) -> bool:
         try:
-            changes = make(self._data())
+            edits = edit(ConfigEditor(self._data()))
         except (EditError, OSError, ValueError) as error:
             self._workbench.say(str(error))
             return False
-        return self._workbench.editing.do_edits(label, {self.config_path: changes.of_config})
+        return self._workbench.editing.do_edits(label, {self.config_path: edits})
 
     @staticmethod
     def _name(arg: str) -> str:
@@ -205,7 +205,7 @@ class Relaxing:
     def _data(self) -> Any:
         """The config as it is now. Raises OSError, EvalSetError."""
         data = self._workbench.editing.config_data(self.key.path)
-        return json.loads(new_config_text()) if data is None else data
+        return new_config() if data is None else data
 
     def _config(self, data: Any) -> EvalConfig:
         config, problems = validate_config(data)

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from evaltui.core.editing import cases
-from evaltui.core.editing.cases import SetAndConfig
-from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, list_at
-from evaltui.core.jsondoc.edits import Edit, EditError, Move
+from evaltui.core.editing import set as eval_sets
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.editing.set import SetEditor
+from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import agent_folder
 from evaltui.workbench.case_plan import (
@@ -80,7 +79,7 @@ def folder_for_new_set(workbench: Workbench) -> Path:
 
 def new_set_problem(workbench: Workbench, wanted: str) -> str | None:
     """Why a new set cannot be called so, as a sentence."""
-    if problem := cases.set_id_problem(wanted, [entry.eval_set_id for entry in workbench.sets]):
+    if problem := eval_sets.set_id_problem(wanted, [entry.eval_set_id for entry in workbench.sets]):
         return problem
     path = _set_path(workbench, wanted)
     return f"there is a file {path.name} already" if path.exists() else None
@@ -88,7 +87,7 @@ def new_set_problem(workbench: Workbench, wanted: str) -> str | None:
 
 def new_set(workbench: Workbench, wanted: str) -> bool:
     """An empty set in a file of its own, which is not written before it is saved; it is selected."""
-    text = cases.new_set_text(wanted, time.time())
+    text = eval_sets.new_set_text(wanted, time.time())
     if not workbench.editing.new_file(_set_path(workbench, wanted), text):
         return False
     workbench.say(f"{wanted} is a new set, not saved yet: o adds a case to it")
@@ -105,13 +104,13 @@ def new_case(workbench: Workbench) -> bool:
     if path is None:
         return False
     with refusing(workbench):
-        ids = eval_ids(workbench.editing.data(path))
-        wanted = cases.proposed_id(ids)
+        eval_set = SetEditor(workbench.editing.data(path))
+        ids, wanted = eval_set.eval_ids, eval_set.proposed_id
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else None
         done = workbench.editing.do(
             f"add {wanted}",
             path,
-            lambda data, _: cases.add_case(data, index, wanted),
+            lambda eval_set: eval_set.add_case(index, wanted),
             after=Selection(path, wanted),
         )
         if done:
@@ -127,11 +126,11 @@ def new_case(workbench: Workbench) -> bool:
 def case_id_problem(workbench: Workbench, path: Path, case: int) -> Callable[[str], str | None]:
     """Says why a case cannot be called so, as a sentence."""
     try:
-        data = workbench.editing.data(path)
+        eval_set = SetEditor(workbench.editing.data(path))
     except (OSError, EvalSetError) as error:
         reason = str(error)
         return lambda _: reason
-    return lambda wanted: cases.eval_id_problem(data, case, wanted)
+    return lambda wanted: eval_set.eval_id_problem(wanted, case)
 
 
 def rename_case(workbench: Workbench, key: CaseKey, case: int, wanted: str) -> bool:
@@ -139,15 +138,15 @@ def rename_case(workbench: Workbench, key: CaseKey, case: int, wanted: str) -> b
     moved = CaseKey(key.path, wanted)
     marking = workbench.editing.marking
 
-    def make(data: Any, config: Any) -> Changes:
-        if eval_ids(data)[case : case + 1] != [key.eval_id]:
+    def rename(eval_set: SetEditor) -> Changes:
+        if eval_set.eval_ids[case : case + 1] != [key.eval_id]:
             raise EditError(f"{key.path.name} has changed meanwhile: select the case again")
-        return cases.rename_case(data, config, case, wanted)
+        return eval_set.rename_case(case, wanted)
 
     done = workbench.editing.do(
         f"rename {key.eval_id} to {wanted}",
         key.path,
-        make,
+        rename,
         after=Selection(*moved),
         moved={key: moved},
     )
@@ -166,7 +165,7 @@ def set_id_problem(workbench: Workbench, path: Path, wanted: str) -> str | None:
     entry = workbench.entry(path)
     if entry is not None and wanted == entry.eval_set_id:
         return None
-    return cases.set_id_problem(wanted, [one.eval_set_id for one in workbench.sets if one.path != path])
+    return eval_sets.set_id_problem(wanted, [one.eval_set_id for one in workbench.sets if one.path != path])
 
 
 def rename_set(workbench: Workbench, path: Path, wanted: str) -> bool:
@@ -177,7 +176,7 @@ def rename_set(workbench: Workbench, path: Path, wanted: str) -> bool:
     return workbench.editing.do(
         f"rename {entry.eval_set_id} to {wanted}",
         path,
-        lambda data, config: cases.rename_set(data, config, wanted),
+        lambda eval_set: eval_set.rename(wanted),
         after=Selection(path),
     )
 
@@ -194,7 +193,7 @@ def duplicate(workbench: Workbench) -> None:
         for path, numbers in numbers_in_sets(workbench.editing, keys).items():
             index = numbers[-1] + 1
             here = plan.of(path)
-            plan.transfer(path, path, cases.copy_to_set(here, here, numbers, index))
+            plan.transfer(path, path, here.copy_to(here, numbers, index))
             copies += keys_at(plan.of(path), path, index, len(numbers))
         if plan.do(f"duplicate {_named(keys)}", Selection(*copies[0])):
             workbench.editing.marking.clear()
@@ -208,8 +207,7 @@ def delete(workbench: Workbench) -> None:
         keys = _chosen_and_seen(workbench)
         plan = Plan(workbench.editing)
         for path, numbers in numbers_in_sets(workbench.editing, keys).items():
-            here = plan.of(path)
-            plan.add(path, cases.delete_cases(here.eval_set, here.config, numbers))
+            plan.add(path, plan.of(path).delete_cases(numbers))
         if plan.do(f"delete {_named(keys)}", _beside(workbench, keys)):
             workbench.editing.marking.clear()
             them = "it" if len(keys) == 1 else "them"
@@ -222,17 +220,15 @@ def move(workbench: Workbench, step: int) -> None:
         keys = _chosen_and_seen(workbench)
         plan = Plan(workbench.editing)
         for path, numbers in numbers_in_sets(workbench.editing, keys).items():
-            here = plan.of(path).eval_set
-            place = cases_path(here)
-            shown = _shown(workbench, path) or range(len(list_at(here, place)))
-            edits: list[Edit] = [Move(place, *one) for one in moves(shown, set(numbers), step)]
-            plan.add(path, Changes(edits))
+            here = plan.of(path)
+            shown = _shown(workbench, path) or range(here.count)
+            plan.add(path, Changes(here.move_cases(moves(shown, set(numbers), step))))
         if not plan.edits:
             workbench.say("it is the first one already" if step < 0 else "it is the last one already")
             return
-        way = "up" if step < 0 else "down"
-        if plan.do(f"move {_named(keys)} {way}", workbench.selection):
-            workbench.say(f"moved {_named(keys)} {way}")
+        direction = "up" if step < 0 else "down"
+        if plan.do(f"move {_named(keys)} {direction}", workbench.selection):
+            workbench.say(f"moved {_named(keys)} {direction}")
 
 
 def copy(workbench: Workbench, *, cut: bool = False) -> None:
@@ -241,8 +237,8 @@ def copy(workbench: Workbench, *, cut: bool = False) -> None:
     with refusing(workbench):
         keys = _chosen_and_seen(workbench)
         paths = numbers_in_sets(editing, keys)
-        taken_from = {path: SetAndConfig(editing.data(path), editing.config_for_edit(path)) for path in paths}
-        editing.marking.clipboard = CaseClipboard(keys, cut, taken_from)
+        sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
+        editing.marking.clipboard = CaseClipboard(keys, cut, sources)
         editing.marking.clear()
         done, puts = ("cut", "moves") if cut else ("copied", "puts")
         them = "it" if len(keys) == 1 else "them"
@@ -255,7 +251,7 @@ def paste(workbench: Workbench) -> None:
     if clipboard is None or path is None:
         return
     with refusing(workbench):
-        ids = eval_ids(workbench.editing.data(path))
+        ids = SetEditor(workbench.editing.data(path)).eval_ids
         key = workbench.selection.case
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else len(ids)
         if clipboard.cut:
@@ -268,12 +264,12 @@ def _paste_copied(workbench: Workbench, clipboard: CaseClipboard, path: Path, in
     plan = Plan(workbench.editing)
     at = index
     for origin, wanted in by_path(clipboard.keys).items():
-        taken = clipboard.taken_from[origin]
+        source = clipboard.sources[origin]
         config_path = workbench.editing.config_path
         if config_path(origin) == config_path(path):
-            taken = replace(taken, config=plan.of(path).config)
-        numbers = numbers_of(taken.eval_set, origin, wanted)
-        plan.transfer(origin, path, cases.copy_to_set(taken, plan.target(path, taken), numbers, at))
+            source = replace(source, config=plan.of(path).config)
+        numbers = numbers_of(source, origin, wanted)
+        plan.transfer(origin, path, source.copy_to(plan.target(path, source), numbers, at))
         at += len(numbers)
     named = _named(clipboard.keys)
     (last,) = keys_at(plan.of(path), path, at - 1, 1)
@@ -291,15 +287,14 @@ def _paste_cut(workbench: Workbench, clipboard: CaseClipboard, path: Path, index
     at = index
     if own := origins.pop(path, None):
         # Those that were above leave their places.
-        place = cases_path(plan.of(path).eval_set)
-        plan.add(path, Changes([Move(place, *one) for one in gathered(own, index)]))
+        plan.add(path, Changes(plan.of(path).move_cases(gathered(own, index))))
         at = index + sum(number >= index for number in own)
     for origin, numbers in origins.items():
         if reason := editing.refuses_to_edit(origin):
             raise EditError(reason)
         source = plan.of(origin)
         before = [CaseKey(origin, eval_id) for eval_id in ids_at(source, numbers)]
-        plan.transfer(origin, path, cases.move_to_set(source, plan.target(path, source), numbers, at))
+        plan.transfer(origin, path, source.move_to(plan.target(path, source), numbers, at))
         moved.update(zip(before, keys_at(plan.of(path), path, at, len(numbers)), strict=True))
         at += len(numbers)
     named = _named(clipboard.keys)

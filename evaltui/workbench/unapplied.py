@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.json_paths import cases_path, eval_id, eval_ids
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.json_paths import cases_path, eval_ids
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.jsondoc.following import followed
 from evaltui.core.model.problems import JsonPath
@@ -46,7 +47,7 @@ class Unapplied:
         """The case that it belongs to."""
         number = next((step for step in self.at if isinstance(step, int)), None)
         try:
-            return None if number is None else CaseKey(self.path, eval_id(self.data, number))
+            return None if number is None else CaseKey(self.path, CaseEditor(self.data, number).eval_id)
         except EditError:
             return None
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from evaltui.tui.app import WorkbenchApp, open_workbench
-from evaltui.workbench.criteria import Criteria, MetricRow
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.rows import MetricRow
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.files.layouts import criteria, starter_pack, uv_package, write

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from evaltui.workbench.criteria import Criteria, MetricRow
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.rows import MetricRow
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call

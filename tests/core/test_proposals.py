@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.proposals import places, proposals
-from evaltui.core.compare.values import ABSENT
 from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.json_values import ABSENT
 
 
 def kinds(expected, actual):

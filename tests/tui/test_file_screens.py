@@ -30,7 +30,7 @@ def talk(parrot):
 
 def edit(workbench, path, case, answer):
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
-    assert workbench.editing.do("change the answer", path, lambda data, config: [Put(where, answer)])
+    assert workbench.editing.do("change the answer", path, lambda _: [Put(where, answer)])
 
 
 def change_outside(path, case, answer):

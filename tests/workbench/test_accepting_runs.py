@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from evaltui.core.editing.turns import set_user_text
 from evaltui.workbench.acceptable import (
     choices_in_list,
     choices_in_result,
@@ -216,7 +215,9 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
     workbench, path = await ran(house, until)
     later = time.time() + 60
     os.utime(house / "agent.py", (later, later))
-    workbench.editing.do("say", path, lambda data, config: set_user_text(data, 1, 1, "light off, please"))
+    workbench.editing.do(
+        "say", path, lambda eval_set: eval_set.case(1).turn(1).user.set_text("light off, please")
+    )
     workbench.select_difference(DifferenceAt("argument", 1, 0, "on"))
     proposal = await propose(workbench, chosen(workbench, "This argument"))
     assert proposal.remarks == (
@@ -229,7 +230,7 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
 async def test_what_was_shown_is_what_is_done(house, until):
     workbench, path = await ran(house, until)
     proposal = await propose(workbench, chosen(workbench, "The whole case"))
-    workbench.editing.do("say", path, lambda data, config: set_user_text(data, 0, 0, "hi"))
+    workbench.editing.do("say", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("hi"))
     text = workbench.editing.draft(path).document.text
     assert not accept(workbench, proposal)
     assert "changed meanwhile" in workbench.notice.text

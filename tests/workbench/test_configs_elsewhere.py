@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.editing.cases import rename_case
-from evaltui.core.editing.criteria import set_threshold
+from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.jsondoc.merge import Choices
 from evaltui.files.journal import recoverable
@@ -56,7 +55,7 @@ def rename(workbench, path, new="better"):
     return workbench.editing.do(
         f"rename good to {new}",
         path,
-        lambda data, config: rename_case(data, config, number, new),
+        lambda eval_set: eval_set.rename_case(number, new),
         after=Selection(path, new),
         moved={CaseKey(path, "good"): CaseKey(path, new)},
     )
@@ -90,7 +89,9 @@ async def test_what_both_changed_in_it_is_asked_by_member_and_its_set_waits(hous
     assert workbench.editing.do(
         "threshold",
         path,
-        lambda data, found: Changes([], set_threshold(found, "response_match_score", 0.7)),
+        lambda eval_set: Changes(
+            [], ConfigEditor(eval_set.config).set_threshold("response_match_score", 0.7)
+        ),
     )
     assert rename(workbench, path)
     write_config(config, response_match_score=0.9)

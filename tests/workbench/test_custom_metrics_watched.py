@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from evaltui.core.editing.criteria import set_threshold
-from evaltui.core.editing.turns import set_answer_text
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.config import ConfigEditor
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.watching import Step
 from evaltui.workbench.workbench import Workbench
@@ -98,7 +98,7 @@ async def test_another_threshold_counts_at_once(greeter, until):
         await until(lambda: not workbench.busy)
         config = greeter / "test_config.json"
         data = json.loads(config.read_text())
-        workbench.editing.do_edits("stricter", {config: set_threshold(data, "words", 3)})
+        workbench.editing.do_edits("stricter", {config: ConfigEditor(data).set_threshold("words", 3)})
         good = CaseKey(greeter / "greetings.evalset.json", "good")
         await until(lambda: workbench.status(good) == "FAILED")
         assert scores(workbench)["good"] == ("FAILED", 2.0)
@@ -112,7 +112,7 @@ async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
         await until(lambda: not workbench.busy)
         path = greeter / "greetings.evalset.json"
         good, other = CaseKey(path, "good"), CaseKey(path, "other")
-        edits = set_answer_text(json.loads(path.read_text()), 0, 0, "welcome")
+        edits = CaseEditor(json.loads(path.read_text()), 0).turn(0).answer.set_text("welcome")
         workbench.editing.do_edits("expect else", {path: edits})
         await until(lambda: reason(workbench, good))
         assert reason(workbench, good) == "computed before the last change: run the case again"

@@ -8,11 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.editing.calls import add_call
-from evaltui.core.editing.cases import add_case, delete_cases, rename_case
-from evaltui.core.editing.expectation import set_context
-from evaltui.core.editing.session import put_final_state
-from evaltui.core.editing.turns import set_answer_text, set_user_text
 from evaltui.core.jsondoc.edits import Put
 from evaltui.core.jsondoc.merge import Choices
 from evaltui.core.model.problems import EvalSetError
@@ -43,14 +38,14 @@ async def opened(folder):
 
 
 def answer(case, text):
-    return lambda data, config: set_answer_text(data, case, 0, text)
+    return lambda eval_set: eval_set.case(case).turn(0).answer.set_text(text)
 
 
 def rename(workbench, path, case, old, new):
     return workbench.editing.do(
         f"rename {old}",
         path,
-        lambda data, config: rename_case(data, config, case, new),
+        lambda eval_set: eval_set.rename_case(case, new),
         after=Selection(path, new),
         moved={CaseKey(path, old): CaseKey(path, new)},
     )
@@ -113,12 +108,12 @@ async def test_the_final_state_is_known_after_the_run(echo, until):
     workbench.run_set()
     await until(lambda: workbench.run.over)
     key = CaseKey(path, "good")
-    workbench.editing.do("state", path, lambda data, config: put_final_state(data, 0, "said", "goodbye"))
+    workbench.editing.do("state", path, lambda eval_set: eval_set.case(0).final_state.put("said", "goodbye"))
     await until(lambda: workbench.status(key) == "FAILED")
     assert [(diff.expected, diff.actual) for diff in workbench.results.get(key).result.state] == [
         ("goodbye", "hello")
     ]
-    workbench.editing.do("state", path, lambda data, config: put_final_state(data, 0, "said", "hello"))
+    workbench.editing.do("state", path, lambda eval_set: eval_set.case(0).final_state.put("said", "hello"))
     await until(lambda: workbench.status(key) == "PASSED")
 
 
@@ -129,7 +124,7 @@ async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until)
     key = CaseKey(path, "bad")
     config = path.parent / "test_config.json"
     assert workbench.editing.do(
-        "context", path, lambda data, config: set_context(data, config, 1, 0, on=True)
+        "context", path, lambda eval_set: eval_set.case(1).turn(0).set_context(on=True)
     )
     await until(lambda: workbench.status(key) != "FAILED")
     assert workbench.editing.unsaved() == [config]
@@ -144,7 +139,9 @@ async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until)
 
 async def test_unsaved_edits_are_what_runs(echo, until):
     workbench, path = await opened(echo)
-    workbench.editing.do("say", path, lambda data, config: set_user_text(data, 1, 0, "something else"))
+    workbench.editing.do(
+        "say", path, lambda eval_set: eval_set.case(1).turn(0).user.set_text("something else")
+    )
     workbench.run_set()
     await until(lambda: workbench.run.over)
     assert workbench.results.counts() == {"PASSED": 2}
@@ -291,7 +288,9 @@ async def test_what_cannot_be_done_is_said_and_changes_nothing(echo, write_set):
     old = echo / "old.test.json"
     old.write_text('[{"query": "hi", "expected_tool_use": [], "reference": "hi"}]')
     workbench, path = await opened(echo)
-    assert not workbench.editing.do("call", path, lambda data, config: add_call(data, 99, 0, "nothing"))
+    assert not workbench.editing.do(
+        "call", path, lambda eval_set: eval_set.case(99).turn(0).add_call("nothing")
+    )
     assert workbench.notice
     assert not workbench.editing.unsaved()
     assert not workbench.editing.do("answer", old, answer(0, "x"))
@@ -300,13 +299,11 @@ async def test_what_cannot_be_done_is_said_and_changes_nothing(echo, write_set):
 
 async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
     workbench, path = await opened(echo)
-    workbench.editing.do("add", path, lambda data, config: add_case(data))
-    workbench.editing.do(
-        "delete", path, lambda data, config: delete_cases(data, config, [len(data["eval_cases"]) - 1])
-    )
+    workbench.editing.do("add", path, lambda eval_set: eval_set.add_case())
+    workbench.editing.do("delete", path, lambda eval_set: eval_set.delete_cases([eval_set.count - 1]))
     assert not workbench.errors(workbench.sets[0])
 
-    workbench.editing.do("break", path, lambda data, config: [Put(("eval_cases", 0, "eval_id"), "bad")])
+    workbench.editing.do("break", path, lambda _: [Put(("eval_cases", 0, "eval_id"), "bad")])
     assert any("bad" in str(problem) for problem in workbench.errors(workbench.sets[0]))
     workbench.editing.undo()
     assert not workbench.errors(workbench.sets[0])
@@ -425,7 +422,7 @@ async def test_files_of_one_step_are_saved_together_or_not_at_all(echo):
     config = path.parent / "test_config.json"
     config.write_text('{"criteria": {"response_match_score": 0.8}, "evaltui": {"turns": []}}')
     assert workbench.editing.do(
-        "context", path, lambda data, config: set_context(data, config, 0, 0, on=True)
+        "context", path, lambda eval_set: eval_set.case(0).turn(0).set_context(on=True)
     )
     assert workbench.editing.save_all()
     rename(workbench, path, 0, "good", "better")

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing.json_paths import Changes
+from evaltui.core.editing.set import SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.workbench.case_rows import case_rows
+from evaltui.workbench.case_rows.case import case_rows
+from evaltui.workbench.case_rows.turns import next_expectation, toggle_context
 from evaltui.workbench.fields import CaseSource, DeclaredTool, FieldError, first_value, text_of, value_of
-from evaltui.workbench.turn_rows import next_kind, toggle_context
 
 TOOLS = (
     DeclaredTool(
@@ -84,7 +85,7 @@ class Bench:
         return self.case["conversation"][number]
 
     def make(self, make):
-        changes = make(self.document.value, self.config.value)
+        changes = make(SetEditor(self.document.value, self.config.value))
         if isinstance(changes, list):
             changes = Changes(changes)
         self.document.apply(changes.of_set)
@@ -229,7 +230,7 @@ def test_turns_are_added_inserted_duplicated_moved_and_deleted(bench):
 def test_the_kinds_of_expectation_go_round_and_say_what_is_lost(bench):
     labels, lost = [], []
     for _ in range(4):
-        operation, gone = next_kind(bench.source, 0)
+        operation, gone = next_expectation(bench.source, 0)
         bench.do(operation)
         labels.append(operation.label)
         lost.append(gone)

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from evaltui.core.editing import turns
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import name_run
 from evaltui.workbench.acceptable import choices_in_result
@@ -155,7 +154,9 @@ async def test_an_edit_scores_an_earlier_run_again_and_the_last_one_when_it_is_b
     await workbench.open_run(log, "run of yesterday")
     assert not case_changed(workbench.results.get(key))
     number = workbench.editing.number(key)
-    workbench.editing.do("answer", greeter, lambda data, _: turns.set_answer_text(data, number, 0, "hello"))
+    workbench.editing.do(
+        "answer", greeter, lambda eval_set: eval_set.case(number).turn(0).answer.set_text("hello")
+    )
     await until(lambda: workbench.results.get(key).result.status is Status.PASSED)
     workbench.leave_past()
     await until(lambda: workbench.results.get(key).result.status is Status.PASSED)

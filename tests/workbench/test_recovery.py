@@ -29,7 +29,7 @@ async def edit(folder, path, case, answer):
     workbench = Workbench(folder)
     await workbench.open()
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
-    assert workbench.editing.do("change the answer", path, lambda data, config: [Put(where, answer)])
+    assert workbench.editing.do("change the answer", path, lambda _: [Put(where, answer)])
     # The lock ends with the process; this one goes on.
     workbench.editing.draft(path).journal._file.close()
 

@@ -124,14 +124,13 @@ async def test_what_is_accepted_is_what_the_shown_run_did(coin, until):
 
 
 async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
-    from evaltui.core.editing import turns
 
     scored = await run(coin)
     passed = of_status(scored, Status.PASSED)
     coin.show_repeat(passed)
     key = coin.selection.case
     coin.editing.do(
-        "say", key.path, lambda data, _: turns.set_user_text(data, coin.editing.number(key), 0, "x")
+        "say", key.path, lambda eval_set: eval_set.case(coin.editing.number(key)).turn(0).user.set_text("x")
     )
     await until(lambda: coin.results.get(key).stored is not scored.stored)
     new = coin.results.get(key)

@@ -53,7 +53,7 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
     assert [line.text for line in desk.console if line.source == SIMULATED_USER] == []
 
     expects_other = Put(("eval_cases", 1, "final_session_state", "reserved"), "Emma")
-    assert desk.editing.do("change the state", chosen.path, lambda data, config: Changes([expects_other]))
+    assert desk.editing.do("change the state", chosen.path, lambda _: Changes([expects_other]))
     await until(lambda: desk.results.get(chosen) is not before)
     after = desk.results.get(chosen)
     assert after.result.status == "FAILED"

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from evaltui.core.editing.cases import add_case, delete_cases, rename_case
-from evaltui.core.editing.expectation import set_context
-from evaltui.core.editing.json_paths import eval_ids
+from evaltui.core.editing.set import SetEditor
 from evaltui.core.jsondoc.edits import Move, Put
 from evaltui.core.jsondoc.merge import Choices
 from evaltui.workbench.state import CaseKey, Selection
@@ -119,45 +117,45 @@ class Program:
         return f"{self.name}{self._count}"
 
     def _case(self) -> int | None:
-        ids = eval_ids(self.set_data())
+        ids = SetEditor(self.set_data()).eval_ids
         return self._rng.randrange(len(ids)) if ids else None
 
     def edit(self) -> None:
         if (number := self._case()) is not None:
             where = ("eval_cases", number, "conversation", 0, "user_content", "parts", 0, "text")
             word = self.word()
-            self.editing.do("edit", self.path, lambda data, config: [Put(where, word)])
+            self.editing.do("edit", self.path, lambda _: [Put(where, word)])
 
     def add(self) -> None:
         word = self.word()
-        self.editing.do("add", self.path, lambda data, config: add_case(data, None, word))
+        self.editing.do("add", self.path, lambda eval_set: eval_set.add_case(None, word))
 
     def move(self) -> None:
         if (number := self._case()) is not None:
-            to = self._rng.randrange(len(eval_ids(self.set_data())))
-            self.editing.do("move", self.path, lambda data, config: [Move(("eval_cases",), number, to)])
+            to = self._rng.randrange(len(SetEditor(self.set_data()).eval_ids))
+            self.editing.do("move", self.path, lambda _: [Move(("eval_cases",), number, to)])
 
     def rename(self) -> None:
         if (number := self._case()) is not None:
-            old, new = eval_ids(self.set_data())[number], self.word()
+            old, new = SetEditor(self.set_data()).eval_ids[number], self.word()
             moved = {CaseKey(self.path, old): CaseKey(self.path, new)}
             self.editing.do(
                 "rename",
                 self.path,
-                lambda data, config: rename_case(data, config, number, new),
+                lambda eval_set: eval_set.rename_case(number, new),
                 moved=moved,
                 after=Selection(self.path, new),
             )
 
     def delete(self) -> None:
-        if (number := self._case()) is not None and len(eval_ids(self.set_data())) > 2:
-            self.editing.do("delete", self.path, lambda data, config: delete_cases(data, config, [number]))
+        if (number := self._case()) is not None and len(SetEditor(self.set_data()).eval_ids) > 2:
+            self.editing.do("delete", self.path, lambda eval_set: eval_set.delete_cases([number]))
 
     def mark(self) -> None:
         if (number := self._case()) is not None:
             on = self._rng.random() < 0.7
             self.editing.do(
-                "mark", self.path, lambda data, config: set_context(data, config, number, 0, on=on)
+                "mark", self.path, lambda eval_set: eval_set.case(number).turn(0).set_context(on=on)
             )
 
     def threshold(self) -> None:
@@ -412,7 +410,6 @@ async def test_nothing_of_two_programs_and_google_adk_is_lost(tmp_path, thorough
 PROGRAM = """
     import asyncio, sys
     from pathlib import Path
-    from evaltui.core.editing.cases import add_case
     from evaltui.workbench.workbench import Workbench
 
     async def main(folder, name, count):
@@ -423,7 +420,7 @@ PROGRAM = """
         sys.stdin.readline()
         for number in range(count):
             word = f"{name}{number}"
-            assert workbench.editing.do("add", path, lambda data, config: add_case(data, None, word))
+            assert workbench.editing.do("add", path, lambda eval_set: eval_set.add_case(None, word))
             while not workbench.editing.save_all():
                 assert not workbench.editing.clashing, workbench.notice
 
@@ -477,7 +474,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path, with_adk):
     for process in processes:
         process.communicate()
         assert process.returncode == 0
-    ids = eval_ids(json.loads(path.read_text()))
+    ids = SetEditor(json.loads(path.read_text())).eval_ids
     kept = ("adk",) if with_adk else ("P", "Q")
     assert {f"{name}{number}" for name in kept for number in range(count)} <= set(ids)
     assert len(ids) == len(set(ids))

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from evaltui.core.editing.turns import set_answer_text, set_user_text
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.watching import Step
 from evaltui.workbench.workbench import Workbench
@@ -252,7 +251,7 @@ async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until
 async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
     async with watched(greeter) as workbench:
         path = workbench.sets[0].path
-        workbench.editing.do("edit", path, lambda data, config: set_answer_text(data, 0, 0, "mine"))
+        workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).answer.set_text("mine"))
         edit(path, other=expect("theirs"))
         await until(lambda: done(workbench, path.name))
         draft = workbench.editing.draft(path)
@@ -274,7 +273,7 @@ async def test_what_is_saved_here_runs_the_cases_in_which_something_else_is_said
         await all_run(workbench, until)
         path = workbench.sets[0].path
         workspace = workbench.workspace
-        workbench.editing.do("edit", path, lambda data, config: set_user_text(data, 0, 0, "all"))
+        workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("all"))
         assert workbench.editing.save(path)
         await until(lambda: done(workbench, path.name))
         assert [key.eval_id for key in workbench.run.done] == ["good"]

@@ -29,9 +29,10 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from evaltui.core.compare.values import ABSENT, at, equal, frozen, side_by_side, without
+from evaltui.core.compare.values import equal, frozen, side_by_side, without
 from evaltui.core.model.arg_path import ALL_ARGS, ANY_INDEX, ArgPath, parse_arg_path, reaches
 from evaltui.core.model.arg_rule import Approx, ArgRule, Match, MatchBy
+from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.regexes import PATIENCE, Patience, SlowRegexError
 from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT
@@ -101,11 +102,12 @@ class ToolRules:
         if own is None:
             return None
         place = path[: len(own.path)]
-        mine, theirs = at(expected or {}, place), at(actual or {}, place)
+        mine, theirs = (value_at(args or {}, place, ABSENT) for args in (expected, actual))
         others = set(self._ruled_otherwise(own, place, mine, theirs))
         # Where the whole place is one difference, what is inside is not among the differences.
         if path == place and not all(
-            self.passing(expected, actual, place + inner) or equal(at(mine, inner), at(theirs, inner))
+            self.passing(expected, actual, place + inner)
+            or equal(value_at(mine, inner, ABSENT), value_at(theirs, inner, ABSENT))
             for inner in others
         ):
             return None
@@ -188,9 +190,9 @@ def _reached(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPa
     if step is ANY_INDEX:
         steps: Iterable[str | int] = range(len(value)) if isinstance(value, list) else ()
     else:
-        steps = () if at(value, (step,)) is ABSENT else (step,)
+        steps = () if value_at(value, (step,), ABSENT) is ABSENT else (step,)
     for one in steps:
-        yield from _reached(tuple(rest), at(value, (one,)), (*place, one))
+        yield from _reached(tuple(rest), value_at(value, (one,), ABSENT), (*place, one))
 
 
 # Two values

@@ -1,14 +1,12 @@
-"""JSON values side by side: where they differ, and what is at a place in them."""
+"""JSON values side by side: where they differ."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator
 from typing import Any
 
+from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.problems import JsonPath
-
-# What stands where one of two values has nothing; None is a value.
-ABSENT: Any = object()
 
 
 def side_by_side(expected: Any, actual: Any, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Any, Any]]:
@@ -44,16 +42,6 @@ def frozen(value: Any) -> Hashable:
         return tuple(frozen(item) for item in value)
     hashable: Hashable = value
     return hashable
-
-
-def at(value: Any, path: JsonPath) -> Any:
-    """What is at a place, ABSENT where there is none."""
-    for step in path:
-        in_list = isinstance(value, list) and isinstance(step, int) and step < len(value)
-        if not in_list and not (isinstance(value, dict) and step in value):
-            return ABSENT
-        value = value[step]
-    return value
 
 
 def without(value: Any, places: Collection[JsonPath]) -> Any:

@@ -1,186 +1,227 @@
-"""What an agent did, taken over as what is expected of it.
+"""What an agent did, accepted as what is expected of it.
 
-Only what is scored is taken over: calls, the answer's text, the final state. Thoughts never become expected
-text. What a rule or a criterion lets pass stays as it is, and so do what is said before the answer, the other
-parts of an answer, marks on turns, and the shape that a turn has. A call keeps its id. Its response stays as
-long as its arguments do; with other arguments it gets the response that came this time. A new call brings its
+Only what is scored is accepted: calls, the answer's text, the final state. Thoughts never become expected
+text. What a rule or a criterion lets pass stays as it is, and so do intermediate responses, the other parts
+of an answer, marks on turns, and the shape that a turn has. A call keeps its id. Its response stays as long
+as its arguments do; with other arguments it gets the response that came this time. A new call brings its
 response where the case keeps responses.
-
-`result` and `rows` are what the case was scored with (`TurnResult`, its `calls`), `row` is the index of one
-call in it, `actual` is what was done in the turn. All functions raise EditError where the case expects other
-calls than those that were scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evaltui.core.compare.diff import calls_of
-from evaltui.core.compare.values import ABSENT, at
-from evaltui.core.editing import calls, content, turns
-from evaltui.core.editing.calls import ExpectedCall, expected_calls, expected_responses
-from evaltui.core.editing.intermediate import (
-    end_of_events,
-    events_path,
-    field_parts,
-    holds_only,
-    new_event,
-    shape,
-)
-from evaltui.core.editing.json_paths import (
-    case_path,
-    in_style,
-    list_at,
-    place,
-    turn_count,
-    turn_path,
-    value_at,
-)
-from evaltui.core.editing.replace_value import replace_value, replace_value_at
-from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Put, Remove, apply_to_data
+from evaltui.core.editing.calls import CallEditor
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.json_paths import in_style
+from evaltui.core.editing.turn import TurnEditor
+from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, apply_to_data
 from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.model.arg_path import parse_arg_path
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls, tool_responses
+from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult
 from evaltui.core.model.problems import JsonPath
 
 Rows = Sequence[CallDiff]
 
 
-def accept_argument(data: Any, case: int, turn: int, rows: Rows, row: int, path: str) -> list[Edit]:
-    """One argument of a changed call, `path` as in `ArgDiff`; "" is all of them, where one side has none."""
-    edits = _Edits(data, case)
-    number = _numbers(rows, expected_calls(data, case, turn))[row]
-    actual = rows[row].actual
-    if number is None or actual is None:
-        raise EditError("only a call that was expected and made has arguments to accept")
-    _take_argument(edits, turn, number, path, actual.args)
-    return edits.done
-
-
-def accept_call(data: Any, case: int, turn: int, rows: Rows, row: int, actual: Invocation) -> list[Edit]:
-    """Expect a changed call as it was made, an extra one, no missing one, a moved one where it was made."""
-    edits = _Edits(data, case)
-    numbers = _numbers(rows, expected_calls(data, case, turn))
-    number = numbers[row]
-    # A call that was expected elsewhere says nothing of the order of the others.
-    before = [
-        one
-        for other, one in zip(rows[:row], numbers, strict=False)
-        if one is not None and other.op != "moved"
-    ]
-    after = before[-1] + 1 if before else 0
-    made_before = sum(other.actual is not None for other in rows[:row])
-    match rows[row].op:
-        case "extra":
-            _insert(edits, turn, after, _made(actual)[made_before])
-        case "missing" if number is not None:
-            edits.do(calls.delete_call(edits.data, edits.case, turn, number))
-        case "moved" if number is not None:
-            edits.do(calls.move_call(edits.data, edits.case, turn, number, after - (number < after)))
-        case "changed" if number is not None:
-            _change(edits, turn, number, rows[row], _made(actual)[made_before])
-    return edits.done
-
-
-def accept_calls(data: Any, case: int, turn: int, rows: Rows, actual: Invocation) -> list[Edit]:
-    """All calls of a turn, with arguments, in their order. A turn that said nothing of them does now."""
-    edits = _Edits(data, case)
-    _take_calls(edits, turn, rows, actual)
-    return edits.done
-
-
-def accept_answer(data: Any, case: int, turn: int, actual: Invocation) -> list[Edit]:
-    """The text that was scored. Without one, no answer is expected any more."""
-    edits = _Edits(data, case)
-    _take_answer(edits, turn, actual)
-    return edits.done
-
-
-def accept_state(data: Any, case: int, path: str, final_state: Mapping[str, Any]) -> list[Edit]:
-    """One difference of the final state, `path` as in `StateDiff`. A key that is gone is expected as null."""
-    owner, expected, actual = _states(data, case, final_state)
-    inside = _steps(path)
-    if at(expected, inside) is ABSENT and at(actual, inside) is ABSENT:
-        raise EditError(f"nothing is expected of {path} in the final state any more")
-    return replace_value_at(owner, expected, actual, inside)
-
-
-def accept_turn(data: Any, case: int, turn: int, result: TurnResult, actual: Invocation) -> list[Edit]:
-    """Calls and answer, as far as they are scored: a mark that leaves them out is kept, and so are they."""
-    edits = _Edits(data, case)
-    _take_turn(edits, turn, result, actual)
-    return edits.done
-
-
-def accept_case(
-    data: Any,
-    case: int,
-    results: Sequence[TurnResult],
-    actual: Sequence[Invocation],
-    final_state: Mapping[str, Any] | None,
-) -> list[Edit]:
-    """Every turn, and the final state where something is expected of it and it is known.
-
-    A turn that the agent did not get to stays as it is, as what the user says in it is the case's own; what
-    the agent did beyond the last turn is left out.
-    """
-    edits = _Edits(data, case)
-    reached = zip(range(turn_count(data, case)), results, actual, strict=False)
-    for turn, result, did in reached:
-        _take_turn(edits, turn, result, did)
-    if final_state is not None:
-        owner, expected, reached_state = _states(edits.data, edits.case, final_state)
-        edits.do(list(replace_value(owner, expected, reached_state)))
-    return edits.done
-
-
-class _Edits:
+class Accepting:
     """Edits of one case, each made for what the ones before it left.
 
-    As a set may be large, `data` is one with this case alone, and `case` its number there.
+    A turn is named by its number, `rows` are its calls as they were scored, `row` is the index of one of
+    them, `actual` is what was done in the turn. Raises EditError where the case expects other calls than
+    those that were scored.
     """
 
-    case = 0
-
-    def __init__(self, data: Any, case: int) -> None:
-        self._path = case_path(data, case)
-        self.data: Any = {**data, self._path[0]: [value_at(data, self._path)]}
-        self._done: list[Edit] = []
-
-    def do(self, edits: Sequence[Edit]) -> None:
-        self.data = apply_to_data(self.data, edits)
-        self._done += edits
+    def __init__(self, case: CaseEditor) -> None:
+        self._path = case.path
+        # As a set may be large, this one has the case alone.
+        self._data: Any = {**case.data, case.path[0]: [case.value]}
+        self._edits: list[Edit] = []
 
     @property
-    def done(self) -> list[Edit]:
+    def edits(self) -> list[Edit]:
         """As edits of the whole set."""
-        return [replace(edit, path=(*self._path, *edit.path[len(self._path) :])) for edit in self._done]
+        return [replace(edit, path=(*self._path, *edit.path[len(self._path) :])) for edit in self._edits]
+
+    def _apply(self, edits: Sequence[Edit]) -> None:
+        self._data = apply_to_data(self._data, edits)
+        self._edits += edits
+
+    @property
+    def _case(self) -> CaseEditor:
+        return CaseEditor(self._data, 0)
+
+    def _turn(self, turn: int) -> TurnEditor:
+        return self._case.turn(turn)
+
+    # What can be accepted
+
+    def argument(self, turn: int, rows: Rows, row: int, path: str) -> None:
+        """One argument of a changed call, `path` as in `ArgDiff`; "" means all, where one side has none."""
+        number = _numbers(rows, self._turn(turn).calls)[row]
+        actual = rows[row].actual
+        if number is None or actual is None:
+            raise EditError("only a call that was expected and made has arguments to accept")
+        self._argument(turn, number, path, actual.args)
+
+    def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
+        """Expect a changed or extra call as it was made, no missing one, a moved one where it was made."""
+        numbers = _numbers(rows, self._turn(turn).calls)
+        number = numbers[row]
+        # A call that was expected elsewhere says nothing of the order of the others.
+        before = [
+            one
+            for other, one in zip(rows[:row], numbers, strict=False)
+            if one is not None and other.op != "moved"
+        ]
+        after = before[-1] + 1 if before else 0
+        made_before = sum(other.actual is not None for other in rows[:row])
+        match rows[row].op:
+            case "extra":
+                self._insert(turn, after, _actual_calls(actual)[made_before])
+            case "missing" if number is not None:
+                self._apply(self._turn(turn).call(number).delete())
+            case "moved" if number is not None:
+                self._apply(self._turn(turn).call(number).move(after - (number < after)))
+            case "changed" if number is not None:
+                self._change(turn, number, rows[row], _actual_calls(actual)[made_before])
+
+    def calls(self, turn: int, rows: Rows, actual: Invocation) -> None:
+        """All calls of a turn, with arguments, in their order. A turn that said nothing of them does now."""
+        numbers = _numbers(rows, self._turn(turn).calls)
+        for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
+            if diff.op == "missing" and missing is not None:
+                self._apply(self._turn(turn).call(missing).delete())
+        for start, to in _moves(rows, numbers):
+            self._apply(self._turn(turn).call(start).move(to))
+        kept = [diff for diff in rows if diff.op != "missing"]
+        for number, (diff, made) in enumerate(zip(kept, _actual_calls(actual), strict=True)):
+            if diff.op == "extra":
+                self._insert(turn, number, made)
+            elif diff.op == "changed":
+                self._change(turn, number, diff, made)
+
+    def answer(self, turn: int, actual: Invocation) -> None:
+        """The text that was scored. Without one, no answer is expected any more."""
+        answer, wanted = self._turn(turn).answer, _texts(actual)
+        known = answer.texts
+        if "\n".join(one.text for one in known if one.text) == "\n".join(wanted):
+            return
+        # Where nothing but thoughts would be left, all of the answer goes.
+        others = any("text" not in part for part in answer.parts)
+        self._apply(answer.replace_texts(wanted) if wanted or others else answer.remove())
+
+    def state(self, path: str, final_state: Mapping[str, Any]) -> None:
+        """One difference of the final state, `path` as in `StateDiff`; a key that is gone becomes null."""
+        expected, actual = self._states(final_state)
+        inside = _steps(path)
+        if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
+            raise EditError(f"nothing is expected of {path} in the final state any more")
+        self._apply(_replace_inside(self._case.final_state.path, expected, actual, inside))
+
+    def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
+        """Calls and answer, as far as they are scored: what a mark leaves out stays as it is."""
+        if result.expectation == "context":
+            return
+        if result.expectation != "not checked":
+            self.calls(turn, result.calls, actual)
+        self.answer(turn, actual)
+
+    def case(
+        self,
+        results: Sequence[TurnResult],
+        actual: Sequence[Invocation],
+        final_state: Mapping[str, Any] | None,
+    ) -> None:
+        """Every turn, and the final state where something is expected of it and it is known.
+
+        A turn that the agent did not get to stays as it is, as what the user says in it is the case's own;
+        what the agent did beyond the last turn is left out.
+        """
+        reached = zip(range(self._case.turn_count), results, actual, strict=False)
+        for turn, result, done in reached:
+            self.turn(turn, result, done)
+        if final_state is not None:
+            self._apply(_replace(self._case.final_state.path, *self._states(final_state)))
+
+    # How
+
+    def _argument(self, turn: int, number: int, path: str, actual: dict[str, Any] | None) -> None:
+        call = self._turn(turn).call(number)
+        expected, inside = call.arguments, _steps(path)
+        if not inside or expected is None or actual is None:
+            self._apply(_put_or_remove(call, actual, inside))
+        # One before it in the same list may have brought it along.
+        elif (
+            value_at(expected, inside, ABSENT) is not ABSENT or value_at(actual, inside, ABSENT) is not ABSENT
+        ):
+            self._apply(_replace_inside(call.arguments_path, expected, actual, inside))
+
+    def _insert(self, turn: int, index: int, made: _ActualCall) -> None:
+        editor = self._turn(turn)
+        event = _event_for(editor, index, made)
+        if event is None:
+            self._apply(editor.insert_call(index, made.call.name, made.call.args))
+        else:
+            intermediate = editor.intermediate
+            call = {"name": made.call.name, "args": made.call.args or {}}
+            part = in_style(self._data, intermediate.events_path, {"function_call": call})
+            self._apply([intermediate.insert_event(event, part, "model", made.author)])
+        if made.call.args is None:
+            self._apply([Remove(self._turn(turn).call(index).arguments_path)])
+        if made.response is not None and self._keeps_responses:
+            self._apply(self._turn(turn).call(index).add_response(made.response))
+
+    @property
+    def _keeps_responses(self) -> bool:
+        case = self._case
+        return any(case.turn(turn).responses for turn in range(case.turn_count))
+
+    def _change(self, turn: int, number: int, diff: CallDiff, made: _ActualCall) -> None:
+        """The arguments that differ, and the response to them where there was one."""
+        for arg in diff.args:
+            if arg.op != "same":
+                self._argument(turn, number, arg.path, made.call.args)
+        responses = self._turn(turn).call(number).responses
+        if len(responses) == 1 and made.response is not None:
+            path = (*responses[0].path, "response")
+            self._apply(_replace(path, value_at(self._data, path), made.response))
+
+    def _states(self, final_state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The expected final state, and what the keys that it names have become."""
+        expected = self._case.final_state.value
+        return expected, {key: final_state.get(key) for key in expected}
 
 
 # Calls
 
 
 @dataclass(frozen=True)
-class _Made:
-    """A call that was made. `together` is whether it came with the one before, as one step of the agent;
-    `response` is None where none is known."""
+class _ActualCall:
+    """A call that was made."""
 
     call: Call
     author: str
     together: bool
+    """Whether it came with the one before, as one step of the agent."""
     response: dict[str, Any] | None
+    """None where none is known."""
 
 
-def _made(actual: Invocation) -> list[_Made]:
+def _actual_calls(actual: Invocation) -> list[_ActualCall]:
     found = calls_of(actual.intermediate_data)
-    places = _authors(actual) or [("", number) for number in range(len(found))]
+    origins = _authors(actual) or [("", number) for number in range(len(found))]
     responses = _responses(actual)
     return [
-        _Made(call, author, number > 0 and places[number - 1][1] == event, response)
-        for number, (call, (author, event), response) in enumerate(zip(found, places, responses, strict=True))
+        _ActualCall(call, author, number > 0 and origins[number - 1][1] == event, response)
+        for number, (call, (author, event), response) in enumerate(
+            zip(found, origins, responses, strict=True)
+        )
     ]
 
 
@@ -199,7 +240,7 @@ def _authors(actual: Invocation) -> list[tuple[str, int]]:
 
 
 def _responses(actual: Invocation) -> list[dict[str, Any] | None]:
-    """What the tools answered, call by call: by id, where there are none by name, in their order."""
+    """The responses of the tools, call by call: by id, where there are none by name, in their order."""
     waiting = tool_responses(actual.intermediate_data)
     found: list[dict[str, Any] | None] = []
     for call in tool_calls(actual.intermediate_data):
@@ -212,12 +253,12 @@ def _responses(actual: Invocation) -> list[dict[str, Any] | None]:
     return found
 
 
-def _numbers(rows: Rows, expected: Sequence[ExpectedCall]) -> list[int | None]:
+def _numbers(rows: Rows, expected: Sequence[CallEditor]) -> list[int | None]:
     """The expected call that each row is about, from 0; None for one that nothing expects.
 
     Of equal calls it may be another one than the one that was aligned: they stand for each other.
     """
-    wanted = [Call(call.name, call.args) for call in expected]
+    wanted = [Call(call.name, call.arguments) for call in expected]
     numbers: list[int | None] = [None] * len(rows)
     left = list(range(len(wanted)))
     start = 0
@@ -246,22 +287,8 @@ def _other_calls() -> EditError:
     return EditError("the expected calls are no longer those that were scored: look at the result again")
 
 
-def _take_calls(edits: _Edits, turn: int, rows: Rows, actual: Invocation) -> None:
-    numbers = _numbers(rows, expected_calls(edits.data, edits.case, turn))
-    for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
-        if diff.op == "missing" and missing is not None:
-            edits.do(calls.delete_call(edits.data, edits.case, turn, missing))
-    _bring_in_order(edits, turn, rows, numbers)
-    kept = [diff for diff in rows if diff.op != "missing"]
-    for number, (diff, made) in enumerate(zip(kept, _made(actual), strict=True)):
-        if diff.op == "extra":
-            _insert(edits, turn, number, made)
-        elif diff.op == "changed":
-            _change(edits, turn, number, diff, made)
-
-
-def _bring_in_order(edits: _Edits, turn: int, rows: Rows, numbers: Sequence[int | None]) -> None:
-    """Move what was made at another place behind the one that was made before it; extra ones come later."""
+def _moves(rows: Rows, numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:
+    """The moves that bring what was made at another place behind the call that was made before it."""
     kept = [
         (diff.op, number)
         for diff, number in zip(rows, numbers, strict=True)
@@ -275,107 +302,40 @@ def _bring_in_order(edits: _Edits, turn: int, rows: Rows, numbers: Sequence[int 
             order.remove(number)
             to = 0 if before is None else order.index(before) + 1
             order.insert(to, number)
-            edits.do(calls.move_call(edits.data, edits.case, turn, start, to))
+            yield start, to
         before = number
 
 
-def _insert(edits: _Edits, turn: int, index: int, made: _Made) -> None:
-    case = edits.case
-    event = _event_for(edits, turn, index, made)
-    if event is None:
-        edits.do(calls.insert_call(edits.data, case, turn, index, made.call.name, made.call.args))
-    else:
-        call = {"name": made.call.name, "args": made.call.args or {}}
-        part = in_style(edits.data, events_path(edits.data, case, turn), {"function_call": call})
-        edits.do([new_event(edits.data, case, turn, event, part, "model", made.author)])
-    if made.call.args is None:
-        edits.do([Remove(calls.args_path(edits.data, case, turn, index))])
-    if made.response is not None and _keeps_responses(edits):
-        edits.do(calls.add_response(edits.data, case, turn, index, made.response))
-
-
-def _event_for(edits: _Edits, turn: int, index: int, made: _Made) -> int | None:
-    """The place of an event of its own; None where the call belongs into a list, or into a call's event."""
-    data, case = edits.data, edits.case
-    if shape(data, case, turn) != "events":
+def _event_for(turn: TurnEditor, index: int, made: _ActualCall) -> int | None:
+    """The index of an event of its own; None where the call belongs into a list, or into a call's event."""
+    intermediate = turn.intermediate
+    if intermediate.shape != "events":
         return None
-    places = field_parts(data, case, turn, "function_call")
+    calls = intermediate.parts_with("function_call")
     if not index:
-        return places[0][0] if places else end_of_events(data, case, turn)
-    event = places[index - 1][0]
-    is_inside = index < len(places) and places[index][0] == event
+        return calls[0][0] if calls else intermediate.end_of_events
+    event = calls[index - 1][0]
+    is_inside = index < len(calls) and calls[index][0] == event
     if made.together or is_inside:
         return None
     event += 1
-    while holds_only(data, case, turn, event, "function_response"):
+    while intermediate.holds_only(event, "function_response"):
         event += 1
     return event
 
 
-def _keeps_responses(edits: _Edits) -> bool:
-    every_turn = range(turn_count(edits.data, edits.case))
-    return any(expected_responses(edits.data, edits.case, turn) for turn in every_turn)
-
-
-def _change(edits: _Edits, turn: int, number: int, diff: CallDiff, made: _Made) -> None:
-    """The arguments that differ, and the response to them where there was one."""
-    for arg in diff.args:
-        if arg.op != "same":
-            _take_argument(edits, turn, number, arg.path, made.call.args)
-    answers = calls.answers_to(edits.data, edits.case, turn, number)
-    if len(answers) == 1 and made.response is not None:
-        path = (*expected_responses(edits.data, edits.case, turn)[answers[0]].path, "response")
-        edits.do(list(replace_value(path, value_at(edits.data, path), made.response)))
-
-
-def _take_argument(edits: _Edits, turn: int, number: int, path: str, actual: dict[str, Any] | None) -> None:
-    args = calls.args_path(edits.data, edits.case, turn, number)
-    expected = expected_calls(edits.data, edits.case, turn)[number].args
-    inside = _steps(path)
-    if not inside or expected is None or actual is None:
-        edits.do(_other_args(args, expected, actual, inside))
-    # One before it in the same list may have taken it along.
-    elif at(expected, inside) is not ABSENT or at(actual, inside) is not ABSENT:
-        edits.do(replace_value_at(args, expected, actual, inside))
-
-
-def _other_args(
-    path: JsonPath, expected: dict[str, Any] | None, actual: dict[str, Any] | None, inside: JsonPath
-) -> list[Edit]:
+def _put_or_remove(call: CallEditor, actual: dict[str, Any] | None, inside: JsonPath) -> list[Edit]:
     """Arguments of which one side has none, which is something else than `{}`."""
+    path = call.arguments_path
     if actual is not None:
         return [Put(path, {key: value for key, value in actual.items() if key in inside})]
-    if expected is None:
+    if call.arguments is None:
         return []
-    return [Remove((*path, *inside) if len(expected) > 1 else path)]
+    return [Remove((*path, *inside) if len(call.arguments) > 1 else path)]
 
 
 def _steps(path: str) -> JsonPath:
     return tuple(step for step in parse_arg_path(path) if isinstance(step, str | int)) if path else ()
-
-
-# Answer
-
-
-def _take_answer(edits: _Edits, turn: int, actual: Invocation) -> None:
-    case = edits.case
-    said = _texts(actual)
-    texts = turns.answer_texts(edits.data, case, turn)
-    if "\n".join(one.text for one in texts if one.text) == "\n".join(said):
-        return
-    if not said:
-        _drop_answer(edits, turn)
-        return
-    for known, text in zip(texts, said, strict=False):
-        edits.do(turns.set_answer_text(edits.data, case, turn, text, known.part))
-    for known in reversed(texts[len(said) :]):
-        edits.do(turns.remove_answer_part(edits.data, case, turn, known.part))
-    path = place(edits.data, turn_path(edits.data, case, turn), "final_response")
-    for count, text in enumerate(said[len(texts) :], 1):
-        if texts:
-            edits.do([Insert((*path, "parts"), texts[-1].part + count, {"text": text})])
-        else:
-            edits.do(content.add_part(edits.data, path, {"text": text}, "model"))
 
 
 def _texts(actual: Invocation) -> list[str]:
@@ -386,34 +346,41 @@ def _texts(actual: Invocation) -> list[str]:
     return texts or ([scored] if scored else [])
 
 
-def _drop_answer(edits: _Edits, turn: int) -> None:
-    """The texts, and all of the answer where nothing but thoughts would be left."""
-    path = (*place(edits.data, turn_path(edits.data, edits.case, turn), "final_response"), "parts")
-    texts = turns.answer_texts(edits.data, edits.case, turn)
-    others = [part for part in list_at(edits.data, path) if "text" not in part]
-    if not others:
-        edits.do(turns.remove_answer(edits.data, edits.case, turn))
-        return
-    for known in reversed(texts):
-        edits.do(turns.remove_answer_part(edits.data, edits.case, turn, known.part))
+# Values, which are equal as they are where they are scored, by `==`: what is equal keeps its spelling
 
 
-# State, turn
+def _replace(path: JsonPath, old: Any, new: Any) -> list[Edit]:
+    """Make the new value of the old one, which is at `path`."""
+    return [] if old == new else [Put(path, _spelt_as(old, new))]
 
 
-def _states(
-    data: Any, case: int, final_state: Mapping[str, Any]
-) -> tuple[JsonPath, dict[str, Any], dict[str, Any]]:
-    """Where the expected final state is, what it is, and what the keys that it names have become."""
-    owner = place(data, case_path(data, case), "final_session_state")
-    value = value_at(data, owner)
-    expected = value if isinstance(value, dict) else {}
-    return owner, expected, {key: final_state.get(key) for key in expected}
+def _spelt_as(old: Any, new: Any) -> Any:
+    """The new value with what is equal in the old one as that has it, members in its order."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        kept = {key: _spelt_as(value, new[key]) for key, value in old.items() if key in new}
+        return kept | {key: value for key, value in new.items() if key not in old}
+    if isinstance(old, list) and isinstance(new, list):
+        kept_items = [_spelt_as(*both) for both in zip(old, new, strict=False)]
+        return kept_items + new[len(old) :]
+    return old if old == new else new
 
 
-def _take_turn(edits: _Edits, turn: int, result: TurnResult, actual: Invocation) -> None:
-    if result.expectation == "context":
-        return
-    if result.expectation != "not checked":
-        _take_calls(edits, turn, result.calls, actual)
-    _take_answer(edits, turn, actual)
+def _replace_inside(path: JsonPath, old: Any, new: Any, inside: JsonPath) -> list[Edit]:
+    """Make one place inside the old value, which is at `path`, what it is in the new one; one of them has it.
+
+    Where the lists there have different lengths, an element that is new brings those before it that are new,
+    and one that is gone takes those behind it along: no list comes out that neither side has in this place.
+    """
+    *way, last = inside
+    holder, model = value_at(old, tuple(way)), value_at(new, tuple(way))
+    owner = (*path, *way)
+    if isinstance(last, int):
+        if last >= len(model):
+            return [Put(owner, holder[:last])]
+        if last >= len(holder):
+            return [Put(owner, holder + model[len(holder) : last + 1])]
+    elif last not in model:
+        return [Remove((*owner, last))]
+    elif last not in holder:
+        return [Put((*owner, last), model[last])]
+    return _replace((*owner, last), holder[last], model[last])

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Put
+from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove, alike
 from evaltui.core.model.aliases import camel, spelt
+from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
 
 # The fields whose two spellings differ, and which therefore tell how a case is spelt. A user's own keys do
@@ -55,25 +56,7 @@ class Changes:
     of_config: list[Edit] = field(default_factory=list)
 
 
-def value_at(data: Any, path: JsonPath) -> Any:
-    """The value at a path, None where there is none."""
-    for step in path:
-        if isinstance(data, dict) and isinstance(step, str):
-            data = data.get(step)
-        elif isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data):
-            data = data[step]
-        else:
-            return None
-    return data
-
-
-def list_at(data: Any, path: JsonPath) -> list[Any]:
-    """The list at a path; empty where something else or nothing is there."""
-    value = value_at(data, path)
-    return value if isinstance(value, list) else []
-
-
-def place(data: Any, owner: JsonPath, name: str) -> JsonPath:
+def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
     """The path of a field of the object at `owner`: as it is spelt there, else as its surroundings are."""
     holder = value_at(data, owner)
     if isinstance(holder, dict) and (spelling := spelt(name, holder)) in holder:
@@ -81,9 +64,9 @@ def place(data: Any, owner: JsonPath, name: str) -> JsonPath:
     return (*owner, name_in_style(data, owner, name))
 
 
-def get(data: Any, owner: JsonPath, name: str) -> Any:
+def field_value(data: Any, owner: JsonPath, name: str) -> Any:
     """The value of a field in either spelling, None where it is absent."""
-    return value_at(data, place(data, owner, name))
+    return value_at(data, field_path(data, owner, name))
 
 
 def name_in_style(data: Any, path: JsonPath, name: str) -> str:
@@ -115,53 +98,15 @@ def cases_path(data: Any) -> JsonPath:
     return (spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases",)
 
 
-def case_path(data: Any, case: int) -> JsonPath:
-    """Raises EditError where there is no such case."""
-    path = (*cases_path(data), case)
-    if not isinstance(value_at(data, path), dict):
-        raise EditError(f"this set has no case {case + 1}")
-    return path
-
-
-def turns_path(data: Any, case: int) -> JsonPath:
-    """Raises EditError where the user of the case is simulated, so that it has no turns."""
-    owner = case_path(data, case)
-    path = place(data, owner, "conversation")
-    if not isinstance(value_at(data, path), list) and isinstance(
-        get(data, owner, "conversation_scenario"), dict
-    ):
-        raise EditError(
-            "the user of this case is simulated, so it has no turns; make it a conversation first"
-        )
-    return path
-
-
-def turn_path(data: Any, case: int, turn: int) -> JsonPath:
-    """Raises EditError where there is no such turn."""
-    path = (*turns_path(data, case), turn)
-    if not isinstance(value_at(data, path), dict):
-        raise EditError(f"this case has no turn {turn + 1}")
-    return path
-
-
-def turn_count(data: Any, case: int) -> int:
-    return len(list_at(data, turns_path(data, case)))
-
-
 def set_id(data: Any) -> str:
-    value = get(data, (), "eval_set_id")
-    return value if isinstance(value, str) else ""
-
-
-def eval_id(data: Any, case: int) -> str:
-    value = get(data, case_path(data, case), "eval_id")
+    value = field_value(data, (), "eval_set_id")
     return value if isinstance(value, str) else ""
 
 
 def eval_ids(data: Any) -> list[str]:
     """The ids of all cases in order; "" for those that have none."""
     path = cases_path(data)
-    ids = (get(data, (*path, number), "eval_id") for number in range(len(list_at(data, path))))
+    ids = (field_value(data, (*path, number), "eval_id") for number in range(len(list_at(data, path))))
     return [value if isinstance(value, str) else "" for value in ids]
 
 
@@ -177,6 +122,17 @@ def put_member(data: Any, path: JsonPath, key: str, value: Any) -> Edit:
     if isinstance(value_at(data, path), dict):
         return Put((*path, key), value)
     return Put(path, {key: value})
+
+
+def put_field(data: Any, path: JsonPath, value: Any) -> list[Edit]:
+    """Put a value unless it is there already."""
+    return [] if alike(value_at(data, path), value) else [Put(path, value)]
+
+
+def remove_field(data: Any, path: JsonPath) -> list[Edit]:
+    """Remove a member where there is one."""
+    holder = value_at(data, path[:-1])
+    return [Remove(path)] if isinstance(holder, dict) and path[-1] in holder else []
 
 
 def dicts(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -11,7 +11,7 @@ from evaltui.text.lines import Line, cells, pad
 from evaltui.text.values import show_value, visible
 from evaltui.tui.pages.content import shown_text
 from evaltui.tui.pages.writer import LABEL, Page
-from evaltui.workbench.case_rows import case_rows
+from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.fields import CaseSource, Part, Row, RowId
 
 if TYPE_CHECKING:

@@ -24,17 +24,10 @@ from evaltui.tui.widgets.hints import moves
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.criteria import (
-    Criteria,
-    MetricRow,
-    OptionRow,
-    ReferenceRow,
-    Row,
-    RubricRow,
-    Section,
-    SettingRow,
-    Trial,
-)
+from evaltui.workbench.criteria.criteria import Criteria, Section
+from evaltui.workbench.criteria.effect import Trial
+from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
+from evaltui.workbench.criteria.values import text_of
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
@@ -198,7 +191,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
             return
         if isinstance(row, MetricRow) and not row.asked:
             self.action_add_criterion()
-        elif self.criteria.typed(row) is not None:
+        elif text_of(row) is not None:
             self._ask(row)
         elif isinstance(row, OptionRow) and row.option.kind == "rubrics":
             self.action_add_criterion()
@@ -213,7 +206,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
                 self.criteria.type(row, text)
                 self.follow()
 
-        before = self.criteria.typed(row) or ""
+        before = text_of(row) or ""
         title, hint = _question(row)
         self._workbench.editing.end_typing()
         self.app.push_screen(PromptScreen(title, before, partial(self.criteria.check, row), hint), take)

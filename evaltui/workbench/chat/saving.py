@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from evaltui.core.editing import references
-from evaltui.core.editing.cases import eval_id_problem
-from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids, insert_at, list_at, set_id
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.editing.references import References
 from evaltui.core.editing.session import DEFAULT_USER_ID
+from evaltui.core.editing.set import SetEditor
 from evaltui.core.metrics.never_passing import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
@@ -110,10 +110,10 @@ def problem(workbench: Workbench, choices: SaveChoices) -> str | None:
     if reason := workbench.editing.refuses_to_edit(choices.target):
         return reason
     try:
-        data = workbench.editing.data(choices.target)
+        eval_set = SetEditor(workbench.editing.data(choices.target))
     except (OSError, EvalSetError) as error:
         return str(error)
-    return eval_id_problem(data, len(eval_ids(data)), choices.eval_id)
+    return eval_set.eval_id_problem(choices.eval_id)
 
 
 def save(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> bool:
@@ -134,7 +134,7 @@ def save(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> 
             assert path is not None
         after = Selection(path, choices.eval_id)
         done = workbench.editing.do(
-            f"add {choices.eval_id}", path, lambda data, config: _changes(data, config, draft), after=after
+            f"add {choices.eval_id}", path, lambda eval_set: _changes(eval_set, draft), after=after
         )
         if done:
             set_editing.show(workbench, after)
@@ -216,11 +216,11 @@ def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -
     return replace(drafted, case=without_secrets(drafted.case, workbench.agent.secrets))
 
 
-def _changes(data: Any, config: Any, draft: CaseDraft) -> Changes:
-    path = cases_path(data)
-    added = insert_at(data, path, len(list_at(data, path)), draft.case)
+def _changes(eval_set: SetEditor, draft: CaseDraft) -> Changes:
     marks = [
-        {"set": set_id(data), "case": draft.case["eval_id"], "turn": turn, "mode": mode}
+        {"set": eval_set.eval_set_id, "case": draft.case["eval_id"], "turn": turn, "mode": mode}
         for turn, mode in draft.marks.items()
     ]
-    return Changes([added], references.append_to_block(config, "turns", marks))
+    return Changes(
+        eval_set.insert_case(draft.case), References(eval_set.config).append_entries("turns", marks)
+    )

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls, calls_of
-from evaltui.core.editing import accepting
-from evaltui.core.editing.calls import expected_calls, expected_responses
-from evaltui.core.editing.intermediate import shape
+from evaltui.core.editing.accepting import Accepting
+from evaltui.core.editing.case import CaseEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.metrics.scoring import score_case
@@ -133,8 +132,14 @@ def edited(data, edits):
     return after
 
 
+def accept(data, what, *args):
+    accepting = Accepting(CaseEditor(data, 1))
+    getattr(accepting, what)(*args)
+    return accepting.edits
+
+
 def rows_of(data, actual, turn=0, case=1):
-    expected = [Call(call.name, call.args) for call in expected_calls(data, case, turn)]
+    expected = [Call(call.name, call.arguments) for call in CaseEditor(data, case).turn(turn).calls]
     return align_calls(expected, calls_of(actual.intermediate_data))
 
 
@@ -147,15 +152,15 @@ def results_of(data, *actual, expectation="these calls"):
 
 
 def case_accepted(data, actual, state=None):
-    return accepting.accept_case(data, 1, results_of(data, *actual), actual, state)
+    return accept(data, "case", results_of(data, *actual), actual, state)
 
 
 def calls_accepted(data, actual):
-    return accepting.accept_calls(data, 1, 0, rows_of(data, actual), actual)
+    return accept(data, "calls", 0, rows_of(data, actual), actual)
 
 
 def named(data, turn=0, case=1):
-    return [(call.name, call.args) for call in expected_calls(data, case, turn)]
+    return [(call.name, call.arguments) for call in CaseEditor(data, case).turn(turn).calls]
 
 
 async def scored(data, actual, case=1, state=None, config=None):
@@ -195,7 +200,10 @@ async def test_an_accepted_case_passes(given_turns, together, camel_keys, state,
     assert after["eval_cases"][2] == data["eval_cases"][2]
     for turn, (kind, *_) in enumerate(given_turns):
         if kind != "absent":
-            assert shape(after, 1, turn) == shape(data, 1, turn)
+            assert (
+                CaseEditor(after, 1).turn(turn).intermediate.shape
+                == CaseEditor(data, 1).turn(turn).intermediate.shape
+            )
     text = json.dumps(after["eval_cases"][1])
     assert not any(f'"{name if camel_keys else camel(name)}"' in text for name in FIELDS)
     result = await scored(after, actual, state=final)
@@ -220,7 +228,7 @@ def test_calls_accepted_one_by_one_in_any_order_lead_to_all_of_them(
         rows = rows_of(file, actual)
         if differing := [n for n, row in enumerate(rows) if row.op != "same"]:
             row = data.draw(st.sampled_from(differing))
-            file = edited(file, accepting.accept_call(file, 1, 0, rows, row, actual))
+            file = edited(file, accept(file, "call", 0, rows, row, actual))
     assert named(file) == [(call.name, call.args) for call in calls_of(actual.intermediate_data)]
 
 
@@ -233,7 +241,7 @@ def test_an_accepted_argument_is_the_only_thing_that_changes(before, now, kind, 
     if rows[1].op == "same":
         return
     arg = data.draw(st.sampled_from([arg for arg in rows[1].args if arg.op != "same"]))
-    after = edited(file, accepting.accept_argument(file, 1, 0, rows, 1, arg.path))
+    after = edited(file, accept(file, "argument", 0, rows, 1, arg.path))
     assert [call for call in named(after) if call[0] == "g"] == [("g", {}), ("g", {})]
     left = {one.path: one for one in rows_of(after, actual)[1].args if one.op != "same"}
     assert arg.path not in left
@@ -243,13 +251,15 @@ def test_an_accepted_argument_is_the_only_thing_that_changes(before, now, kind, 
         assert {one.path: one for one in beside} == left
     # Nothing but the arguments of this one call.
     restored = copy.deepcopy(after)
-    for one, other in zip(expected_calls(file, 1, 0), expected_calls(restored, 1, 0), strict=True):
+    for one, other in zip(
+        CaseEditor(file, 1).turn(0).calls, CaseEditor(restored, 1).turn(0).calls, strict=True
+    ):
         at = restored
         for step in other.path:
             at = at[step]
         at.pop("args", None)
-        if one.args is not None:
-            at["args"] = one.args
+        if one.arguments is not None:
+            at["args"] = one.arguments
     assert restored == file
 
 
@@ -269,7 +279,7 @@ def test_an_accepted_turn_touches_no_line_but_its_own(turn, together, indent):
     around = document.text.split(before)
     texts = document.texts_in(path)
     result = TurnResult("these calls", rows_of(data, actual, 1), ResponseDiff(None, None))
-    document.apply(accepting.accept_turn(data, 1, 1, result, actual))
+    document.apply(accept(data, "turn", 1, result, actual))
     assert document.text.split(document.text_at(path)) == around
     assert [document.texts_in(path)[n] for n in (0, 2)] == [texts[n] for n in (0, 2)]
     if kind != "absent" and calls == made and text == answer:
@@ -287,10 +297,10 @@ def test_a_nested_argument_is_changed_where_it_is():
     data = set_of(turn_of("lists", light(filter={"as_of": "2026", "tags": ["a", "b"]}), "x"))
     actual = actual_of(light(filter={"as_of": "2027", "tags": ["a", "c"]}), "x")
     rows = rows_of(data, actual)
-    after = edited(data, accepting.accept_argument(data, 1, 0, rows, 0, "filter.tags[1]"))
+    after = edited(data, accept(data, "argument", 0, rows, 0, "filter.tags[1]"))
     assert named(after) == light(filter={"as_of": "2026", "tags": ["a", "c"]})
     document = JsonDocument(json.dumps(data, indent=2))
-    (change,) = document.apply(accepting.accept_argument(data, 1, 0, rows, 0, "filter.tags[1]"))
+    (change,) = document.apply(accept(data, "argument", 0, rows, 0, "filter.tags[1]"))
     assert (change.old, change.new) == ("b", "c")
 
 
@@ -298,20 +308,20 @@ def test_elements_that_only_one_list_has_come_and_go_together():
     data = set_of(turn_of("lists", [("f", {"long": [1, 2, 3], "short": [1]})], "x"))
     actual = actual_of([("f", {"long": [1], "short": [1, 2, 3]})], "x")
     rows = rows_of(data, actual)
-    after = edited(data, accepting.accept_argument(data, 1, 0, rows, 0, "short[2]"))
-    after = edited(after, accepting.accept_argument(after, 1, 0, rows_of(after, actual), 0, "long[1]"))
+    after = edited(data, accept(data, "argument", 0, rows, 0, "short[2]"))
+    after = edited(after, accept(after, "argument", 0, rows_of(after, actual), 0, "long[1]"))
     assert named(after) == [("f", {"long": [1], "short": [1, 2, 3]})]
 
 
 def test_a_call_keeps_its_id_and_gets_the_response_to_its_new_arguments():
     data = set_of(turn_of("answered lists", light(), "x"))
     actual = actual_of(light(on=True), "x")
-    after = edited(data, accepting.accept_call(data, 1, 0, rows_of(data, actual), 0, actual))
+    after = edited(data, accept(data, "call", 0, rows_of(data, actual), 0, actual))
     turn = after["eval_cases"][1]["conversation"][0]["intermediate_data"]
     assert turn["tool_uses"] == [{"id": "id0", "name": "set_light", "args": {"room": "Kitchen", "on": True}}]
     assert turn["tool_responses"] == [response("set_light", 0, "now")]
     unanswered = set_of(turn_of("lists", light(), "x"))
-    after = edited(unanswered, accepting.accept_call(unanswered, 1, 0, rows_of(data, actual), 0, actual))
+    after = edited(unanswered, accept(unanswered, "call", 0, rows_of(data, actual), 0, actual))
     assert "tool_responses" not in after["eval_cases"][1]["conversation"][0]["intermediate_data"]
 
 
@@ -319,7 +329,7 @@ def test_a_call_that_stays_keeps_its_response():
     data = set_of(turn_of("answered events", [("f", {"n": 1}), ("g", {})], "x"))
     actual = actual_of([("f", {"n": 1}), ("g", {"new": 1})], "x")
     after = edited(data, calls_accepted(data, actual))
-    assert [one.response["said"] for one in expected_responses(after, 1, 0)] == ["before", "now"]
+    assert [one.response["said"] for one in CaseEditor(after, 1).turn(0).responses] == ["before", "now"]
 
 
 def test_a_new_call_comes_with_its_author_and_its_response_as_a_step_of_its_own():
@@ -372,7 +382,7 @@ def test_rows_about_other_calls_are_refused():
     rows = rows_of(data, actual)
     changed = set_of(turn_of("lists", light(on="maybe"), "x"))
     with pytest.raises(EditError, match="look at the result again"):
-        accepting.accept_argument(changed, 1, 0, rows, 0, "on")
+        accept(changed, "argument", 0, rows, 0, "on")
 
 
 # Answer
@@ -389,7 +399,7 @@ def answered(*parts):
 
 
 def parts_after(data, actual):
-    after = edited(data, accepting.accept_answer(data, 1, 0, actual))
+    after = edited(data, accept(data, "answer", 0, actual))
     return after["eval_cases"][1]["conversation"][0].get("final_response", {}).get("parts")
 
 
@@ -425,7 +435,7 @@ def test_other_parts_of_the_expected_answer_stay():
 
 def test_an_equal_text_in_other_parts_stays_as_it_is():
     data = set_of(turn_of("lists", [], "One.\nTwo."))
-    assert accepting.accept_answer(data, 1, 0, answered({"text": "One."}, {"text": "Two."})) == []
+    assert accept(data, "answer", 0, answered({"text": "One."}, {"text": "Two."})) == []
 
 
 def test_where_nothing_was_said_no_answer_is_expected():
@@ -440,11 +450,11 @@ def test_where_nothing_was_said_no_answer_is_expected():
 def test_one_key_of_the_final_state_is_accepted_and_nothing_else():
     data = set_of(turn_of("lists", [], "x"), state={"light": {"on": True, "level": 3}, "gone": 1, "same": 1})
     final = {"light": {"on": False, "level": 4, "new": 1}, "same": 1.0, "other": 2}
-    after = edited(data, accepting.accept_state(data, 1, "light.on", final))
+    after = edited(data, accept(data, "state", "light.on", final))
     assert after["eval_cases"][1]["final_session_state"]["light"] == {"on": False, "level": 3}
-    after = edited(data, accepting.accept_state(data, 1, "light.new", final))
+    after = edited(data, accept(data, "state", "light.new", final))
     assert after["eval_cases"][1]["final_session_state"]["light"] == {"on": True, "level": 3, "new": 1}
-    after = edited(data, accepting.accept_state(data, 1, "gone", final))
+    after = edited(data, accept(data, "state", "gone", final))
     assert after["eval_cases"][1]["final_session_state"]["gone"] is None
 
 
@@ -458,7 +468,7 @@ async def test_a_turn_that_was_not_reached_stays_and_what_came_after_the_last_on
     assert named(after, 1) == light()
     more = [actual_of(light(on=True), "z")] * 3
     two = results_of(data, *more[:2])
-    after = edited(data, accepting.accept_case(data, 1, two, more, None))
+    after = edited(data, accept(data, "case", two, more, None))
     assert len(after["eval_cases"][1]["conversation"]) == 2
 
 
@@ -472,7 +482,7 @@ async def test_what_a_mark_leaves_out_stays_as_it_is(mode):
     data = set_of(turn_of("lists", light(), "x"), turn_of("lists", [], "y"))
     actual = [actual_of(light(on=True), "z"), actual_of([], "w")]
     before = await scored(data, actual, config=config)
-    after = edited(data, accepting.accept_case(data, 1, before.turns, actual, None))
+    after = edited(data, accept(data, "case", before.turns, actual, None))
     assert named(after, 0) == light()
     first = after["eval_cases"][1]["conversation"][0]["final_response"]["parts"][0]["text"]
     assert first == ("z" if mode == "skip" else "x")
@@ -485,7 +495,7 @@ async def test_what_a_rule_lets_pass_stays_as_it_is():
     data = set_of(turn_of("lists", light(at=[1, 2], level=1), "x"))
     actual = [actual_of(light(at=[3], level=2), "x")]
     before = await scored(data, actual, config=config)
-    after = edited(data, accepting.accept_case(data, 1, before.turns, actual, None))
+    after = edited(data, accept(data, "case", before.turns, actual, None))
     assert named(after) == light(at=[1, 2], level=2)
     assert (await scored(after, actual, config=config)).status is Status.PASSED
 
@@ -496,4 +506,4 @@ def test_a_simulated_user_has_no_turns_to_accept():
     del case["conversation"]
     case["conversation_scenario"] = {"starting_prompt": "x", "conversation_plan": "y"}
     with pytest.raises(EditError, match="simulated"):
-        accepting.accept_case(data, 1, [], [actual_of([])], None)
+        accept(data, "case", [], [actual_of([])], None)

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.editing import calls
-from evaltui.core.editing import intermediate_responses as said
-from evaltui.core.editing.intermediate import shape
+from evaltui.core.editing.case import CaseEditor
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.model.validation import validate_case
 
@@ -43,7 +41,7 @@ def recorded(*groups):
 
 
 def named(data, turn=0):
-    return [(call.name, call.args) for call in calls.expected_calls(data, 0, turn)]
+    return [(call.name, call.arguments) for call in CaseEditor(data, 0).turn(turn).calls]
 
 
 def edited(data, edits):
@@ -55,13 +53,13 @@ def edited(data, edits):
 
 def test_a_turn_that_says_nothing_gets_the_list_shape():
     data = case_of(None)
-    after = edited(data, calls.add_call(data, 0, 0, "book", {"n": 1}))
+    after = edited(data, CaseEditor(data, 0).turn(0).add_call("book", {"n": 1}))
     assert after["eval_cases"][0]["conversation"][0]["intermediate_data"] == lists(("book", {"n": 1}))
 
 
 def test_new_keys_are_spelt_as_the_case_is():
     data = case_of(None, camel=True)
-    after = edited(data, calls.add_call(data, 0, 0, "book"))
+    after = edited(data, CaseEditor(data, 0).turn(0).add_call("book"))
     assert after["eval_cases"][0]["conversation"][0]["intermediateData"] == {
         "toolUses": [{"name": "book", "args": {}}]
     }
@@ -69,7 +67,7 @@ def test_new_keys_are_spelt_as_the_case_is():
 
 def test_a_call_without_neighbours_is_an_event_by_the_author_around_and_before_that_of_the_answer():
     data = case_of({"invocation_events": [{"author": "booker", "model_version": "m"}]})
-    after = edited(data, calls.add_call(data, 0, 0, "book"))
+    after = edited(data, CaseEditor(data, 0).turn(0).add_call("book"))
     events = after["eval_cases"][0]["conversation"][0]["intermediate_data"]["invocation_events"]
     assert events == [
         {
@@ -82,11 +80,11 @@ def test_a_call_without_neighbours_is_an_event_by_the_author_around_and_before_t
 
 def test_deleting_a_call_takes_its_response_and_the_events_that_are_empty_then():
     data = case_of(recorded([("a", {})], [("b", {}), ("c", {})]))
-    after = edited(data, calls.delete_call(data, 0, 0, 0))
-    assert [r.name for r in calls.expected_responses(after, 0, 0)] == ["b", "c"]
-    after = edited(after, calls.delete_call(after, 0, 0, 0))
-    assert [r.id for r in calls.expected_responses(after, 0, 0)] == ["id3"]
-    after = edited(after, calls.delete_call(after, 0, 0, 0))
+    after = edited(data, CaseEditor(data, 0).turn(0).call(0).delete())
+    assert [r.name for r in CaseEditor(after, 0).turn(0).responses] == ["b", "c"]
+    after = edited(after, CaseEditor(after, 0).turn(0).call(0).delete())
+    assert [r.id for r in CaseEditor(after, 0).turn(0).responses] == ["id3"]
+    after = edited(after, CaseEditor(after, 0).turn(0).call(0).delete())
     assert after["eval_cases"][0]["conversation"][0]["intermediate_data"] == {
         "invocation_events": [{"author": "booker", "model_version": "m"}]
     }
@@ -94,16 +92,16 @@ def test_deleting_a_call_takes_its_response_and_the_events_that_are_empty_then()
 
 def test_a_response_that_another_call_may_have_stays():
     data = case_of(lists(("a", {}), ("a", {"n": 1})) | {"tool_responses": [{"name": "a", "response": {}}]})
-    after = edited(data, calls.delete_call(data, 0, 0, 0))
-    assert len(calls.expected_responses(after, 0, 0)) == 1
-    after = edited(after, calls.delete_call(after, 0, 0, 0))
-    assert calls.expected_responses(after, 0, 0) == []
+    after = edited(data, CaseEditor(data, 0).turn(0).call(0).delete())
+    assert len(CaseEditor(after, 0).turn(0).responses) == 1
+    after = edited(after, CaseEditor(after, 0).turn(0).call(0).delete())
+    assert CaseEditor(after, 0).turn(0).responses == []
 
 
 @pytest.mark.parametrize(("call", "to"), [(0, 2), (2, 0), (0, 1), (1, 0)])
 def test_a_call_alone_in_its_event_moves_with_its_response(call, to):
     data = case_of(recorded([("a", {})], [("b", {})], [("c", {})]))
-    after = edited(data, calls.move_call(data, 0, 0, call, to))
+    after = edited(data, CaseEditor(data, 0).turn(0).call(call).move(to))
     events = after["eval_cases"][0]["conversation"][0]["intermediate_data"]["invocation_events"]
     order = [next(iter(event["content"]["parts"][0].values()))["id"] for event in events[:-1]]
     assert order[::2] == order[1::2]
@@ -112,64 +110,64 @@ def test_a_call_alone_in_its_event_moves_with_its_response(call, to):
 
 def test_renaming_a_call_renames_its_responses():
     data = case_of(recorded([("a", {}), ("b", {})]))
-    after = edited(data, calls.rename_call(data, 0, 0, 0, "z"))
-    assert [call.name for call in calls.expected_calls(after, 0, 0)] == ["z", "b"]
-    assert [answer.name for answer in calls.expected_responses(after, 0, 0)] == ["z", "b"]
+    after = edited(data, CaseEditor(data, 0).turn(0).call(0).rename("z"))
+    assert [call.name for call in CaseEditor(after, 0).turn(0).calls] == ["z", "b"]
+    assert [answer.name for answer in CaseEditor(after, 0).turn(0).responses] == ["z", "b"]
 
 
 def test_arguments():
     data = case_of({"tool_uses": [{"name": "a"}]})
-    data = edited(data, calls.put_arg(data, 0, 0, 0, ("n",), 1))
-    data = edited(data, calls.put_arg(data, 0, 0, 0, ("o",), {"deep": [1]}))
-    data = edited(data, calls.put_arg(data, 0, 0, 0, ("o", "deep", 0), 2))
-    data = edited(data, calls.rename_arg(data, 0, 0, 0, ("n",), "m"))
+    data = edited(data, CaseEditor(data, 0).turn(0).call(0).put_argument(("n",), 1))
+    data = edited(data, CaseEditor(data, 0).turn(0).call(0).put_argument(("o",), {"deep": [1]}))
+    data = edited(data, CaseEditor(data, 0).turn(0).call(0).put_argument(("o", "deep", 0), 2))
+    data = edited(data, CaseEditor(data, 0).turn(0).call(0).rename_argument(("n",), "m"))
     assert named(data) == [("a", {"m": 1, "o": {"deep": [2]}})]
     assert list(named(data)[0][1]) == ["m", "o"]
-    data = edited(data, calls.remove_arg(data, 0, 0, 0, ("o",)))
+    data = edited(data, CaseEditor(data, 0).turn(0).call(0).remove_argument(("o",)))
     assert named(data) == [("a", {"m": 1})]
-    data = edited(data, calls.replace_args(data, 0, 0, 0, '{"x": 1.50}'))
+    data = edited(data, CaseEditor(data, 0).turn(0).call(0).replace_arguments('{"x": 1.50}'))
     assert named(data) == [("a", {"x": 1.5})]
     with pytest.raises(EditError, match="expects no call 2"):
-        calls.put_arg(data, 0, 0, 1, ("n",), 1)
+        CaseEditor(data, 0).turn(0).call(1).put_argument(("n",), 1)
 
 
 @pytest.mark.parametrize("intermediate", [lists(("a", {}), ("b", {})), recorded([("a", {}), ("b", {})])])
 def test_responses_are_added_changed_and_deleted(intermediate):
     data = case_of(intermediate)
-    had = len(calls.expected_responses(data, 0, 0))
-    after = edited(data, calls.add_response(data, 0, 0, 1, {"ok": True}))
-    one = calls.expected_responses(after, 0, 0)[-1]
+    had = len(CaseEditor(data, 0).turn(0).responses)
+    after = edited(data, CaseEditor(data, 0).turn(0).call(1).add_response({"ok": True}))
+    one = CaseEditor(after, 0).turn(0).responses[-1]
     assert (one.name, one.response) == ("b", {"ok": True})
-    assert one.id == calls.expected_calls(after, 0, 0)[1].id
-    after = edited(after, calls.set_response(after, 0, 0, had, {"ok": False}))
-    assert calls.expected_responses(after, 0, 0)[-1].response == {"ok": False}
-    after = edited(after, calls.delete_response(after, 0, 0, had))
-    assert calls.expected_responses(after, 0, 0) == calls.expected_responses(data, 0, 0)
+    assert one.id == CaseEditor(after, 0).turn(0).calls[1].id
+    after = edited(after, CaseEditor(after, 0).turn(0).response(had).replace({"ok": False}))
+    assert CaseEditor(after, 0).turn(0).responses[-1].response == {"ok": False}
+    after = edited(after, CaseEditor(after, 0).turn(0).response(had).delete())
+    assert CaseEditor(after, 0).turn(0).responses == CaseEditor(data, 0).turn(0).responses
 
 
 def test_two_calls_of_one_name_are_told_apart_by_an_id():
     data = case_of(lists(("a", {"n": 1}), ("a", {"n": 2})))
-    after = edited(data, calls.add_response(data, 0, 0, 1, {}))
-    assert [call.id for call in calls.expected_calls(after, 0, 0)] == ["", "call_1"]
-    assert calls.expected_responses(after, 0, 0)[0].id == "call_1"
+    after = edited(data, CaseEditor(data, 0).turn(0).call(1).add_response({}))
+    assert [call.id for call in CaseEditor(after, 0).turn(0).calls] == ["", "call_1"]
+    assert CaseEditor(after, 0).turn(0).responses[0].id == "call_1"
 
 
 @pytest.mark.parametrize("intermediate", [None, lists(("a", {})), recorded([("a", {})])])
 def test_what_is_said_before_the_answer(intermediate):
     data = case_of(intermediate)
-    after = edited(data, said.add_said(data, 0, 0, "booker", "one moment"))
-    after = edited(after, said.add_said(after, 0, 0, "booker", "still there"))
-    after = edited(after, said.set_said_text(after, 0, 0, 1, "done"))
-    after = edited(after, said.set_said_author(after, 0, 0, 1, "boss"))
-    assert [(one.author, one.text) for one in said.said_before(after, 0, 0)] == [
+    after = edited(data, CaseEditor(data, 0).turn(0).add_intermediate_response("booker", "one moment"))
+    after = edited(after, CaseEditor(after, 0).turn(0).add_intermediate_response("booker", "still there"))
+    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(1).set_text("done"))
+    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(1).set_author("boss"))
+    assert [(one.author, one.text) for one in CaseEditor(after, 0).turn(0).intermediate_responses] == [
         ("booker", "one moment"),
         ("boss", "done"),
     ]
     assert named(after) == named(data)
     assert validate_case(after["eval_cases"][0])[0] is not None
-    after = edited(after, said.delete_said(after, 0, 0, 0))
-    after = edited(after, said.delete_said(after, 0, 0, 0))
-    assert said.said_before(after, 0, 0) == []
+    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(0).delete())
+    after = edited(after, CaseEditor(after, 0).turn(0).intermediate_response(0).delete())
+    assert CaseEditor(after, 0).turn(0).intermediate_responses == []
 
 
 NAMES = st.sampled_from(["find", "book", "pay"])
@@ -189,18 +187,18 @@ ACTIONS = st.lists(
 
 def perform(data, action):
     kind, one, other, name, args = action
-    count = len(calls.expected_calls(data, 0, 0))
+    count = len(CaseEditor(data, 0).turn(0).calls)
     if kind == "add" or count == 0:
-        return calls.add_call(data, 0, 0, name, args)
+        return CaseEditor(data, 0).turn(0).add_call(name, args)
     call = one % count
     return {
-        "insert": lambda: calls.insert_call(data, 0, 0, call, name, args),
-        "duplicate": lambda: calls.duplicate_call(data, 0, 0, call),
-        "move": lambda: calls.move_call(data, 0, 0, call, other % count),
-        "delete": lambda: calls.delete_call(data, 0, 0, call),
-        "rename": lambda: calls.rename_call(data, 0, 0, call, name),
-        "replace": lambda: calls.replace_args(data, 0, 0, call, args),
-        "put": lambda: calls.put_arg(data, 0, 0, call, ("a",), other),
+        "insert": lambda: CaseEditor(data, 0).turn(0).insert_call(call, name, args),
+        "duplicate": lambda: CaseEditor(data, 0).turn(0).call(call).duplicate(),
+        "move": lambda: CaseEditor(data, 0).turn(0).call(call).move(other % count),
+        "delete": lambda: CaseEditor(data, 0).turn(0).call(call).delete(),
+        "rename": lambda: CaseEditor(data, 0).turn(0).call(call).rename(name),
+        "replace": lambda: CaseEditor(data, 0).turn(0).call(call).replace_arguments(args),
+        "put": lambda: CaseEditor(data, 0).turn(0).call(call).put_argument(("a",), other),
     }[kind]()
 
 
@@ -248,7 +246,10 @@ def test_both_shapes_do_the_same_and_stay_what_they_are(made, sizes, actions):
         by_hand = edited(by_hand, perform(by_hand, action))
         by_run = edited(by_run, perform(by_run, action))
         assert named(by_hand) == named(by_run) == known
-    assert (shape(by_hand, 0, 0), shape(by_run, 0, 0)) == ("lists", "events")
+    assert (
+        CaseEditor(by_hand, 0).turn(0).intermediate.shape,
+        CaseEditor(by_run, 0).turn(0).intermediate.shape,
+    ) == ("lists", "events")
     assert [data["eval_cases"][0]["conversation"][1] for data in (by_hand, by_run)] == other_turns
     for data in (by_hand, by_run):
         model, problems = validate_case(json.loads(json.dumps(data["eval_cases"][0])))

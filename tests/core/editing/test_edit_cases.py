@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.editing import cases, references
-from evaltui.core.editing.cases import SetAndConfig
-from evaltui.core.editing.json_paths import eval_ids
+from evaltui.core.editing.json_paths import Changes
+from evaltui.core.editing.reference_problems import dangling
+from evaltui.core.editing.set import SetEditor, copy_id, new_set_text, set_id_problem
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.model.validation import validate_case, validate_eval_set
 
@@ -35,7 +35,7 @@ def applied(data, config, changes):
 
 
 def test_a_new_set_is_what_adk_writes():
-    text = cases.new_set_text("orders", 12.5)
+    text = new_set_text("orders", 12.5)
     assert text == (
         '{\n  "eval_set_id": "orders",\n  "name": "orders",\n  "eval_cases": [],\n'
         '  "creation_timestamp": 12.5\n}'
@@ -48,22 +48,22 @@ def test_a_new_set_is_what_adk_writes():
     [("orders_2", (), True), ("or-ders", (), False), ("", (), False), ("orders", ("orders",), False)],
 )
 def test_ids_of_sets(wanted, taken, ok):
-    assert (cases.set_id_problem(wanted, taken) is None) == ok
+    assert (set_id_problem(wanted, taken) is None) == ok
 
 
 def test_a_new_case_has_one_empty_turn_and_a_free_id():
     data = a_set("s", "a", "case_3")
-    after = apply_to_data(data, cases.add_case(data))
-    assert eval_ids(after) == ["a", "case_3", "case_4"]
+    after = apply_to_data(data, SetEditor(data).add_case())
+    assert SetEditor(after).eval_ids == ["a", "case_3", "case_4"]
     new, problems = validate_case(after["eval_cases"][2])
     assert (new.conversation[0].user_content.parts[0].text, problems) == ("", [])
-    after = apply_to_data(data, cases.add_case(data, 0, "first", "hello"))
-    assert eval_ids(after) == ["first", "a", "case_3"]
+    after = apply_to_data(data, SetEditor(data).add_case(0, "first", "hello"))
+    assert SetEditor(after).eval_ids == ["first", "a", "case_3"]
 
 
 def test_a_new_case_is_spelt_as_the_others():
     data = {"eval_set_id": "s", "eval_cases": [{"evalId": "a", "conversation": []}]}
-    after = apply_to_data(data, cases.add_case(data))
+    after = apply_to_data(data, SetEditor(data).add_case())
     assert after["eval_cases"][1] == {
         "evalId": "case_2",
         "conversation": [{"userContent": {"parts": [{"text": ""}], "role": "user"}}],
@@ -75,7 +75,7 @@ def test_a_new_case_is_spelt_as_the_others():
     [("late", [], "late_2"), ("late", ["late_2"], "late_3"), ("case_3", [], "case_4"), ("", [], "case_2")],
 )
 def test_ids_of_copies(original, taken, copy):
-    assert cases.copy_id(original, taken) == copy
+    assert copy_id(original, taken) == copy
 
 
 def test_a_copy_has_the_marks_and_the_rules():
@@ -83,8 +83,8 @@ def test_a_copy_has_the_marks_and_the_rules():
     data["eval_cases"][0]["mine"] = {"kept": 1}
     rules = [{"tool": "t", "set": "s", "case": "late"}, {"tool": "u", "case": "late"}, {"tool": "v"}]
     config = config_for(("s", "late"), ("s", "b"), rules=rules)
-    after, config = applied(data, config, cases.duplicate_case(data, config, 0))
-    assert eval_ids(after) == ["late", "late_2", "b"]
+    after, config = applied(data, config, duplicated(data, config, 0))
+    assert SetEditor(after).eval_ids == ["late", "late_2", "b"]
     assert after["eval_cases"][1] == data["eval_cases"][0] | {"eval_id": "late_2"}
     assert named(config) == [("s", "late"), ("s", "b"), ("s", "late_2")]
     assert named(config, "rules")[3:] == [("s", "late_2"), ("s", "late_2")]
@@ -95,21 +95,21 @@ def test_renaming_a_case_keeps_references_true():
     data = a_set("s", "late", "b")
     rules = [{"tool": "t", "set": "s", "case": "late"}, {"tool": "u", "case": "late"}]
     config = config_for(("s", "late"), ("other", "late"), rules=rules)
-    after, config = applied(data, config, cases.rename_case(data, config, 0, "early"))
-    assert eval_ids(after) == ["early", "b"]
+    after, config = applied(data, config, SetEditor(data, config).rename_case(0, "early"))
+    assert SetEditor(after).eval_ids == ["early", "b"]
     assert named(config) == [("s", "early"), ("other", "late")]
     assert named(config, "rules") == [("s", "early"), (None, "late"), ("s", "early")]
     sets = {"s": {"early": 1, "b": 1}, "other": {"late": 1}}
-    assert list(references.dangling(config, sets)) == []
+    assert list(dangling(config, sets)) == []
     for wrong in ("", "b"):
         with pytest.raises(EditError):
-            cases.rename_case(data, config, 0, wrong)
+            SetEditor(data, config).rename_case(0, wrong)
 
 
 def test_renaming_a_set():
     data = a_set("s", "a") | {"name": "s"}
     config = config_for(("s", "a"), ("t", "a"), rules=[{"tool": "x", "set": "s"}])
-    after, config = applied(data, config, cases.rename_set(data, config, "new"))
+    after, config = applied(data, config, SetEditor(data, config).rename("new"))
     assert (after["eval_set_id"], after["name"]) == ("new", "new")
     assert named(config) == [("new", "a"), ("t", "a")]
     assert named(config, "rules") == [("new", None)]
@@ -118,30 +118,30 @@ def test_renaming_a_set():
 def test_deleting_cases():
     data = a_set("s", "a", "b", "c", "a")
     config = config_for(("s", "a"), ("s", "b"), ("t", "b"), rules=[{"tool": "x", "case": "b"}])
-    after, config = applied(data, config, cases.delete_cases(data, config, [0, 1]))
-    assert eval_ids(after) == ["c", "a"]
+    after, config = applied(data, config, SetEditor(data, config).delete_cases([0, 1]))
+    assert SetEditor(after).eval_ids == ["c", "a"]
     assert named(config) == [("s", "a"), ("t", "b")]
     assert named(config, "rules") == [(None, "b")]
 
 
 def test_moving_between_sets_with_configs_of_their_own():
-    source = SetAndConfig(a_set("s", "a", "b", "c"), config_for(("s", "a"), ("s", "b")))
-    target = SetAndConfig(a_set("t", "a"), {"criteria": {}})
-    moved = cases.move_to_set(source, target, [2, 0], 0)
-    left, left_config = applied(source.eval_set, source.config, moved.source)
-    got, got_config = applied(target.eval_set, target.config, moved.target)
-    assert (eval_ids(left), eval_ids(got)) == (["b"], ["a_2", "c", "a"])
+    source = SetEditor(a_set("s", "a", "b", "c"), config_for(("s", "a"), ("s", "b")))
+    target = SetEditor(a_set("t", "a"), {"criteria": {}})
+    moved = source.move_to(target, [2, 0], 0)
+    left, left_config = applied(source.data, source.config, moved.source)
+    got, got_config = applied(target.data, target.config, moved.target)
+    assert (SetEditor(left).eval_ids, SetEditor(got).eval_ids) == (["b"], ["a_2", "c", "a"])
     assert (named(left_config), named(got_config)) == ([("s", "b")], [("t", "a_2")])
 
 
 def test_moving_and_copying_between_sets_with_one_config():
     config = config_for(("s", "a"), ("t", "z"), rules=[{"tool": "x", "set": "s", "case": "a"}])
-    source, target = SetAndConfig(a_set("s", "a", "b"), config), SetAndConfig(a_set("t", "z"), config)
-    moved = cases.move_to_set(source, target, [0])
+    source, target = SetEditor(a_set("s", "a", "b"), config), SetEditor(a_set("t", "z"), config)
+    moved = source.move_to(target, [0])
     assert moved.target.of_config == []
     after = apply_to_data(config, moved.source.of_config)
     assert (named(after), named(after, "rules")) == ([("t", "a"), ("t", "z")], [("t", "a")])
-    copied = cases.copy_to_set(source, target, [0])
+    copied = source.copy_to(target, [0])
     assert copied.source.of_set == copied.target.of_config == []
     after = apply_to_data(config, copied.source.of_config)
     assert named(after) == [("s", "a"), ("t", "z"), ("t", "a")]
@@ -149,38 +149,44 @@ def test_moving_and_copying_between_sets_with_one_config():
 
 def test_a_rule_without_a_set_comes_along_to_another_config():
     rules = [{"tool": "x", "case": "a"}]
-    source = SetAndConfig(a_set("s", "a"), {"criteria": {}, "evaltui": {"rules": rules}})
-    target = SetAndConfig(a_set("t"), {"criteria": {}})
-    moved = cases.move_to_set(source, target, [0])
+    source = SetEditor(a_set("s", "a"), {"criteria": {}, "evaltui": {"rules": rules}})
+    target = SetEditor(a_set("t"), {"criteria": {}})
+    moved = source.move_to(target, [0])
     assert named(apply_to_data(target.config, moved.target.of_config), "rules") == [("t", "a")]
     assert apply_to_data(source.config, moved.source.of_config) == source.config
 
 
+def duplicated(data, config, case):
+    here = SetEditor(data, config)
+    copied = here.copy_to(here, [case], case + 1)
+    return Changes(copied.target.of_set, copied.source.of_config)
+
+
 def change(data, config, kind, case_number, other):
     if kind == "d":
-        return cases.duplicate_case(data, config, case_number)
+        return duplicated(data, config, case_number)
     if kind == "r":
-        return cases.rename_case(data, config, case_number, f"new_{other}")
-    return cases.delete_cases(data, config, [case_number])
+        return SetEditor(data, config).rename_case(case_number, f"new_{other}")
+    return SetEditor(data, config).delete_cases([case_number])
 
 
 @given(st.lists(st.tuples(st.sampled_from("drmxa"), st.integers(0, 9), st.integers(0, 9)), max_size=8))
 def test_ids_stay_unique_and_no_reference_dangles(actions):
     data, config = a_set("s", "a", "b", "c"), config_for(("s", "a"), ("s", "c"))
     for kind, one, other in actions:
-        count = len(eval_ids(data))
+        count = len(SetEditor(data).eval_ids)
         if kind == "a" or not count:
-            data = apply_to_data(data, cases.add_case(data))
+            data = apply_to_data(data, SetEditor(data).add_case())
         elif kind == "m":
-            data = apply_to_data(data, cases.move_case(data, one % count, other % count))
+            data = apply_to_data(data, SetEditor(data).move_cases([(one % count, other % count)]))
         else:
             try:
                 data, config = applied(data, config, change(data, config, kind, one % count, other))
             except EditError:
                 assert kind == "r"
-        ids = eval_ids(data)
+        ids = SetEditor(data).eval_ids
         assert len(set(ids)) == len(ids)
-        assert list(references.dangling(config, {"s": dict.fromkeys(ids, 1)})) == []
+        assert list(dangling(config, {"s": dict.fromkeys(ids, 1)})) == []
         assert validate_eval_set(data)[0] is not None
 
 
@@ -202,5 +208,5 @@ def test_ids_stay_unique_and_no_reference_dangles(actions):
 )
 def test_references_that_dangle(entry, name, says):
     sets = {"s": {"a": 1, "sim": None}, "other": {"b": 2}}
-    found = [problem.message for problem in references.dangling({"evaltui": {name: [entry]}}, sets)]
+    found = [problem.message for problem in dangling({"evaltui": {name: [entry]}}, sets)]
     assert (found == []) if says is None else found[0].startswith(says)

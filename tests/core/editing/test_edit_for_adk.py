@@ -10,7 +10,9 @@ from google.adk.evaluation import eval_metrics
 from google.adk.evaluation.eval_config import EvalConfig
 from google.adk.evaluation.eval_set import EvalSet
 
-from evaltui.core.editing import calls, cases, criteria, expectation, session, turns
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.config import ConfigEditor, new_config_text
+from evaltui.core.editing.set import SetEditor, new_set_text
 from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.options import options_of
 
@@ -40,19 +42,19 @@ def test_options_and_their_defaults_are_those_of_adk(metric):
 
 
 def test_a_case_built_from_nothing_is_one_for_adk():
-    data, config = json.loads(cases.new_set_text("orders", 1.0)), json.loads(criteria.new_config_text())
-    data = apply_to_data(data, cases.add_case(data, text="where is my order?"))
-    data = apply_to_data(data, turns.add_turn(data, 0, "thanks"))
-    data = apply_to_data(data, calls.add_call(data, 0, 0, "find_order", {"id": 7}))
-    data = apply_to_data(data, calls.add_response(data, 0, 0, 0, {"status": "late"}))
-    data = apply_to_data(data, turns.set_answer_text(data, 0, 0, "It is late."))
-    data = apply_to_data(data, expectation.switch(data, config, 0, 1, "none").of_set)
-    data = apply_to_data(data, session.put_state(data, 0, "city", "Bonn"))
-    data = apply_to_data(data, session.add_rubric(data, 0, "is polite"))
-    config = apply_to_data(config, expectation.set_context(data, config, 0, 1, on=True).of_config)
-    config = apply_to_data(config, criteria.add_metric(config, "trajectory_recall", 0.5))
+    data, config = json.loads(new_set_text("orders", 1.0)), json.loads(new_config_text())
+    data = apply_to_data(data, SetEditor(data).add_case(text="where is my order?"))
+    data = apply_to_data(data, CaseEditor(data, 0).add_turn("thanks"))
+    data = apply_to_data(data, CaseEditor(data, 0).turn(0).add_call("find_order", {"id": 7}))
+    data = apply_to_data(data, CaseEditor(data, 0).turn(0).call(0).add_response({"status": "late"}))
+    data = apply_to_data(data, CaseEditor(data, 0).turn(0).answer.set_text("It is late."))
+    data = apply_to_data(data, CaseEditor(data, 0, config).turn(1).set_expectation("none").of_set)
+    data = apply_to_data(data, CaseEditor(data, 0).session.state.put("city", "Bonn"))
+    data = apply_to_data(data, CaseEditor(data, 0).rubrics.add("is polite"))
+    config = apply_to_data(config, CaseEditor(data, 0, config).turn(1).set_context(on=True).of_config)
+    config = apply_to_data(config, ConfigEditor(config).add_metric("trajectory_recall", 0.5))
     config = apply_to_data(
-        config, criteria.set_option(config, "tool_trajectory_avg_score", ("match_type",), "ANY_ORDER")
+        config, ConfigEditor(config).set_option("tool_trajectory_avg_score", ("match_type",), "ANY_ORDER")
     )
     case = EvalSet.model_validate_json(json.dumps(data)).eval_cases[0]
     assert case.conversation[0].intermediate_data.tool_uses[0].args == {"id": 7}

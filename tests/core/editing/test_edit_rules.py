@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.editing import references
-from evaltui.core.editing.rules import new_rule, put_rule, remove_rule, replace_rule
+from evaltui.core.editing.config import ConfigEditor, new_rule
+from evaltui.core.editing.reference_problems import idle_rules
+from evaltui.core.editing.references import References
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.model.validation import validate_config
@@ -23,10 +24,9 @@ CONFIG = """{
 """
 
 
-def text_after(changes, text=CONFIG):
+def text_after(edits, text=CONFIG):
     document = JsonDocument(text)
-    assert changes.of_set == []
-    document.apply(changes.of_config)
+    document.apply(edits)
     return document.text
 
 
@@ -38,38 +38,40 @@ def test_a_rule_is_added_at_the_end_in_the_style_of_the_others():
     rule = new_rule("pay", "amount", {"approx": {"abs": 0.5}}, ("s", "late"))
     last = '"set": "s", "case": "late"}'
     added = '{"tool": "pay", "arg": "amount", "match": {"approx": {"abs": 0.5}}, "set": "s", "case": "late"}'
-    assert text_after(put_rule(data(), rule)) == CONFIG.replace(last, f"{last},\n            {added}")
+    assert text_after(ConfigEditor(data()).put_rule(rule)) == CONFIG.replace(
+        last, f"{last},\n            {added}"
+    )
 
 
 def test_a_rule_for_the_same_argument_and_cases_is_changed_where_it_stands():
-    after = text_after(put_rule(data(), new_rule("find", "query", "type")))
+    after = text_after(ConfigEditor(data()).put_rule(new_rule("find", "query", "type")))
     assert after == CONFIG.replace('"ignore"', '"type"')
     # The same place in other words.
-    after = text_after(put_rule(data(), new_rule("find", "['query']", "type")))
+    after = text_after(ConfigEditor(data()).put_rule(new_rule("find", "['query']", "type")))
     assert after == CONFIG.replace('"ignore"', '"type"').replace('"arg": "query"', '"arg": "[\'query\']"')
-    assert len(data(text_after(put_rule(data(), new_rule("find", "as_of", "type"))))["evaltui"]["rules"]) == 3
+    after = data(text_after(ConfigEditor(data()).put_rule(new_rule("find", "as_of", "type"))))
+    assert len(after["evaltui"]["rules"]) == 3
 
 
 def test_what_is_said_already_changes_nothing():
-    assert put_rule(data(), new_rule("find", "as_of", {"regex": "a+"}, ("s", "late"))).of_config == []
+    rule = new_rule("find", "as_of", {"regex": "a+"}, ("s", "late"))
+    assert ConfigEditor(data()).put_rule(rule) == []
 
 
 def test_one_rule_is_left_of_several_for_the_same():
     twice = CONFIG.replace(
         '"case": "late"}', '"case": "late"},\n            {"tool": "find", "arg": "query", "match": "type"}'
     )
-    after = data(text_after(put_rule(data(twice), new_rule("find", "query", {"any_of": [1]})), twice))
+    rule = new_rule("find", "query", {"any_of": [1]})
+    after = data(text_after(ConfigEditor(data(twice)).put_rule(rule), twice))
     assert [rule["match"] for rule in after["evaltui"]["rules"]] == [{"regex": "a+"}, {"any_of": [1]}]
 
 
-def test_a_rule_is_replaced_and_removed():
-    wider = new_rule("find", "as_of", {"regex": "a+"})
-    after = text_after(replace_rule(data(), 1, wider))
-    assert after == CONFIG.replace(', "set": "s", "case": "late"', "")
-    after = text_after(remove_rule(data(), 0))
+def test_a_rule_is_removed():
+    after = text_after(ConfigEditor(data()).remove_rule(0))
     assert [rule["arg"] for rule in data(after)["evaltui"]["rules"]] == ["as_of"]
     assert '"\\u0061+"' in after
-    after = text_after(remove_rule(data(after), 0), after)
+    after = text_after(ConfigEditor(data(after)).remove_rule(0), after)
     assert data(after)["evaltui"] == {"mine": 1.0}
 
 
@@ -79,18 +81,18 @@ def test_the_first_rule_of_a_config():
         '{"criteria": {}, "evaltui": null}',
         '{"criteria": {}, "evaltui": {"rules": []}}',
     ):
-        after = data(text_after(put_rule(data(text), new_rule("find", "*", "subset")), text))
+        after = data(text_after(ConfigEditor(data(text)).put_rule(new_rule("find", "*", "subset")), text))
         assert after["evaltui"] == {"rules": [{"tool": "find", "arg": "*", "match": "subset"}]}
 
 
 def test_what_is_no_rule_is_refused():
     for match in ({"regex": "("}, {"approx": {"abs": -1}}, "ignored"):
         with pytest.raises(EditError, match="this is no rule: match"):
-            put_rule(data(), new_rule("find", "query", match))
+            ConfigEditor(data()).put_rule(new_rule("find", "query", match))
     with pytest.raises(EditError, match=r"this is no rule: arg: .* character 2"):
-        replace_rule(data(), 0, new_rule("find", "a[", "ignore"))
+        ConfigEditor(data()).put_rule(new_rule("find", "a[", "ignore"))
     with pytest.raises(EditError, match="no rule 3"):
-        remove_rule(data(), 2)
+        ConfigEditor(data()).remove_rule(2)
 
 
 arguments = st.sampled_from(["query", "filter.as_of", "items[*]", "*"])
@@ -102,7 +104,7 @@ scopes = st.none() | st.tuples(st.sampled_from("st"), st.sampled_from(["late", "
 def test_of_all_that_was_put_the_last_for_each_argument_is_there_once(put):
     config = {"criteria": {"m": 1}}
     for rule in put:
-        config = apply_to_data(config, put_rule(config, rule).of_config)
+        config = apply_to_data(config, ConfigEditor(config).put_rule(rule))
     last = {(one["tool"], one["arg"], one.get("set"), one.get("case")): one for one in put}
     assert config.get("evaltui", {}).get("rules", []) == list(last.values())
     assert validate_config(config)[0] is not None
@@ -111,10 +113,10 @@ def test_of_all_that_was_put_the_last_for_each_argument_is_there_once(put):
 def test_a_case_that_is_renamed_keeps_the_rule_that_held():
     exact = new_rule("f", "a", "type", ("s", "late"))
     config = {"evaltui": {"rules": [exact, {"tool": "f", "arg": "a", "match": "ignore", "case": "late"}]}}
-    after = apply_to_data(config, references.cases_moved(config, [(("s", "late"), ("s", "early"))]))
+    after = apply_to_data(config, References(config).move_cases([(("s", "late"), ("s", "early"))]))
     assert after["evaltui"]["rules"] == [{**exact, "case": "early"}, config["evaltui"]["rules"][1]]
-    _, copied = references.copied(config, [(("s", "late"), ("s", "copy"))])
-    assert copied == [{**exact, "case": "copy"}]
+    copied = References(config).copied([(("s", "late"), ("s", "copy"))])
+    assert copied.rules == [{**exact, "case": "copy"}]
 
 
 def test_rules_that_say_nothing():
@@ -126,10 +128,7 @@ def test_rules_that_say_nothing():
         {"tool": "find", "arg": "a", "match": "type", "case": "gone"},
     ]
     tools = {"s": {"late": ("find",), "early": ("pay",)}}
-    found = {
-        problem.path: problem.message
-        for problem in references.idle_rules({"evaltui": {"rules": rules}}, tools)
-    }
+    found = {problem.path: problem.message for problem in idle_rules({"evaltui": {"rules": rules}}, tools)}
     assert found == {
         ("evaltui", "rules", 0): "never holds: rules[3] is for the same argument",
         ("evaltui", "rules", 1, "tool"): "no call of 'fnd' is expected; did you mean 'find'?",

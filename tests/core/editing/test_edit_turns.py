@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.editing import expectation, references, turns
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.reference_problems import dangling
+from evaltui.core.editing.references import References
+from evaltui.core.editing.turn import EXPECTATION_KINDS, TurnExpectation
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.model.validation import validate_case, validate_config
 
@@ -45,54 +48,54 @@ def config_of(*marks):
 
 def test_only_the_text_of_the_user_changes():
     data = data_of({"user_content": {"parts": [IMAGE, {"text": "old"}, {"text": "second"}]}})
-    after = apply_to_data(data, turns.set_user_text(data, 0, 0, "new\nlines"))
+    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.set_text("new\nlines"))
     assert turn(after)["user_content"] == {"parts": [IMAGE, {"text": "new\nlines"}, {"text": "second"}]}
-    after = apply_to_data(data, turns.set_user_text(data, 0, 0, "new", part=2))
+    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.set_text("new", part=2))
     assert turn(after)["user_content"]["parts"][1:] == [{"text": "old"}, {"text": "new"}]
     with pytest.raises(EditError, match="not a text"):
-        turns.set_user_text(data, 0, 0, "new", part=0)
+        CaseEditor(data, 0).turn(0).user.set_text("new", part=0)
 
 
 @pytest.mark.parametrize("content", [{"parts": [IMAGE]}, {"parts": []}, {"parts": None}, {}])
 def test_a_message_without_a_text_gets_one(content):
     data = data_of({"user_content": content})
-    after = apply_to_data(data, turns.set_user_text(data, 0, 0, "hi"))
+    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.set_text("hi"))
     assert turn(after)["user_content"]["parts"] == [*(content.get("parts") or []), {"text": "hi"}]
 
 
 def test_thoughts_of_the_answer_are_kept_and_the_answer_can_go():
     thought = {"text": "hm", "thought": True}
     data = data_of({"user_content": {"parts": []}, "final_response": {"parts": [thought]}})
-    after = apply_to_data(data, turns.set_answer_text(data, 0, 0, "yes"))
+    after = apply_to_data(data, CaseEditor(data, 0).turn(0).answer.set_text("yes"))
     assert turn(after)["final_response"]["parts"] == [thought, {"text": "yes"}]
-    after = apply_to_data(after, turns.remove_answer(after, 0, 0))
+    after = apply_to_data(after, CaseEditor(after, 0).turn(0).answer.remove())
     assert "final_response" not in turn(after)
-    assert turns.remove_answer(after, 0, 0) == []
-    after = apply_to_data(after, turns.set_answer_text(after, 0, 0, "yes"))
+    assert CaseEditor(after, 0).turn(0).answer.remove() == []
+    after = apply_to_data(after, CaseEditor(after, 0).turn(0).answer.set_text("yes"))
     assert turn(after)["final_response"] == {"parts": [{"text": "yes"}], "role": "model"}
 
 
 def test_a_file_is_attached_in_the_spelling_of_the_case_and_can_be_removed():
     data = data_of({"userContent": {"parts": [{"text": "look"}]}})
-    after = apply_to_data(data, turns.attach_file(data, 0, 0, b"\xff\xfe?>", "image/png"))
+    after = apply_to_data(data, CaseEditor(data, 0).turn(0).user.attach_file(b"\xff\xfe?>", "image/png"))
     blob = turn(after)["userContent"]["parts"][1]["inlineData"]
     assert blob == {"data": "__4_Pg==", "mimeType": "image/png"}
     assert base64.urlsafe_b64decode(blob["data"]) == b"\xff\xfe?>"
     model, _ = validate_case({"evalId": "c", "conversation": [turn(after)]})
     assert model.conversation[0].user_content.parts[1].inline_data.data == b"\xff\xfe?>"
-    assert apply_to_data(after, turns.remove_user_part(after, 0, 0, 1)) == data
+    assert apply_to_data(after, CaseEditor(after, 0).turn(0).user.remove_part(1)) == data
 
 
 def test_a_turn_is_added_in_the_spelling_of_its_case():
     data = data_of({"userContent": {"parts": []}})
-    after = apply_to_data(data, turns.add_turn(data, 0, "more"))
+    after = apply_to_data(data, CaseEditor(data, 0).add_turn("more"))
     assert turn(after, 1) == {"userContent": {"parts": [{"text": "more"}], "role": "user"}}
 
 
 def test_a_simulated_user_has_no_turns():
     data = {"eval_cases": [{"eval_id": "c", "conversation_scenario": {"starting_prompt": "a"}}]}
     with pytest.raises(EditError, match="simulated"):
-        turns.add_turn(data, 0)
+        CaseEditor(data, 0).add_turn()
 
 
 TURN_ACTIONS = st.lists(
@@ -112,29 +115,29 @@ def test_marks_stay_with_their_turns(marked, actions):
     for kind, one, other in actions:
         if kind == "insert" or not texts:
             index = one % (len(texts) + 1)
-            changes = turns.insert_turn(data, config, 0, index, "new")
+            changes = CaseEditor(data, 0, config).insert_turn(index, "new")
             texts.insert(index, ("new", False))
         elif kind == "duplicate":
-            changes = turns.duplicate_turn(data, config, 0, one % len(texts))
+            changes = CaseEditor(data, 0, config).turn(one % len(texts)).duplicate()
             texts.insert(one % len(texts), texts[one % len(texts)])
         elif kind == "move":
-            changes = turns.move_turn(data, config, 0, one % len(texts), other % len(texts))
+            changes = CaseEditor(data, 0, config).turn(one % len(texts)).move(other % len(texts))
             count = len(texts)
             texts.insert(other % count, texts.pop(one % count))
         else:
-            changes = turns.delete_turn(data, config, 0, one % len(texts))
+            changes = CaseEditor(data, 0, config).turn(one % len(texts)).delete()
             del texts[one % len(texts)]
         data, config = applied(data, config, changes)
     found = [
         (
-            turns.user_texts(data, 0, number)[0].text,
-            references.mode_of(config, ("s", "c"), number) == "context",
+            CaseEditor(data, 0).turn(number).user.texts[0].text,
+            References(config).turn_mode(("s", "c"), number) == "context",
         )
         for number in range(len(texts))
     ]
     assert found == texts
-    assert references.mode_of(config, ("other", "c"), 1) == "skip"
-    assert list(references.dangling(config, {"s": {"c": len(texts)}, "other": {"c": 2}})) == []
+    assert References(config).turn_mode(("other", "c"), 1) == "skip"
+    assert list(dangling(config, {"s": {"c": len(texts)}, "other": {"c": 2}})) == []
     assert validate_config(config)[0] is not None
     ids = [one.get("invocation_id") for one in data["eval_cases"][0]["conversation"]]
     assert len([one for one in ids if one]) == len({one for one in ids if one})
@@ -151,39 +154,39 @@ START = [None, CALLS, EVENTS, {}, {"tool_uses": []}, {"invocation_events": []}]
 
 
 @pytest.mark.parametrize("intermediate", START)
-@given(kinds=st.lists(st.sampled_from(expectation.KINDS), min_size=1, max_size=4), context=st.booleans())
+@given(kinds=st.lists(st.sampled_from(EXPECTATION_KINDS), min_size=1, max_size=4), context=st.booleans())
 def test_every_kind_of_expectation_leads_to_every_other(intermediate, kinds, context):
     data = data_of({"user_content": {"parts": []}, "intermediate_data": intermediate}, *conversation(1))
     config = config_of((1, "skip"))
     for kind in kinds:
-        data, config = applied(data, config, expectation.set_context(data, config, 0, 0, on=context))
-        data, config = applied(data, config, expectation.switch(data, config, 0, 0, kind))
-        assert expectation.expectation(data, config, 0, 0) == expectation.TurnExpectation(
+        data, config = applied(data, config, CaseEditor(data, 0, config).turn(0).set_context(on=context))
+        data, config = applied(data, config, CaseEditor(data, 0, config).turn(0).set_expectation(kind))
+        assert CaseEditor(data, 0, config).turn(0).expectation == TurnExpectation(
             kind, context and kind != "unchecked"
         )
         assert validate_case(data["eval_cases"][0])[0] is not None
         assert validate_config(config)[0] is not None
-        assert expectation.expectation(data, config, 0, 1).kind == "unchecked"
+        assert CaseEditor(data, 0, config).turn(1).expectation.kind == "unchecked"
         assert turn(data, 1) == conversation(1)[0]
 
 
 def test_a_mark_makes_the_block_it_needs_and_takes_its_list_along():
     data = data_of(*conversation(1))
     for config in ({"criteria": {}}, {"criteria": {}, "evaltui": {"thoughts": "score"}}):
-        changes = expectation.switch(data, config, 0, 0, "unchecked")
+        changes = CaseEditor(data, 0, config).turn(0).set_expectation("unchecked")
         _, marked = applied(data, config, changes)
-        assert references.mode_of(marked, ("s", "c"), 0) == "skip"
-        _, back = applied(data, marked, expectation.switch(data, marked, 0, 0, "unspecified"))
+        assert References(marked).turn_mode(("s", "c"), 0) == "skip"
+        _, back = applied(data, marked, CaseEditor(data, 0, marked).turn(0).set_expectation("unspecified"))
         assert back.get("evaltui", {}).get("turns") is None
 
 
 def test_unchecked_leaves_the_calls_where_they_are():
     data = data_of({"user_content": {"parts": []}, "intermediate_data": CALLS})
-    assert expectation.switch(data, {"criteria": {}}, 0, 0, "unchecked").of_set == []
+    assert CaseEditor(data, 0, {"criteria": {}}).turn(0).set_expectation("unchecked").of_set == []
 
 
 def test_the_last_of_several_marks_counts_and_one_is_left():
     config = config_of((0, "skip"), (1, "skip"), (0, "context"))
-    assert references.mode_of(config, ("s", "c"), 0) == "context"
-    after = apply_to_data(config, references.mark(config, ("s", "c"), 0, "skip"))
+    assert References(config).turn_mode(("s", "c"), 0) == "context"
+    after = apply_to_data(config, References(config).mark_turn(("s", "c"), 0, "skip"))
     assert [(one["turn"], one["mode"]) for one in after["evaltui"]["turns"]] == [(1, "skip"), (0, "skip")]

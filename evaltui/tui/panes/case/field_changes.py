@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.tui.panes.case.navigation import CaseRows
 from evaltui.tui.panes.case.opened_field import OpenedField
-from evaltui.workbench.editing import Make
 from evaltui.workbench.fields import Field, FieldError, Row
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
@@ -44,7 +44,7 @@ class FieldChanges:
             self._do(field, path, make)
         self.keep_unapplied(field)
 
-    def _do(self, field: OpenedField, path: Path, make: Make) -> None:
+    def _do(self, field: OpenedField, path: Path, make: EditBuilder) -> None:
         moved, after = self._renaming(field)
         notice = self._workbench.notice
         done = self._workbench.editing.do(

@@ -171,7 +171,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif row.turn is None:
             self._workbench.say("go to a turn: there it changes what is expected of calls")
         else:
-            operation, lost = self.document.next_kind(row.turn)
+            operation, lost = self.document.next_expectation(row.turn)
             self._editor.perform(operation, "")
             if lost:
                 count = "its call is" if lost == 1 else f"its {lost} calls are"

@@ -1,0 +1,204 @@
+"""An eval set, and every change to its list of cases: new, renamed, deleted, put in another order or set."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.json_paths import (
+    Changes,
+    cases_path,
+    eval_ids,
+    field_path,
+    in_style,
+    insert_at,
+    set_id,
+)
+from evaltui.core.editing.references import CaseRef, References
+from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Move, Put, Remove
+from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.problems import JsonPath
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What changes where cases come from and where they go to.
+
+    Where both sets have the same config, all of its edits are in `source`.
+    """
+
+    source: Changes
+    target: Changes
+
+
+def new_set_text(eval_set_id: str, created: float) -> str:
+    """The text of an empty set, as google-adk 2.13 writes it; `created` in seconds since 1970."""
+    data = {"eval_set_id": eval_set_id, "name": eval_set_id, "eval_cases": [], "creation_timestamp": created}
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None:
+    """Why a new set should not be called so, as a sentence; the rule for its characters is that of ADK."""
+    if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
+        return "a set's id is made of letters from a to z, digits and underscores"
+    return f"there is a set {eval_set_id!r} already" if eval_set_id in set(existing) else None
+
+
+def copy_id(original: str, existing: Iterable[str]) -> str:
+    """`late_2` for a copy of `late`, `late_3` for the next one and for a copy of `late_2`."""
+    numbered = re.fullmatch(r"(.+)_(\d{1,9})", original)
+    stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (original or "case", 2)
+    return _free(stem, number, set(existing))
+
+
+def _free(stem: str, number: int, existing: set[str]) -> str:
+    while f"{stem}_{number}" in existing:
+        number += 1
+    return f"{stem}_{number}"
+
+
+@dataclass(frozen=True)
+class SetEditor:
+    data: Any
+    """The parsed JSON of the eval set."""
+    config: Any = None
+    """The parsed JSON of the config beside it, None where there is no file."""
+
+    @property
+    def eval_set_id(self) -> str:
+        return set_id(self.data)
+
+    @property
+    def path(self) -> JsonPath:
+        """The path of the list of cases."""
+        return cases_path(self.data)
+
+    @property
+    def count(self) -> int:
+        """How many cases it has."""
+        return len(list_at(self.data, self.path))
+
+    @property
+    def eval_ids(self) -> list[str]:
+        """The ids of all cases in order; "" for those that have none."""
+        return eval_ids(self.data)
+
+    def case(self, number: int) -> CaseEditor:
+        """Raises EditError where there is no such case."""
+        return CaseEditor(self.data, number, self.config)
+
+    # Ids
+
+    def rename(self, wanted: str) -> Changes:
+        """Another id for the set; its `name` follows where it was the id. Raises EditError for none."""
+        if not wanted:
+            raise EditError("a set needs an id")
+        old = self.eval_set_id
+        edits: list[Edit] = [Put(field_path(self.data, (), "eval_set_id"), wanted)]
+        if old and value_at(self.data, ("name",)) == old:
+            edits.append(Put(("name",), wanted))
+        return Changes(edits, References(self.config).rename_set(old, wanted) if old else [])
+
+    def eval_id_problem(self, wanted: str, case: int | None = None) -> str | None:
+        """Why a case, a new one where none is named, cannot be called so, as a sentence."""
+        if not wanted:
+            return "a case needs an id"
+        others = [eval_id for number, eval_id in enumerate(self.eval_ids) if number != case]
+        return f"there is a case {wanted!r} in this set already" if wanted in others else None
+
+    def rename_case(self, case: int, wanted: str) -> Changes:
+        """Raises EditError for an id that is empty or taken: see `eval_id_problem`."""
+        if problem := self.eval_id_problem(wanted, case):
+            raise EditError(problem)
+        editor = self.case(case)
+        old = editor.reference
+        if wanted == old[1]:
+            return Changes()
+        edits: list[Edit] = [Put(editor.field_path("eval_id"), wanted)]
+        return Changes(edits, References(self.config).move_cases([(old, (old[0], wanted))]))
+
+    @property
+    def proposed_id(self) -> str:
+        """An id for a new case: `case_3` for the third; the next number where that is taken."""
+        ids = set(self.eval_ids)
+        return _free("case", len(ids) + 1, ids)
+
+    # Cases
+
+    def add_case(self, index: int | None = None, wanted: str = "", text: str = "") -> list[Edit]:
+        """A case with one turn, in which the user says `text`, before the one at `index`, else at the end."""
+        content = {"parts": [{"text": text}], "role": "user"}
+        turn = in_style(self.data, self.path, {"user_content": content})
+        fields = {"eval_id": wanted or self.proposed_id, "conversation": [turn]}
+        return self.insert_case(in_style(self.data, self.path, fields), index)
+
+    def insert_case(self, case: dict[str, Any], index: int | None = None) -> list[Edit]:
+        """A case as it is to be written, before the one at `index`, else at the end."""
+        return [insert_at(self.data, self.path, self.count if index is None else index, case)]
+
+    def delete_cases(self, cases: Sequence[int]) -> Changes:
+        """The cases are deleted with the marks and rules that name them."""
+        gone = sorted(set(cases))
+        left = {eval_id for number, eval_id in enumerate(self.eval_ids) if number not in set(gone)}
+        ids = {self.case(case).eval_id for case in gone} - left
+        removals: list[Edit] = [Remove((*self.path, case)) for case in reversed(gone)]
+        return Changes(removals, References(self.config).remove_cases(self.eval_set_id, ids))
+
+    def move_cases(self, moves: Iterable[tuple[int, int]]) -> list[Edit]:
+        """Moves one after the other, each from an index to the index afterwards."""
+        return [Move(self.path, index, to) for index, to in moves]
+
+    def copy_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> Transfer:
+        """Copies of several cases, in their order, before the target's case at `index`, else at its end.
+
+        A copy whose id is taken there gets another one. Marks and rules come along; a target without a config
+        (None) takes none, so where this set has some for these cases it should be given one before. The
+        target may be this set.
+        """
+        copied = sorted(set(cases))
+        pairs = self._renamings(target, copied)
+        is_shared = self.config is target.config
+        references = References(self.config).copied(pairs, elsewhere=not is_shared)
+        of_config = [] if target.config is None else References(target.config).add_copied(references)
+        copies: list[Any] = []
+        for case, (_, (_, new)) in zip(copied, pairs, strict=True):
+            editor = self.case(case)
+            key = str(editor.field_path("eval_id")[-1])
+            value = editor.value
+            copies.append({**value, key: new} if value.get(key) != new else value)
+        inserted = Changes(target._insert_all(copies, index), [] if is_shared else of_config)
+        return Transfer(Changes([], of_config if is_shared else []), inserted)
+
+    def move_to(self, target: SetEditor, cases: Sequence[int], index: int | None = None) -> Transfer:
+        """As `copy_to`, and the cases are deleted where they were."""
+        copied = self.copy_to(target, cases, index)
+        deleted = self.delete_cases(cases)
+        if self.config is not target.config:
+            return Transfer(deleted, copied.target)
+        moved = References(self.config).move_cases(self._renamings(target, cases))
+        return Transfer(Changes(deleted.of_set, moved), copied.target)
+
+    def _renamings(self, target: SetEditor, cases: Sequence[int]) -> list[tuple[CaseRef, CaseRef]]:
+        """Every case as it is named in its set and as it will be named in the target."""
+        existing = set(target.eval_ids)
+        pairs = []
+        for case in sorted(set(cases)):
+            old = self.case(case).eval_id
+            new = copy_id(old, existing) if old in existing else old
+            existing.add(new)
+            pairs.append(((self.eval_set_id, old), (target.eval_set_id, new)))
+        return pairs
+
+    def _insert_all(self, copies: list[Any], index: int | None) -> list[Edit]:
+        if not isinstance(value_at(self.data, self.path), list):
+            return [Put(self.path, copies)]
+        at = self.count if index is None else index
+        return [Insert(self.path, at + number, copy) for number, copy in enumerate(copies)]
+
+
+# What is to be changed in a set, and in the config beside it.
+EditBuilder = Callable[[SetEditor], Changes | list[Edit]]

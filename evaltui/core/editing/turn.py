@@ -1,0 +1,216 @@
+"""A turn of a conversation: what the user says, and which calls and answer are expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evaltui.core.editing import intermediate
+from evaltui.core.editing.calls import CallEditor, ResponseEditor, calls_in, insert_call, responses_in
+from evaltui.core.editing.intermediate import IntermediateData, IntermediateResponse
+from evaltui.core.editing.json_paths import Changes, field_path, in_style
+from evaltui.core.editing.messages import MessageEditor
+from evaltui.core.editing.references import CaseRef, References, Renumbering
+from evaltui.core.editing.rubrics import RubricsEditor
+from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Move, Put, Remove
+from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.problems import JsonPath
+
+ExpectationKind = Literal["calls", "none", "unspecified", "unchecked"]
+EXPECTATION_KINDS: tuple[ExpectationKind, ...] = ("calls", "none", "unspecified", "unchecked")
+
+
+@dataclass(frozen=True)
+class TurnExpectation:
+    """What a turn expects of tool calls.
+
+    `calls`: these calls; `none`: no call; `unspecified`: nothing is said; `unchecked`: calls may be any.
+    """
+
+    kind: ExpectationKind
+    context: bool
+    """Whether the turn is run and not scored, whatever it says of calls."""
+
+
+@dataclass(frozen=True)
+class TurnEditor:
+    """One turn of a case, from `CaseEditor.turn`."""
+
+    data: Any
+    """The parsed JSON of the eval set."""
+    config: Any
+    """The parsed JSON of the config that scores the set, None where there is no file."""
+    case: CaseRef
+    path: JsonPath
+
+    @property
+    def number(self) -> int:
+        """Its index in the conversation."""
+        return int(self.path[-1])
+
+    # Its place in the conversation
+
+    @property
+    def _count(self) -> int:
+        return len(list_at(self.data, self.path[:-1]))
+
+    @property
+    def _references(self) -> References:
+        return References(self.config)
+
+    def _renumbered(self, now: Renumbering) -> list[Edit]:
+        return self._references.renumber_turns(self.case, now)
+
+    def duplicate(self) -> Changes:
+        """A copy right after the turn, with its mark. An invocation id is not copied: it names one turn."""
+        edits: list[Edit] = [Duplicate(self.path[:-1], self.number)]
+        key = field_path(self.data, self.path, "invocation_id")[-1]
+        if key in value_at(self.data, self.path):
+            edits.append(Remove((*self.path[:-1], self.number + 1, key)))
+        marks = self._renumbered(lambda number: number + (number > self.number))
+        if mode := self._references.turn_mode(self.case, self.number):
+            set_id, eval_id = self.case
+            copy = {"set": set_id, "case": eval_id, "turn": self.number + 1, "mode": mode}
+            marks += self._references.append_entries("turns", [copy])
+        return Changes(edits, marks)
+
+    def move(self, to: int) -> Changes:
+        """Another place in the conversation, its mark with it; `to` is the index afterwards."""
+        turn, to = self.number, max(0, min(to, self._count - 1))
+        if to == turn:
+            return Changes()
+
+        def now(number: int) -> int:
+            if number == turn:
+                return to
+            return number - (turn < number <= to) + (to <= number < turn)
+
+        return Changes([Move(self.path[:-1], turn, to)], self._renumbered(now))
+
+    def delete(self) -> Changes:
+        """Its mark goes with it."""
+
+        def now(number: int) -> int | None:
+            return None if number == self.number else number - (number > self.number)
+
+        return Changes([Remove(self.path)], self._renumbered(now))
+
+    # Its messages
+
+    @property
+    def user(self) -> MessageEditor:
+        """What the user says."""
+        return MessageEditor(self.data, field_path(self.data, self.path, "user_content"), "user")
+
+    @property
+    def answer(self) -> MessageEditor:
+        """The expected answer."""
+        return MessageEditor(self.data, field_path(self.data, self.path, "final_response"), "model")
+
+    # What happens before the answer
+
+    @property
+    def intermediate(self) -> IntermediateData:
+        return IntermediateData(self.data, self.path)
+
+    @property
+    def calls(self) -> list[CallEditor]:
+        return calls_in(self.intermediate)
+
+    def call(self, number: int) -> CallEditor:
+        """Raises EditError where there is no such call."""
+        calls = self.calls
+        if not 0 <= number < len(calls):
+            raise EditError(f"turn {self.number + 1} expects no call {number + 1}")
+        return calls[number]
+
+    def add_call(self, name: str, arguments: Mapping[str, Any] | None = None) -> list[Edit]:
+        return insert_call(self.intermediate, len(self.calls), name, arguments)
+
+    def insert_call(self, index: int, name: str, arguments: Mapping[str, Any] | None = None) -> list[Edit]:
+        """A call before the one at `index`; without arguments it gets `{}`, as a model's calls have it."""
+        return insert_call(self.intermediate, index, name, arguments)
+
+    @property
+    def responses(self) -> list[ResponseEditor]:
+        return responses_in(self.intermediate)
+
+    def response(self, number: int) -> ResponseEditor:
+        """Raises EditError where there is no such response."""
+        responses = self.responses
+        if not 0 <= number < len(responses):
+            raise EditError(f"turn {self.number + 1} has no tool response {number + 1}")
+        return responses[number]
+
+    @property
+    def intermediate_responses(self) -> list[IntermediateResponse]:
+        """What agents are expected to say before the answer."""
+        return intermediate.intermediate_responses(self.intermediate)
+
+    def intermediate_response(self, number: int) -> IntermediateResponse:
+        """Raises EditError where there is no such text."""
+        texts = self.intermediate_responses
+        if not 0 <= number < len(texts):
+            turn = self.number + 1
+            raise EditError(f"nothing is said at place {number + 1} before the answer of turn {turn}")
+        return texts[number]
+
+    def add_intermediate_response(self, author: str, text: str) -> list[Edit]:
+        """After all the others. A turn that left its calls unspecified says by it that there are none."""
+        return intermediate.add_intermediate_response(self.intermediate, author, text)
+
+    # What it expects of calls as a whole
+
+    @property
+    def expectation(self) -> TurnExpectation:
+        mode = self._references.turn_mode(self.case, self.number)
+        if mode == "skip":
+            return TurnExpectation("unchecked", context=False)
+        return TurnExpectation(self._written_kind, context=mode == "context")
+
+    def set_expectation(self, kind: ExpectationKind) -> Changes:
+        """Make the expectation one of the four kinds.
+
+        `unchecked` is a mark in the config, which takes the place of `context`, and leaves the calls where
+        they are; without a config file, give the data of a new one. `calls` adds a call without a name where
+        there is none. `none` takes out the calls and their responses, `unspecified` all that is said of what
+        happens before the answer.
+        """
+        if kind == "unchecked":
+            return Changes([], self._references.mark_turn(self.case, self.number, "skip"))
+        checked = self._references.unmark_turn(self.case, self.number, "skip")
+        if kind == self._written_kind:
+            return Changes([], checked)
+        if kind == "calls":
+            return Changes(self.add_call(""), checked)
+        if kind == "none":
+            return Changes(self._without_calls(), checked)
+        return Changes([Remove(self.intermediate.path)], checked)
+
+    def set_context(self, *, on: bool) -> Changes:
+        """Run the turn without scoring it, whatever other mark it has; or score it."""
+        if on:
+            return Changes([], self._references.mark_turn(self.case, self.number, "context"))
+        return Changes([], self._references.unmark_turn(self.case, self.number, "context"))
+
+    @property
+    def _written_kind(self) -> ExpectationKind:
+        if self.intermediate.shape is None:
+            return "unspecified"
+        return "calls" if self.calls else "none"
+
+    def _without_calls(self) -> list[Edit]:
+        found = self.intermediate
+        if found.shape is None:
+            return [Put(found.path, in_style(self.data, self.path, {"tool_uses": []}))]
+        if found.shape == "events":
+            fields = ("function_call", "function_response")
+            return found.remove_parts([part for field in fields for part in found.parts_with(field)])
+        edits: list[Edit] = [Put(found.list_path("tool_uses"), [])]
+        responses = found.list_path("tool_responses")
+        return [*edits, Remove(responses)] if found.list_of("tool_responses") else edits
+
+    @property
+    def rubrics(self) -> RubricsEditor:
+        return RubricsEditor(self.data, self.path, self.path[:2])

@@ -1,0 +1,1 @@
+"""What can be edited in a case, row by row, with what can be added at each row."""

@@ -1,0 +1,138 @@
+"""The rows of a case, from its id to its last turn or its simulated user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from evaltui.core.editing.json_paths import field_value
+from evaltui.core.editing.set import EditBuilder, SetEditor
+from evaltui.core.model.json_values import value_at
+from evaltui.workbench.case_rows.rubrics import add_rubric, rubric_rows
+from evaltui.workbench.case_rows.scenario import scenario_rows
+from evaltui.workbench.case_rows.session import add_to_states, final_state_rows, session_rows
+from evaltui.workbench.case_rows.turn_source import add_turn
+from evaltui.workbench.case_rows.turns import turn_rows
+from evaltui.workbench.fields import (
+    CaseSource,
+    Field,
+    FieldError,
+    Operation,
+    Row,
+    remove_at,
+    unknown_fields,
+    with_problems,
+)
+
+_KNOWN = (
+    "eval_id",
+    "conversation",
+    "conversation_scenario",
+    "session_input",
+    "creation_timestamp",
+    "rubrics",
+    "final_session_state",
+)
+
+
+def case_rows(source: CaseSource) -> list[Row]:
+    """Every row of a case. Raises EditError where the set has no such case."""
+    path = source.editor.path
+    rows = [
+        *_facts(source),
+        *session_rows(source),
+        *final_state_rows(source),
+        *rubric_rows(source, None),
+        *_unknown(source),
+        *_conversation(source),
+    ]
+    below = additions(source)
+    rows = [replace(row, adds=(*row.adds, *_others(row, below))) for row in rows]
+    found = [problem for problem in source.problems if problem.path[: len(path)] == path]
+    return with_problems(rows, found)
+
+
+def additions(source: CaseSource) -> tuple[Operation, ...]:
+    """What can be added to a case, wherever in it one is."""
+    editor = source.editor
+    add_rubrics = add_rubric(source, None)
+    if editor.is_simulated:
+        to_conversation = Operation(
+            "make it a conversation, without the simulated user",
+            source.build(lambda case: case.to_conversation()),
+            ("turn", 0),
+        )
+        return *add_to_states(source), add_rubrics, to_conversation
+    last_turn = Operation(
+        "add a turn at the end",
+        source.build(lambda case: case.add_turn()),
+        ("turn", editor.turn_count, "user", 0),
+        "value",
+    )
+    to_scenario = Operation(
+        "make it a scenario, with a simulated user",
+        source.build(lambda case: case.to_scenario()),
+        ("scenario", "starting_prompt"),
+    )
+    return last_turn, *add_to_states(source), add_rubrics, to_scenario
+
+
+def _others(row: Row, more: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    labels = {one.label for one in row.adds}
+    return tuple(one for one in more if one.label not in labels)
+
+
+def _facts(source: CaseSource) -> Iterator[Row]:
+    editor, eval_set = source.editor, SetEditor(source.data)
+
+    def rename(typed: str) -> EditBuilder:
+        if problem := eval_set.eval_id_problem(typed, source.case):
+            raise FieldError(problem)
+        return lambda current: current.rename_case(source.case, typed)
+
+    old, path = editor.eval_id, editor.field_path("eval_id")
+    field = Field("rename the case", old, "line", rename, live=False)
+    yield Row(("id",), "fact", "id", value=old, field=field, rename=field, path=path)
+    yield Row(("set",), "fact", "set", value=eval_set.eval_set_id)
+    created = field_value(source.data, editor.path, "creation_timestamp")
+    if isinstance(created, int | float) and created:
+        yield Row(("created",), "fact", "created", value=_moment(created))
+
+
+def _moment(timestamp: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp}"
+
+
+def _unknown(source: CaseSource) -> Iterator[Row]:
+    for key, value in unknown_fields(source.editor.value, _KNOWN):
+        path = (*source.editor.path, key)
+        shown = json.dumps(value, ensure_ascii=False)
+        row_id = ("extra", "unknown", key)
+        yield Row(row_id, "fact", key, "", value, shown, quiet=True, delete=remove_at(path), path=path)
+
+
+def _conversation(source: CaseSource) -> Iterator[Row]:
+    conversation = value_at(source.data, source.editor.field_path("conversation"))
+    if isinstance(conversation, list):
+        for turn, raw in enumerate(conversation):
+            key = source.case, turn, len(conversation)
+            before, rows = source.known.get(key, (None, []))
+            if before is not raw:
+                rows = turn_rows(source, turn)
+                source.known[key] = raw, rows
+            yield from rows
+        if not conversation:
+            yield Row(
+                ("turns",),
+                "hint",
+                shown="The conversation is empty: there is nothing to run. o adds a turn.",
+                quiet=True,
+                adds=(add_turn(source, 0),),
+            )
+    if source.editor.is_simulated:
+        yield from scenario_rows(source)

@@ -1,0 +1,268 @@
+"""What a config asks for and could ask for, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evaltui.core.compare.rules import match_in_words
+from evaltui.core.editing.config import ConfigEditor
+from evaltui.core.editing.json_paths import field_path, field_value
+from evaltui.core.editing.references import BlockList
+from evaltui.core.metrics.options import Option, options_of, options_of_own
+from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.config import PassIf
+from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.own_metrics import MISPLACED
+from evaltui.core.model.problems import JsonPath
+from evaltui.text.wording import did_you_mean
+from evaltui.workbench.criteria.effect import Scores, Trial, trial
+
+Interval = tuple[float, float]
+Setting = Literal["runs", "pass_if", "thoughts"]
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """A metric."""
+
+    name: str
+    meaning: str
+    asked: bool = False
+    """Whether the config asks for it."""
+    threshold: float | None = None
+    """None where it is not asked for, or has none that is a number."""
+    saved: float | None = None
+    """The threshold that is on disk."""
+    interval: Interval | None = (0.0, 1.0)
+    """The lowest and the highest score that it can give."""
+    needs: tuple[str, ...] = ()
+    why_not: str | None = None
+    """Why it has no score here."""
+    gates: bool = True
+    """False for one that is measured without being asked for."""
+    ours: bool = False
+    """Whether it is in the `evaltui` block, as ADK does not have it."""
+    trial: Trial = field(default_factory=Trial)
+    assumed: bool = False
+    """Whether the interval is only what ADK assumes, and does not bind."""
+    lower_is_better: bool = False
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """An option of a metric that is asked for."""
+
+    metric: str
+    option: Option
+    value: Any
+    given: bool
+    """False where it has its default."""
+
+
+@dataclass(frozen=True)
+class RubricRow:
+    metric: str
+    index: int
+    text: str
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """A setting of the `evaltui` block."""
+
+    name: Setting
+    value: Any
+    given: bool
+    """False where it has its default."""
+    meaning: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReferenceRow:
+    """A mark on a turn, or a rule."""
+
+    block: BlockList
+    index: int
+    text: str
+    dangling: str | None
+    """What it names that is not there, or why it says nothing."""
+
+
+Row = MetricRow | OptionRow | RubricRow | SettingRow | ReferenceRow
+
+# Source: google-adk 2.13, the range of a custom metric without metric_info.
+_ASSUMED: Interval = (0.0, 1.0)
+
+
+# Metrics
+
+
+def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: Scores) -> MetricRow:
+    """`saved` is the config as it is on disk, `scores` are those of the metric."""
+    own = OwnMetric(config, name)
+    asked = config.criterion_path(name) is not None
+    threshold, saved_threshold = config.threshold(name), saved.threshold(name)
+    lower = own.exists and own.lower_is_better
+    tried = trial(scores, threshold, saved_threshold, _pass_if(config), lower_is_better=lower)
+    if own.exists:
+        fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]
+        return MetricRow(
+            name,
+            own.meaning,
+            asked,
+            threshold,
+            saved_threshold,
+            own.interval or (_ASSUMED if fits else None),
+            ours=own.function is not None,
+            trial=tried,
+            assumed=own.interval is None,
+            lower_is_better=lower,
+        )
+    info = METRICS.get(name)
+    if info is None:
+        unknown = f"no metric is called so{did_you_mean(name, METRICS)}"
+        if value_at(config.config, ("criteria", name, "function")) is not None:
+            unknown = MISPLACED
+        return MetricRow(name, "", asked, threshold, saved_threshold, why_not=unknown, trial=tried)
+    return MetricRow(
+        name,
+        info.meaning,
+        asked,
+        threshold,
+        saved_threshold,
+        info.interval,
+        info.needs,
+        gates=info.gates,
+        ours=info.source == "evaltui",
+        trial=tried,
+    )
+
+
+def custom_metrics(config: ConfigEditor) -> Mapping[str, Any]:
+    found = field_value(config.config, (), "custom_metrics")
+    return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True)
+class OwnMetric:
+    """A metric of the user's, in ADK's form or in the short form of the `evaltui` block."""
+
+    config: ConfigEditor
+    name: str
+
+    @property
+    def exists(self) -> bool:
+        return self.function is not None or self.name in custom_metrics(self.config)
+
+    @property
+    def function(self) -> str | None:
+        """The function of a metric in short form; None of any other."""
+        function = value_at(self.config.config, ("evaltui", "criteria", self.name, "function"))
+        return function if isinstance(function, str) else None
+
+    @property
+    def lower_is_better(self) -> bool:
+        return field_value(self.config.criterion(self.name), (), "lower_is_better") is True
+
+    @property
+    def meaning(self) -> str:
+        if function := self.function:
+            return f"A metric of your own. Computed turn by turn by {function}."
+        data, owner = self.config.config, self._custom_path
+        code = field_value(data, field_path(data, owner, "code_config"), "name")
+        info = field_path(data, owner, "metric_info")
+        descriptions = (field_value(data, path, "description") for path in (info, owner))
+        description = next(filter(None, descriptions), "A metric of your own.")
+        return f"{description} Computed by {code}."
+
+    @property
+    def interval(self) -> Interval | None:
+        """The scores that the config says it may give."""
+        data = self.config.config
+        path: JsonPath = ("evaltui", "criteria", self.name, "interval")
+        if self.function is None:
+            values = field_path(data, field_path(data, self._custom_path, "metric_info"), "metric_value_info")
+            path = field_path(data, values, "interval")
+        low, high = (field_value(data, path, end) for end in ("min_value", "max_value"))
+        if not (isinstance(low, int | float) and isinstance(high, int | float)):
+            return None
+        return float(low), float(high)
+
+    @property
+    def _custom_path(self) -> JsonPath:
+        return (*field_path(self.config.config, (), "custom_metrics"), self.name)
+
+
+def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | RubricRow]:
+    criterion = config.criterion(metric)
+    own = OwnMetric(config, metric)
+    options = options_of_own(scores_turns=own.function is not None) if own.exists else options_of(metric)
+    for option in options:
+        value = _option_value(criterion, option)
+        given = value is not None
+        yield OptionRow(metric, option, value if given else option.default, given)
+        if option.kind == "rubrics":
+            for index, rubric in enumerate(rubrics_of(config, metric)):
+                text = field_value(rubric, field_path(rubric, (), "rubric_content"), "text_property")
+                yield RubricRow(metric, index, text if isinstance(text, str) else "")
+
+
+def _option_value(criterion: Any, option: Option) -> Any:
+    path: JsonPath = ()
+    for step in option.path:
+        path = field_path(criterion, path, str(step))
+    found = value_at(criterion, path)
+    # The metric that looks for a single tool takes its name under another key as well.
+    is_tool = found is None and option.path == ("tool",)
+    return field_value(criterion, (), "tool_name") if is_tool else found
+
+
+def rubrics_of(config: ConfigEditor, metric: str) -> list[Any]:
+    criterion = config.criterion(metric)
+    return list(list_at(criterion, field_path(criterion, (), "rubrics")))
+
+
+# Settings, marks and rules
+
+
+def setting_rows(config: ConfigEditor) -> Iterator[SettingRow]:
+    runs = value_at(config.config, ("evaltui", "repeats", "runs"))
+    pass_if = value_at(config.config, ("evaltui", "repeats", "pass_if"))
+    thoughts = value_at(config.config, ("evaltui", "thoughts"))
+    whole = isinstance(runs, int) and not isinstance(runs, bool)
+    yield SettingRow("runs", runs if whole else 1, runs is not None, "How often each case is run.")
+    yield SettingRow(
+        "pass_if",
+        "all" if pass_if is None else pass_if,
+        pass_if is not None,
+        "How many runs of a case must pass: all, majority, or a share such as 0.6.",
+        ("all", "majority"),
+    )
+    yield SettingRow(
+        "thoughts",
+        thoughts or "ignore",
+        thoughts is not None,
+        "Whether thoughts count as text of the answer: ADK scores them, which is seldom meant.",
+        ("ignore", "score"),
+    )
+
+
+def _pass_if(config: ConfigEditor) -> PassIf:
+    value = value_at(config.config, ("evaltui", "repeats", "pass_if"))
+    if value == "majority":
+        return "majority"
+    is_rate = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
+    return float(value) if is_rate else "all"
+
+
+def reference_text(entry: Mapping[str, Any]) -> str:
+    """A mark or a rule in words: `context  orders › late › turn 1`, `find query  regex a+  orders › late`."""
+    what = str(entry["mode"]) if "mode" in entry else match_in_words(entry.get("match"))
+    names = [str(entry[key]) for key in ("tool", "arg") if key in entry]
+    scope = [str(entry[key]) for key in ("set", "case") if key in entry]
+    turn = entry.get("turn")
+    scope += [f"turn {turn + 1}"] if isinstance(turn, int) else []
+    return "  ".join(part for part in (" ".join(names), what, " › ".join(scope)) if part)
