@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from evaltui.core.jsondoc.pieces import Text
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.splices import Splice
 from evaltui.files.atomic import private
 from evaltui.files.folders import make_own_folder, own_folder
@@ -203,19 +203,16 @@ def _is_in_use(file: IO[bytes], header: dict[str, Any]) -> bool:
 
 def _replayed(base_text: str, lines: Iterable[dict[str, Any]]) -> tuple[str, tuple[Step, ...]]:
     """The text that the edits made, and those of them that fit it."""
-    text = Text.of(base_text)
+    document = JsonDocument(base_text)
     steps: list[Step] = []
     for line in lines:
         splices = tuple(Splice(*change) for change in line["splices"])
-        changed = text
         try:
-            for splice in splices:
-                changed = changed.spliced(splice)
+            document.splice(splices)
         except ValueError:
             break
-        text = changed
         steps.append(Step(line["label"], datetime.fromisoformat(line["t"]), splices))
-    return str(text), tuple(steps)
+    return document.text, tuple(steps)
 
 
 def _content(path: Path) -> str | None:

@@ -93,7 +93,7 @@ class CaseDocument:
             return None
         problems = opened.problems if opened else ()
         draft = self._workbench.editing.draft(key.path)
-        saved = self._saved(draft.saved_value if draft else None, number, key)
+        saved = self._saved(draft.saved.value if draft and draft.saved else None, number, key)
         return CaseSource(
             data, config, number, declared_tools(self._workbench.agent.info), problems, saved, self._known
         )

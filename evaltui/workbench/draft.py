@@ -10,13 +10,12 @@ from typing import Any
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.merge import Conflict, Merged, merge
 from evaltui.core.jsondoc.shapes import CONFIG, EVAL_SET, FileShape
-from evaltui.core.jsondoc.splices import Splice, smallest
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
-from evaltui.files.saving import Source, read_source
+from evaltui.files.saving import Fingerprint, Source, read_source
 from evaltui.text.wording import in_words
 
 
@@ -34,19 +33,20 @@ class Clashing:
 
 
 class Draft:
-    """One file that is being edited. `source` is what is on disk as far as is known, None for a new file.
+    """One file that is being edited. `saved` is what is on disk as far as is known, and `fingerprint` tells
+    it from others; both are None for a new file.
 
     `gone` is one that was deleted outside, with nothing unsaved in it. `is_config` goes by what it held when
     was opened, as configs may have any name.
     """
 
-    def __init__(self, path: Path, source: Source | None, text: str) -> None:
+    def __init__(self, path: Path, document: JsonDocument, fingerprint: Fingerprint | None) -> None:
         self.path = path
-        self.source = source
-        self.document = JsonDocument(text)
+        self.document = document
+        self.fingerprint = fingerprint
+        self.saved = document.copy() if fingerprint is not None else None
         self.revision = 0
-        self.saved_revision = 0 if source is not None else -1
-        self.saved_value: Any = self.document.value if source is not None else None
+        self.saved_revision = 0 if fingerprint is not None else -1
         self.journal: Journal | None = None
         self.gone = False
         self.is_config = path.name == CONFIG_NAME or not _has_cases(self.document.value)
@@ -60,17 +60,17 @@ class Draft:
         return CONFIG if self.is_config else EVAL_SET
 
     @property
-    def base(self) -> str:
-        """The text that this one and the one on disk both come from."""
-        return self.source.text if self.source else self.shape.empty
+    def base(self) -> JsonDocument:
+        """What this one and the one on disk both come from."""
+        return self.saved or JsonDocument(self.shape.empty)
 
-    def merged(self, base: str, mine: str, theirs: str) -> Merged | Conflict:
+    def merged(self, base: JsonDocument, mine: JsonDocument, theirs: str | JsonDocument) -> Merged | Conflict:
         return merge(base, mine, theirs, self.shape)
 
-    def was_saved(self, source: Source) -> None:
-        self.source = source
+    def was_saved(self, fingerprint: Fingerprint) -> None:
+        """What there is now is on disk."""
+        self.fingerprint, self.saved = fingerprint, self.document.copy()
         self.saved_revision = self.revision
-        self.saved_value = self.document.value
         self.end_journal()
 
     def end_journal(self) -> None:
@@ -78,15 +78,6 @@ class Draft:
             with suppress(OSError):
                 self.journal.discard()
             self.journal = None
-
-    def replace_text(self, text: str) -> tuple[Splice, ...]:
-        """The splices that make this the text; none where it is. Raises ValueError for what is not JSON."""
-        old = self.document.text
-        if text == old:
-            return ()
-        splices = (smallest(0, old, text),)
-        self.document.splice(splices)
-        return splices
 
 
 def _has_cases(value: Any) -> bool:
@@ -103,9 +94,9 @@ def read_draft(path: Path, new_text: str | None) -> Draft:
     except FileNotFoundError:
         if new_text is None:
             raise
-        return Draft(path, None, new_text)
+        return Draft(path, JsonDocument(new_text), None)
     try:
-        return Draft(path, source, source.text)
+        return Draft(path, JsonDocument(source.text), source.fingerprint)
     except ValueError as error:
         raise unusable(source) from error
 
@@ -120,11 +111,3 @@ def unusable(source: Source) -> EvalSetError:
     else:
         problem = Problem(Severity.ERROR, (), f"expected an object, found {in_words(found)}")
     return EvalSetError([replace(problem, file=str(source.path))])
-
-
-def value_of(text: str) -> Any:
-    """The data of a JSON text; None where it is not valid JSON, as where there is no file."""
-    try:
-        return JsonDocument(text).value
-    except ValueError:
-        return None

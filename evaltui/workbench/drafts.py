@@ -8,21 +8,23 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, resolve
-from evaltui.core.jsondoc.splices import Splice, applied, inverted, smallest
+from evaltui.core.jsondoc.splices import Splice
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
 from evaltui.files.saving import (
     ChangedOutsideError,
+    Fingerprint,
     Source,
     Write,
     fingerprint,
     read_source,
     save_together,
 )
-from evaltui.workbench.draft import Clashing, Draft, read_draft, unusable, value_of
+from evaltui.workbench.draft import Clashing, Draft, read_draft, unusable
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.steps import Entry, Step, Steps
 
@@ -73,7 +75,7 @@ class Drafts:
             draft = self._drafts[path] = read_draft(path, new_text)
         elif draft.gone:
             new = read_draft(path, new_text)
-            self._rebase(draft, new.document.text, new.source)
+            self._rebase(draft, new.document, new.saved, new.fingerprint)
         return draft
 
     def is_config(self, path: Path) -> bool:
@@ -100,22 +102,23 @@ class Drafts:
         typing: Hashable = None,
     ) -> Step | None:
         """Do edits in files that are open, all or none of them; None where they change nothing."""
+        befores = {path: self._drafts[path].document.copy() for path in edits}
         splices: dict[Path, tuple[Splice, ...]] = {}
         try:
             for path, some in edits.items():
                 if done := self._drafts[path].document.apply(some):
                     splices[path] = done
         except Exception:
-            for path, done in splices.items():
-                self._drafts[path].document.splice(inverted(done))
+            for path in splices:
+                self._drafts[path].document.replace(befores[path])
             raise
         if not splices:
             return None
-        return self._did(Step(label, splices, before, after, moved or {}, typing))
+        return self._did(Step(label, splices, before, after, moved or {}, typing), befores)
 
-    def _did(self, step: Step) -> Step:
+    def _did(self, step: Step, befores: Mapping[Path, JsonDocument]) -> Step:
         earlier = {path: self._drafts[path].revision for path in step.splices}
-        self._keep(step)
+        self._keep(step, befores)
         self._undone.clear()
         if self._done.goes_on(step.typing):
             self._done.extend(step, earlier)
@@ -157,20 +160,21 @@ class Drafts:
         entry, bases = taken_from.pop()
         inverse = entry.step.inverse
         blocked = [path for path in inverse.splices if self._drafts[path].gone]
-        texts: dict[Path, str] = {}
+        befores = {path: self._drafts[path].document.copy() for path in inverse.splices}
+        merged: dict[Path, JsonDocument] = {}
         for path, base in bases.items():
             if path not in inverse.splices:
                 continue
             # As it was before the step, had nobody else changed anything; that is merged into what is there.
-            bases[path] = applied(base, inverse.splices[path])
-            found = self._drafts[path].merged(base, bases[path], self._drafts[path].document.text)
+            bases[path] = _spliced(base, inverse.splices[path])
+            found = self._drafts[path].merged(base, bases[path], befores[path])
             if isinstance(found, Conflict):
                 blocked.append(path)
             else:
-                texts[path] = found.text
+                merged[path] = found.document
         if blocked:
             for path in inverse.splices.keys() - bases.keys():
-                bases[path] = applied(self._drafts[path].document.text, inverse.splices[path])
+                bases[path] = _spliced(befores[path], inverse.splices[path])
             taken_from.rebase(bases)
             names = " and ".join(path.name for path in dict.fromkeys(blocked))
             raise EditError(f"{entry.step.label!r} stays: {names} was changed outside at the same place")
@@ -178,23 +182,23 @@ class Drafts:
         revisions = {path: self._drafts[path].revision for path in inverse.splices}
         splices = {}
         for path, exact in inverse.splices.items():
-            if path in texts:
-                splices[path] = self._drafts[path].replace_text(texts[path])
+            if path in merged:
+                splices[path] = self._drafts[path].document.replace(merged[path])
             else:
                 self._drafts[path].document.splice(exact)
                 splices[path] = exact
         back = replace(inverse, splices=splices)
         put_to.push(Entry(back, revisions))
-        self._keep(back)
+        self._keep(back, befores)
         for path, revision in entry.revisions.items():
             draft = self._drafts[path]
-            if path not in texts:
+            if path not in merged:
                 draft.revision = revision
-            elif draft.source is not None and texts[path] == draft.source.text:
-                draft.was_saved(draft.source)
+            elif draft.fingerprint and draft.saved and draft.document.has_text_of(draft.saved):
+                draft.was_saved(draft.fingerprint)
         return back
 
-    def _keep(self, step: Step) -> None:
+    def _keep(self, step: Step, befores: Mapping[Path, JsonDocument]) -> None:
         """Count the revision, and write the step to the journals."""
         together = set(step.splices)
         others = []
@@ -209,20 +213,21 @@ class Drafts:
         for path, splices in step.splices.items():
             draft = self._drafts[path]
             draft.revision = self._next_revision()
-            self._write_journal(draft, step.label, splices)
+            self._write_journal(draft, step.label, splices, befores[path])
 
     def _next_revision(self) -> int:
         self._revisions += 1
         return self._revisions
 
-    def _write_journal(self, draft: Draft, label: str, splices: Sequence[Splice]) -> None:
+    def _write_journal(
+        self, draft: Draft, label: str, splices: Sequence[Splice], before: JsonDocument
+    ) -> None:
         try:
             if draft.journal is None:
-                before = applied(draft.document.text, inverted(splices))
-                base = draft.source.text if draft.source else before
-                draft.journal = Journal.open(self._agent_dir, draft.path, base)
-                if base != before:
-                    draft.journal.append(EARLIER, [smallest(0, base, before)])
+                base = draft.saved or before
+                draft.journal = Journal.open(self._agent_dir, draft.path, base.text)
+                if earlier := base.copy().replace(before):
+                    draft.journal.append(EARLIER, earlier)
             draft.journal.append(label, splices)
         except OSError as error:
             self._complain(f"unsaved edits are not kept for a crash: {error.strerror or error}")
@@ -242,10 +247,7 @@ class Drafts:
         """
         for _ in range(_MOST_TRIES):
             drafts = [self._drafts[one] for one in self.saved_with(path)]
-            writes = [
-                Write(draft.path, draft.document.text, draft.source.fingerprint if draft.source else None)
-                for draft in drafts
-            ]
+            writes = [Write(draft.path, draft.document.text, draft.fingerprint) for draft in drafts]
             try:
                 sources = save_together(writes)
             except ChangedOutsideError as changed:
@@ -255,7 +257,7 @@ class Drafts:
                     return clash
             else:
                 for draft, source in zip(drafts, sources, strict=True):
-                    draft.was_saved(source)
+                    draft.was_saved(source.fingerprint)
                 self._together = [one for one in self._together if path not in one]
                 return None
         raise OSError(f"{path} is being changed all the time by another program; try again")
@@ -269,18 +271,17 @@ class Drafts:
         return True
 
     def _merge(self, draft: Draft, changed: ChangedOutsideError) -> Clashing | None:
-        mine = draft.document.text
         if changed.theirs_text is None or changed.fingerprint is None:
             if changed.fingerprint is not None:
                 raise OSError(
                     f"{changed.path} is not text any more; save it under another name or restore it"
                 )
-            return Clashing(draft.path, Conflict(reason="deleted outside"), mine, None)
-        theirs = Source(changed.path, changed.theirs_text, changed.fingerprint)
-        found = draft.merged(draft.base, mine, theirs.text)
+            return Clashing(draft.path, Conflict(reason="deleted outside"), draft.document.text, None)
+        theirs = _document(changed.theirs_text, draft.base)
+        found = draft.merged(draft.base, draft.document, theirs or changed.theirs_text)
         if isinstance(found, Conflict):
-            return Clashing(draft.path, found, mine, theirs.text)
-        self._rebase(draft, found.text, theirs)
+            return Clashing(draft.path, found, draft.document.text, changed.theirs_text)
+        self._rebase(draft, found.document, theirs, changed.fingerprint)
         return None
 
     def settle(self, clash: Clashing, choices: Choices, whole: Side | None = None) -> Conflict | None:
@@ -289,22 +290,24 @@ class Drafts:
         Mine is what is in the draft now. What has changed outside since then is found when it is saved.
         """
         draft = self._drafts[clash.path]
-        mine = draft.document.text
         if clash.theirs is None:
             if whole == "theirs":
                 self._leave_gone(draft)
             elif whole == "mine":
-                draft.source, draft.saved_revision = None, -1
+                draft.fingerprint, draft.saved, draft.saved_revision = None, None, -1
             else:
                 return clash.conflict
             return None
-        if whole is not None:
-            found: Merged | Conflict = Merged(mine if whole == "mine" else clash.theirs)
+        theirs = _document(clash.theirs, draft.base)
+        if whole == "mine":
+            found: Merged | Conflict = Merged(draft.document.copy())
+        elif whole == "theirs":
+            found = Merged(theirs or JsonDocument(clash.theirs))
         else:
-            found = resolve(draft.base, mine, clash.theirs, choices, draft.shape)
+            found = resolve(draft.base, draft.document, theirs or clash.theirs, choices, draft.shape)
         if isinstance(found, Conflict):
             return found
-        self._rebase(draft, found.text, Source(clash.path, clash.theirs, fingerprint(clash.theirs)))
+        self._rebase(draft, found.document, theirs, fingerprint(clash.theirs))
         return None
 
     def refresh(self, path: Path, pending: Clashing | None = None) -> Clashing | None:
@@ -319,22 +322,20 @@ class Drafts:
                 theirs = read_source(path)
         except FileNotFoundError:
             return self._deleted(draft, pending)
-        if draft.source is not None and theirs.fingerprint == draft.source.fingerprint:
+        if theirs.fingerprint == draft.fingerprint:
             return None
         if not draft.dirty:
-            if not isinstance(parse(theirs.text), dict):
+            new = _document(theirs.text, draft.document)
+            if new is None or not isinstance(new.value, dict):
                 raise unusable(theirs)
-            try:
-                self._rebase(draft, theirs.text, theirs)
-            except ValueError as error:
-                raise unusable(theirs) from error
+            self._rebase(draft, new, new, theirs.fingerprint)
             return None
         if pending is not None and pending.theirs == theirs.text:
             return pending
         return self._merge(draft, ChangedOutsideError(path, theirs.text, theirs.fingerprint))
 
     def _deleted(self, draft: Draft, pending: Clashing | None) -> Clashing | None:
-        if draft.source is None:
+        if draft.fingerprint is None:
             return None
         if not draft.dirty:
             self._leave_gone(draft)
@@ -345,25 +346,29 @@ class Drafts:
 
     def _leave_gone(self, draft: Draft) -> None:
         draft.end_journal()
-        draft.source, draft.gone = None, True
+        draft.fingerprint, draft.saved, draft.gone = None, None, True
 
-    def _rebase(self, draft: Draft, text: str, theirs: Source | None) -> None:
-        """From now on the text is `text`, and `theirs` is on disk. It is no step: undo leaves it alone."""
-        before = draft.document.text
-        draft.replace_text(text)
+    def _rebase(
+        self, draft: Draft, new: JsonDocument, theirs: JsonDocument | None, on_disk: Fingerprint | None
+    ) -> None:
+        """From now on the text is that of `new`, and `theirs` is on disk, None where that is no JSON or no
+        file. It is no step: undo leaves it alone."""
+        before = draft.document.copy()
+        draft.document.replace(new)
         draft.gone = False
         draft.revision = self._next_revision()
         for steps in (self._done, self._undone):
             steps.rebase({draft.path: before})
         old = draft.journal
-        draft.journal, draft.source = None, theirs
-        if theirs is not None and text == theirs.text:
-            draft.was_saved(theirs)
+        draft.journal, draft.fingerprint = None, on_disk
+        draft.saved = theirs.copy() if theirs else None
+        if on_disk is not None and theirs is not None and new.has_text_of(theirs):
+            draft.was_saved(on_disk)
         else:
             draft.saved_revision = -1
-            draft.saved_value = value_of(theirs.text) if theirs else None
-            if theirs is not None:
-                self._write_journal(draft, MERGED, [smallest(0, theirs.text, text)])
+            if on_disk is not None:
+                base = draft.saved or before
+                self._write_journal(draft, MERGED, base.copy().replace(new), base)
         if old is not None:
             with suppress(OSError):
                 old.discard()
@@ -376,25 +381,26 @@ class Drafts:
         """
         path = base.path
         draft = self.open(path, base.text)
-        old = draft.document.text
-        found = draft.merged(base.text, text, old)
+        began = JsonDocument(base.text, draft.document)
+        mine = JsonDocument(text, began)
+        old = draft.document.copy()
+        found = draft.merged(began, mine, old)
         clash = None
         if isinstance(found, Conflict):
             if any(path in entry.step.splices for entry in (*self._done, *self._undone)):
                 raise EditError(
                     f"{path.name} has been edited in this sitting as well: save or undo that first"
                 )
-            clash = Clashing(path, found, text, old)
+            clash = Clashing(path, found, text, old.text)
             # As if it had been opened then: what is decided between, both sides made of that.
-            draft = self._drafts[path] = Draft(path, base, base.text)
-            old, new = base.text, text
+            draft = self._drafts[path] = Draft(path, began, base.fingerprint)
+            old, new = began.copy(), mine
         else:
-            new = found.text
-        if new == old:
+            new = found.document
+        splices = draft.document.replace(new)
+        if not splices:
             return None, clash
-        splice = smallest(0, old, new)
-        draft.document.splice([splice])
-        return self._did(Step(RESTORED, {path: (splice,)}, here, here, {})), clash
+        return self._did(Step(RESTORED, {path: splices}, here, here, {}), {path: old}), clash
 
     def discard(self) -> None:
         """Throw away every unsaved edit, and what could be undone."""
@@ -404,3 +410,17 @@ class Drafts:
         self._done.clear()
         self._undone.clear()
         self._together.clear()
+
+
+def _document(text: str, like: JsonDocument) -> JsonDocument | None:
+    """None for a text that is not valid JSON."""
+    try:
+        return JsonDocument(text, like)
+    except ValueError:
+        return None
+
+
+def _spliced(document: JsonDocument, splices: Sequence[Splice]) -> JsonDocument:
+    changed = document.copy()
+    changed.splice(splices)
+    return changed

@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.editing.json_paths import Changes, cases_path, eval_ids
+from evaltui.core.editing.json_paths import Changes, eval_ids
 from evaltui.core.editing.set import EditBuilder, SetEditor
+from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.jsondoc.edits import Edit, EditError, alike
 from evaltui.core.jsondoc.merge import Choices, Side
-from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.config_files import config_file
 from evaltui.files.saving import Source
@@ -349,16 +349,16 @@ class Editing:
 
 
 def _differing(draft: Draft) -> frozenset[str]:
-    def by_id(value: Any) -> dict[str, Any]:
-        return dict(zip(eval_ids(value), list_at(value, cases_path(value)), strict=True))
-
-    saved = by_id(draft.saved_value)
-    now = by_id(draft.document.value)
-    return frozenset(eval_id for eval_id, case in now.items() if _differs(saved.get(eval_id), case))
+    saved = {case.eval_id: case for case in draft.saved.cases} if draft.saved else {}
+    return frozenset(
+        case.eval_id or "" for case in draft.document.cases if _differs(saved.get(case.eval_id), case)
+    )
 
 
-def _differs(saved: Any, now: Any) -> bool:
-    return saved is not now and not alike(saved, now)
+def _differs(saved: Chunk | None, now: Chunk) -> bool:
+    if saved is None or saved.text == now.text:
+        return saved is None
+    return not alike(saved.value, now.value)
 
 
 def _reason(error: OSError | EvalSetError) -> str:

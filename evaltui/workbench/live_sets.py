@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 class _Known:
     """What is known of a case; `stored` is None where it has errors. Paths are relative to the case."""
 
-    raw: Any
     info: CaseInfo
     info_problems: tuple[Problem, ...]
     stored: StoredCase | None
@@ -38,14 +38,14 @@ class LiveSet:
     def __init__(self, draft: Draft, entry: SetEntry, opened: OpenSet | None) -> None:
         self.draft = draft
         self.entry = entry
-        # Held by identity: the values of a document that were not edited stay the same objects.
-        self._known: dict[int, _Known] = {}
+        # The chunks of a document that were not edited stay the same objects.
+        self._known: dict[Chunk, _Known] = {}
         stored = opened.stored if opened and len(opened.stored) == len(entry.cases) else ()
         found = _by_case(opened.problems if opened else ())
         # As it was before the first edit, so that the cases are in the order of `entry`.
-        raws = _raw_cases(draft.saved_value)
-        for number, (raw, info, case) in enumerate(zip(raws, entry.cases, stored, strict=False)):
-            self._known[id(raw)] = _Known(raw, info, (), case, tuple(found[number]))
+        chunks = draft.saved.cases if draft.saved else ()
+        for number, (chunk, info, case) in enumerate(zip(chunks, entry.cases, stored, strict=False)):
+            self._known[chunk] = _Known(info, (), case, tuple(found[number]))
 
     def follow(self, config: ConfigInUse | EvalSetError) -> OpenSet:
         """The set as the draft has it now; `entry` is renewed as well."""
@@ -53,9 +53,9 @@ class LiveSet:
         from evaltui.core.model.validation import validate_set_level
 
         data = self.draft.document.value
-        raws = _raw_cases(data)
-        known = [self._known.get(id(raw)) or _look_at(raw) for raw in raws]
-        self._known = {id(one.raw): one for one in known}
+        chunks = self.draft.document.cases
+        known = [self._known.get(chunk) or _look_at(chunk.value) for chunk in chunks]
+        self._known = dict(zip(chunks, known, strict=True))
         head, problems = validate_set_level(data)
         key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
         for number, one in enumerate(known):
@@ -92,11 +92,6 @@ class LiveSet:
         return replace(problem, line=line, file=str(self.draft.path))
 
 
-def _raw_cases(data: Any) -> Sequence[Any]:
-    cases = data.get(spelt("eval_cases", data)) if isinstance(data, dict) else None
-    return cases if isinstance(cases, list) else []
-
-
 def _look_at(raw: Any) -> _Known:
     from evaltui.core.model.stored_cases import StoredCase, head_of
     from evaltui.core.model.validation import validate_case
@@ -105,7 +100,7 @@ def _look_at(raw: Any) -> _Known:
     info = case_info(raw, (), found)
     model, problems = validate_case(raw)
     stored = None if model is None else StoredCase(head_of(model), raw)
-    return _Known(raw, info, tuple(found), stored, tuple(problems))
+    return _Known(info, tuple(found), stored, tuple(problems))
 
 
 def _by_case(problems: Iterable[Problem]) -> defaultdict[int, list[Problem]]:

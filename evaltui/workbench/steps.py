@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.splices import Splice, inverted
 from evaltui.workbench.state import CaseKey, Selection
 
@@ -53,7 +54,7 @@ class NewBase:
     """A file got another text from outside. `before` is the one that the steps below this are made for."""
 
     path: Path
-    before: str
+    before: JsonDocument
 
 
 class Steps:
@@ -89,17 +90,17 @@ class Steps:
         if isinstance(last, Entry):
             self._items[-1] = replace(last, step=replace(last.step, typing=None))
 
-    def pop(self) -> tuple[Entry, dict[Path, str]]:
+    def pop(self) -> tuple[Entry, dict[Path, JsonDocument]]:
         """The last step, and of the files that changed outside since the text that it left behind.
 
         There must be a step.
         """
-        bases: dict[Path, str] = {}
+        bases: dict[Path, JsonDocument] = {}
         while isinstance(item := self._items.pop(), NewBase):
             bases[item.path] = item.before
         return item, bases
 
-    def rebase(self, bases: Mapping[Path, str]) -> None:
+    def rebase(self, bases: Mapping[Path, JsonDocument]) -> None:
         """Files got another text from outside: what is below is for the texts that they had before."""
         top: set[Path] = set()
         for item in reversed(self._items):

@@ -299,9 +299,9 @@ class Watching:
     async def _is_ours(self, path: Path) -> bool:
         """Whether a file is what was saved or read here last."""
         draft = self._workbench.editing.draft(path)
-        if draft is None or draft.source is None:
+        if draft is None or draft.fingerprint is None:
             return False
-        return draft.source.fingerprint == await asyncio.to_thread(fingerprint_of, path)
+        return draft.fingerprint == await asyncio.to_thread(fingerprint_of, path)
 
     def _sets_of(self, paths: Sequence[Path]) -> list[Path]:
         """The sets that there are among these files, and those that configs among them score."""

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert, Move, Put, Remove
-from evaltui.core.jsondoc.pieces import Text
 from evaltui.core.jsondoc.preview import changed_lines
 from evaltui.core.jsondoc.splices import Splice
 
@@ -100,7 +99,7 @@ def test_the_changes_lead_from_the_old_lines_to_the_new_ones(text, steps):
         start = min(place, len(after))
         splices.append(Splice(start, after[start : start + length], new))
         after = splices[-1].apply(after)
-    changes = changed_lines(Text.of(text), Text.of(after), splices)
+    changes = changed_lines(text, after, splices)
     old, new = lines_of(text), lines_of(after)
     gone = {change.number: change.text for change in changes if change.op == "-"}
     come = {change.number: change.text for change in changes if change.op == "+"}

@@ -40,6 +40,12 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
     max_leaves=12,
 )
+cases = st.lists(st.dictionaries(keys, values, max_size=3), max_size=7)
+sets = st.dictionaries(keys | st.sampled_from(["eval_cases", "evalCases"]), values, max_size=2).flatmap(
+    lambda head: st.sampled_from(["eval_cases", "evalCases"]).flatmap(
+        lambda key: cases.map(lambda some: {**head, key: some})
+    )
+)
 SPACES = ["", "", " ", "\n", "\r\n  ", "\t", "   \n\n "]
 
 
@@ -81,7 +87,7 @@ def documents(draw) -> str:
     style = draw(st.sampled_from([None, None, ("\n", "  "), ("\r\n", "\t"), ("\n", "")]))
     mark = draw(st.sampled_from(["", "", "\ufeff"]))
     around = draw(st.sampled_from(SPACES)), draw(st.sampled_from(SPACES))
-    return mark + around[0] + spelt(draw, draw(values), 0, style) + around[1]
+    return mark + around[0] + spelt(draw, draw(values | sets), 0, style) + around[1]
 
 
 def paths(value, path=()):

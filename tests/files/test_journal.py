@@ -95,7 +95,9 @@ def test_a_file_that_changed_since_is_reported_with_what_a_merge_needs(file, tmp
     file.write_bytes(theirs.encode())
     (found,) = recoverable(tmp_path)
     assert not found.matches
-    assert merge(found.base_text, found.text, theirs) == Merged(theirs.replace('"n": 1', '"n": 2'))
+    merged = merge(JsonDocument(found.base_text), JsonDocument(found.text), theirs)
+    assert isinstance(merged, Merged)
+    assert merged.text == theirs.replace('"n": 1', '"n": 2')
     file.unlink()
     assert [(one.matches, one.text) for one in recoverable(tmp_path)] == [(False, edited(2))]
 

@@ -114,7 +114,7 @@ async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
     assert workbench.selection == Selection(path)
     assert set_editing.new_case(workbench)
     assert not path.exists()
-    assert workbench.editing.draft(path).source is None
+    assert workbench.editing.draft(path).saved is None
     assert workbench.editing.save_all()
     data = json.loads(path.read_text("utf-8"))
     assert data["eval_set_id"] == data["name"] == "third"

@@ -200,7 +200,7 @@ class View:
             draft = program.editing.draft(path)
             self.disk[path] = text = path.read_text(encoding="utf-8")
             self.mine[path] = draft.document.text if draft else text
-            self.base[path] = draft.source.text if draft and draft.source else text
+            self.base[path] = draft.saved.text if draft and draft.saved else text
             if draft and draft.dirty:
                 self.dirty.add(path)
 

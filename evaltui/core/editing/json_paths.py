@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaltui.core.jsondoc.chunks import eval_ids_of
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove, alike
 from evaltui.core.model.aliases import camel, spelt
 from evaltui.core.model.json_values import list_at, value_at
@@ -105,9 +106,7 @@ def set_id(data: Any) -> str:
 
 def eval_ids(data: Any) -> list[str]:
     """The ids of all cases in order; "" for those that have none."""
-    path = cases_path(data)
-    ids = (field_value(data, (*path, number), "eval_id") for number in range(len(list_at(data, path))))
-    return [value if isinstance(value, str) else "" for value in ids]
+    return [one or "" for one in eval_ids_of(list_at(data, cases_path(data)))]
 
 
 def insert_at(data: Any, path: JsonPath, index: int, value: Any) -> Edit:

@@ -2,83 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from evaltui.core.jsondoc.edits import Edit
+from evaltui.core.jsondoc.chunks import CASES, Chunk, Chunks, cut
+from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.preview import LineChange, changed_lines
 from evaltui.core.jsondoc.spans import Tree
-from evaltui.core.jsondoc.splices import Splice
-from evaltui.core.jsondoc.writing import performed
+from evaltui.core.jsondoc.splices import Splice, applied, differences
+from evaltui.core.jsondoc.windows import Editor
+from evaltui.core.model.aliases import spelt
 from evaltui.core.model.problems import JsonPath
 
 
 class JsonDocument:
     """A JSON text, a byte order mark included, and its value, kept in step.
 
-    Values are never changed in place: what `value` gave stays as it was, and after an edit everything that
-    the edit did not touch is the same object. Of a key given twice the last one counts. Raises ValueError
-    for a text that is not valid JSON (the problem in words: `evaltui.files.json_text.parse`).
+    The cases of an eval set are chunks of the text: an edit reads those that it changes and a few beside
+    them, and no others. Values are never changed in place: what `value` gave stays as it was, and after an
+    edit everything that the edit did not touch is the same object. Of a key given twice the last one counts.
+    Raises ValueError for a text that is not valid JSON (in words: `evaltui.files.json_text.parse`).
     """
 
-    def __init__(self, text: str) -> None:
-        self._tree = Tree.parse(text)
+    def __init__(self, text: str | Chunks, like: JsonDocument | None = None) -> None:
+        """Chunks that `like` has as well are shared with it."""
+        self.chunks: Chunks = cut(text, like.chunks if like else None) if isinstance(text, str) else text
+        self._value: Any = None
+        self._editor: Editor | None = None
 
     @property
     def text(self) -> str:
         """Put together anew each time; of a big document, in some milliseconds."""
-        return str(self._tree.text)
+        return self.chunks.text
 
     @property
     def value(self) -> Any:
-        return self._tree.root.value
+        if self._value is None:
+            self._value = self.chunks.value
+        return self._value
+
+    @property
+    def cases(self) -> Sequence[Chunk]:
+        """The cases of an eval set; none of any other file."""
+        if self.chunks.key is not None or not isinstance(self.value, dict):
+            return self.chunks.cases
+        cases = self.value.get(spelt(CASES, self.value))
+        return [Chunk.of(case) for case in cases] if isinstance(cases, list) else []
+
+    def copy(self) -> JsonDocument:
+        """The document as it is now, which shares everything with this one."""
+        return JsonDocument(self.chunks)
 
     def apply(self, edits: Iterable[Edit]) -> tuple[Splice, ...]:
         """Do the edits, one after the other, and give the splices that did it, in order.
 
         Raises EditError, and then none of the edits is done.
         """
-        self._tree, splices = _edited(self._tree, edits)
+        editor = self._edit()
+        splices = [splice for edit in edits for splice in editor.perform(edit)]
+        self._take(editor)
         return tuple(splices)
 
     def preview(self, edits: Iterable[Edit]) -> list[LineChange]:
         """What `apply` would do to the lines of the text, without doing it. Raises EditError."""
-        before = self._tree
-        after, splices = _edited(before, edits)
-        return changed_lines(before.text, after.text, splices)
+        after = self.copy()
+        splices = after.apply(edits)
+        return changed_lines(self.text, after.text, splices)
 
-    def splice(self, splices: Iterable[Splice]) -> None:
+    def splice(self, splices: Sequence[Splice]) -> None:
         """Do splices one after the other; the text in between need not be valid JSON.
 
         Raises ValueError where one does not fit the text or the result is not valid JSON, and then none is
         done.
         """
-        tree: Tree | None = self._tree
-        text = self._tree.text
-        for splice in splices:
-            text = text.spliced(splice)
-            tree = tree and tree.renewed(text, splice)
-        self._tree = tree or Tree.parse(str(text))
+        editor = self._edit()
+        try:
+            for splice in splices:
+                editor.splice(splice)
+        except ValueError:
+            # Not valid in between, or nowhere.
+            editor = Editor(cut(applied(self.text, splices), self.chunks))
+        self._take(editor)
+
+    def replace(self, other: JsonDocument) -> tuple[Splice, ...]:
+        """Make the text that of another document; the splices that did it, none where it was the same."""
+        splices = tuple(differences(self.chunks.parts, other.chunks.parts))
+        if splices:
+            self.chunks, self._value, self._editor = other.chunks, None, None
+        return splices
+
+    def _edit(self) -> Editor:
+        """An editor of what there is now. It is used up: where it fails, this document is as it was."""
+        editor, self._editor = self._editor, None
+        return editor or Editor(self.chunks)
+
+    def _take(self, editor: Editor) -> None:
+        chunks = editor.chunks()
+        if chunks is not self.chunks:
+            self.chunks, self._value = chunks, None
+        self._editor = editor
 
     def line_of(self, path: JsonPath) -> int:
         """The line, from 1, on which a path begins: for a member, that of its key.
 
         A path that the text does not have gets the line of its deepest ancestor that exists.
         """
-        return self._tree.text.count("\n", 0, self._tree.way_towards(path)[-1].begin) + 1
+        chunks = self.chunks
+        number = self._case_at(path)
+        if number is None:
+            text = chunks.head + chunks.tail
+            position = Tree.parse(text).way_towards(path)[-1].begin
+            lines = text.count("\n", 0, position) + 1
+            if chunks.key is not None and position >= len(chunks.head):
+                lines += sum(lead.count("\n") for lead in chunks.leads)
+                lines += sum(case.lines for case in chunks.cases)
+            return lines
+        lines = chunks.head.count("\n") + 1
+        lines += sum(lead.count("\n") for lead in chunks.leads[: number + 1])
+        lines += sum(case.lines for case in chunks.cases[:number])
+        own = chunks.cases[number].text
+        return lines + own.count("\n", 0, Tree.parse(own).way_towards(path[2:])[-1].begin)
+
+    def has_text_of(self, other: JsonDocument) -> bool:
+        """Whether both texts are the same."""
+        return self.chunks is other.chunks or self.chunks.has_text_of(other.chunks)
+
+    def cases_at(self, path: JsonPath) -> tuple[Chunk, ...]:
+        """The chunks of the list at a path, none for any list but that of the cases of an eval set."""
+        return self.chunks.cases if path == (self.chunks.key,) else ()
 
     def text_at(self, path: JsonPath) -> str:
         """The text of a value. Raises EditError where there is nothing at the path."""
-        return self._tree.place(path).own_text
+        number = self._case_at(path)
+        if number is not None:
+            own = self.chunks.cases[number].text
+            return own if len(path) == 2 else _own_text(own, path[2:], path[:2])
+        if path and path[0] != self.chunks.key:
+            return _own_text(self.chunks.head + self.chunks.tail, path, ())
+        return _own_text(self.text, path, ())
 
     def texts_in(self, path: JsonPath) -> list[str]:
         """The texts of all elements of an array, or members of an object, in order. Raises EditError."""
-        return self._tree.place(path).texts()
+        if path == (self.chunks.key,):
+            return [case.text for case in self.chunks.cases]
+        return Tree.parse(self.text_at(path)).place(()).texts()
+
+    def _case_at(self, path: JsonPath) -> int | None:
+        """Which case a path leads into; None where into none of them."""
+        if self.chunks.key is None or len(path) < 2 or path[0] != self.chunks.key:
+            return None
+        number = path[1]
+        return number if isinstance(number, int) and 0 <= number < len(self.chunks.cases) else None
 
 
-def _edited(tree: Tree, edits: Iterable[Edit]) -> tuple[Tree, list[Splice]]:
-    done: list[Splice] = []
-    for edit in edits:
-        tree, splices = performed(tree, edit)
-        done += splices
-    return tree, done
+def _own_text(text: str, path: JsonPath, owner: JsonPath) -> str:
+    try:
+        return Tree.parse(text).place(path).own_text
+    except EditError as error:
+        raise EditError(error.message, (*owner, *error.path)) from None

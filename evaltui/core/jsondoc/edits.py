@@ -13,7 +13,12 @@ from evaltui.text.wording import in_words
 
 
 class EditError(ValueError):
-    """An edit that cannot be done, in a sentence."""
+    """An edit that cannot be done: `message` is why, without the path at which it was to be done."""
+
+    def __init__(self, message: str, path: JsonPath = ()) -> None:
+        super().__init__(f"{format_path(path)}: {message}" if path else message)
+        self.message = message
+        self.path = path
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,7 @@ def has_step(data: Any, step: str | int) -> bool:
 
 
 def missing(path: JsonPath) -> EditError:
-    return EditError(f"{format_path(path)}: there is nothing at this place")
+    return EditError("there is nothing at this place", path)
 
 
 def check_not_root(path: JsonPath) -> None:
@@ -177,18 +182,20 @@ def check_not_root(path: JsonPath) -> None:
 def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
     """Raises EditError where what is at a path is no member, or its object has another one with this key."""
     if not isinstance(holder, dict):
-        raise EditError(f"{format_path(path)}: only a member of an object has a key, this is an element")
+        raise EditError("only a member of an object has a key, this is an element", path)
     if key != path[-1] and key in holder:
-        raise EditError(f"{format_path(path)}: there already is a member {key!r} beside it")
+        raise EditError(f"there already is a member {key!r} beside it", path)
 
 
 def check_index(array: Any, path: JsonPath, index: int, *, at_end: bool = False) -> None:
     """Raises EditError where there is no array, or where it has no such element."""
-    where = format_path(path) or "the document"
     if not isinstance(array, list):
-        raise EditError(f"{where}: must be a list for this edit, is {in_words(array)}")
-    if not 0 <= index < len(array) + at_end:
-        raise EditError(f"{where}: there is no place {index} in a list of {len(array)}")
+        why = f"must be a list for this edit, is {in_words(array)}"
+    elif not 0 <= index < len(array) + at_end:
+        why = f"there is no place {index} in a list of {len(array)}"
+    else:
+        return
+    raise EditError(why if path else f"the document: {why}", path)
 
 
 def text_value(text: str, path: JsonPath) -> Any:
@@ -196,9 +203,9 @@ def text_value(text: str, path: JsonPath) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise EditError(f"{format_path(path)}: the new text is nested too deeply") from None
+        raise EditError("the new text is nested too deeply", path) from None
     except ValueError as error:
-        raise EditError(f"{format_path(path)}: the new text is not valid JSON: {error}") from None
+        raise EditError(f"the new text is not valid JSON: {error}", path) from None
 
 
 def json_value(value: Any, path: JsonPath) -> Any:
@@ -207,16 +214,16 @@ def json_value(value: Any, path: JsonPath) -> Any:
         case dict():
             for key in value:
                 if not isinstance(key, str):
-                    raise EditError(f"{format_path(path)}: keys must be text, found {key!r}")
+                    raise EditError(f"keys must be text, found {key!r}", path)
             return {key: json_value(item, (*path, key)) for key, item in value.items()}
         case list():
             return [json_value(item, (*path, index)) for index, item in enumerate(value)]
         case float() if not math.isfinite(value):
-            raise EditError(f"{format_path(path)}: JSON has no number {value}")
+            raise EditError(f"JSON has no number {value}", path)
         case None | str() | int() | float():
             return value
         case _:
-            raise EditError(f"{format_path(path)}: {type(value).__name__} is not a JSON value")
+            raise EditError(f"{type(value).__name__} is not a JSON value", path)
 
 
 def json_copy(data: Any) -> Any:
@@ -239,12 +246,12 @@ def alike(one: Any, other: Any) -> bool:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are of the same types and equal; the order of members does not count."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, float):
         # -0.0 and 0.0 are equal and yet two numbers; not-a-number is never equal.
         return repr(one) == repr(other)

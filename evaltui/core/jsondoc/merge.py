@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
+from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Edit, InsertText, Move, Put, PutText, Remove, alike, same
+from evaltui.core.jsondoc.edits import Edit, InsertText, Move, Put, PutText, Remove, alike, at_path, same
 from evaltui.core.jsondoc.ordering import merged_order, moves, with_added
 from evaltui.core.jsondoc.shapes import EVAL_SET, ByEntry, ByMember, FileShape, Shape, UnmergeableError
 from evaltui.core.model.aliases import spelt
@@ -19,9 +21,13 @@ Side = Literal["mine", "theirs"]
 
 @dataclass(frozen=True)
 class Merged:
-    """The text of theirs with what was changed in mine."""
+    """The document of theirs with what was changed in mine."""
 
-    text: str
+    document: JsonDocument
+
+    @property
+    def text(self) -> str:
+        return self.document.text
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,10 @@ class Choices:
     orders: Mapping[str, Side] = field(default_factory=dict)
 
 
-def merge(base: str, mine: str, theirs: str, shape: FileShape = EVAL_SET) -> Merged | Conflict:
-    """Merge two versions of a file that both come from `base`.
+def merge(
+    base: JsonDocument, mine: JsonDocument, theirs: str | JsonDocument, shape: FileShape = EVAL_SET
+) -> Merged | Conflict:
+    """Merge two versions of a file that both come from `base`; a text of theirs may be no JSON.
 
     Cases match by eval_id, members by key, rules and marks by what they are for. What changed on one side
     only is taken over; of different changes to the same, and of a change to what the other side removed,
@@ -68,19 +76,27 @@ def merge(base: str, mine: str, theirs: str, shape: FileShape = EVAL_SET) -> Mer
 
 
 def resolve(
-    base: str, mine: str, theirs: str, choices: Choices, shape: FileShape = EVAL_SET
+    base: JsonDocument,
+    mine: JsonDocument,
+    theirs: str | JsonDocument,
+    choices: Choices,
+    shape: FileShape = EVAL_SET,
 ) -> Merged | Conflict:
     """Merge with a choice for what is in conflict.
 
     What has no choice yet is a conflict still; a choice for what is in none has no effect.
     """
-    if theirs == base or mine in (base, theirs):
-        return Merged(mine if theirs == base else theirs)
     try:
+        if isinstance(theirs, str):
+            theirs = _parsed(theirs, base)
+        if theirs.has_text_of(base) or mine.has_text_of(theirs):
+            return Merged(mine.copy())
+        if mine.has_text_of(base):
+            return Merged(theirs.copy())
         versions = [
-            _read(base, "the version both began with", shape),
-            _read(mine, "mine", shape),
-            _read(theirs, "theirs", shape),
+            _version(base, "the version both began with", shape),
+            _version(mine, "mine", shape),
+            _version(theirs.copy(), "theirs", shape),
         ]
         merging = _Merging(choices)
         merging.members(shape.root, versions, ())
@@ -90,7 +106,7 @@ def resolve(
         return Conflict(tuple(merging.cases), tuple(merging.clashes), tuple(merging.orders))
     document = versions[2].document
     document.apply(merging.edits)
-    return Merged(document.text)
+    return Merged(document)
 
 
 @dataclass(frozen=True)
@@ -100,9 +116,20 @@ class _Version:
     name: str
     document: JsonDocument
     path: JsonPath
-    value: Any
-    text: str
+    case: Chunk | None = None
     absent: bool = False
+
+    @cached_property
+    def value(self) -> Any:
+        if self.absent:
+            return None
+        return self.case.value if self.case else at_path(self.document.value, self.path)
+
+    @cached_property
+    def text(self) -> str:
+        if self.absent:
+            return ""
+        return self.case.text if self.case else self.document.text_at(self.path)
 
     def same_as(self, other: _Version) -> bool:
         if self.absent or other.absent:
@@ -124,10 +151,7 @@ class _Version:
         """By key; one that the shape names has the name that it has there, however it is spelt."""
         value = {} if self.absent else self.value
         names = {spelt(name, value): name for name in shape.inner}
-        return {
-            names.get(key, key): self._at(key, item, self.document.text_at((*self.path, key)))
-            for key, item in value.items()
-        }
+        return {names.get(key, key): self._at(key) for key in value}
 
     def entries(self, shape: ByEntry) -> dict[str, _Version]:
         if self.absent:
@@ -136,30 +160,30 @@ class _Version:
             names = shape.name(self.value)
         except UnmergeableError as error:
             raise UnmergeableError(f"{self.name} {error}") from None
-        texts = self.document.texts_in(self.path)
-        return {
-            name: self._at(index, item, text)
-            for index, (name, item, text) in enumerate(zip(names, self.value, texts, strict=True))
-        }
+        cases = self.document.cases_at(self.path)
+        return {name: self._at(index, cases[index] if cases else None) for index, name in enumerate(names)}
 
-    def _at(self, step: str | int, value: Any, text: str) -> _Version:
-        return _Version(self.name, self.document, (*self.path, step), value, text)
+    def _at(self, step: str | int, case: Chunk | None = None) -> _Version:
+        return _Version(self.name, self.document, (*self.path, step), case)
 
     def without(self, step: str | int) -> _Version:
         """What this one does not have."""
-        return _Version(self.name, self.document, (*self.path, step), None, "", absent=True)
+        return _Version(self.name, self.document, (*self.path, step), absent=True)
 
 
-def _read(text: str, name: str, shape: FileShape) -> _Version:
+def _parsed(text: str, like: JsonDocument) -> JsonDocument:
     try:
-        document = JsonDocument(text)
+        return JsonDocument(text, like)
     except ValueError as error:
-        raise UnmergeableError(f"{name} is not valid JSON: {error}") from error
+        raise UnmergeableError(f"theirs is not valid JSON: {error}") from error
+
+
+def _version(document: JsonDocument, name: str, shape: FileShape) -> _Version:
     try:
         shape.check(document.value)
     except UnmergeableError as error:
         raise UnmergeableError(f"{name} {error}") from None
-    return _Version(name, document, (), document.value, text)
+    return _Version(name, document, ())
 
 
 class _Merging:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from evaltui.core.jsondoc.pieces import Text
 from evaltui.core.jsondoc.splices import Splice
 
 # Beyond this many pairs of lines, finding those that are equal takes longer than reading all of them.
@@ -36,7 +35,7 @@ class _Region:
     end: int
 
 
-def changed_lines(before: Text, after: Text, splices: Iterable[Splice]) -> list[LineChange]:
+def changed_lines(before: str, after: str, splices: Iterable[Splice]) -> list[LineChange]:
     """The lines that differ, from the first on; of each place those that go come first.
 
     The splices, one after the other, made `after` of `before`.
@@ -100,7 +99,7 @@ def _regions(splices: Iterable[Splice]) -> list[_Region]:
     return regions
 
 
-def _by_lines(regions: Iterable[_Region], before: Text, after: Text) -> Iterator[_Region]:
+def _by_lines(regions: Iterable[_Region], before: str, after: str) -> Iterator[_Region]:
     """Regions that are made of whole lines; those that share a line are one."""
     waiting: _Region | None = None
     for region in regions:
@@ -116,7 +115,7 @@ def _by_lines(regions: Iterable[_Region], before: Text, after: Text) -> Iterator
         yield waiting
 
 
-def _end_of_line(text: Text, position: int) -> int:
+def _end_of_line(text: str, position: int) -> int:
     """Behind the line break of the line that has this position."""
     found = text.find("\n", position, len(text))
     return len(text) if found < 0 else found + 1
@@ -135,7 +134,7 @@ class _Stretch:
 class _Lines:
     """The lines of a text, which is gone through once."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
         self._position = 0
         self._number = 1

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaltui.core.jsondoc.chunks import eval_ids_of
 from evaltui.core.model.aliases import spelt
 
 
@@ -55,9 +56,8 @@ class FileShape:
 
 def _case_names(cases: Sequence[Any]) -> list[str]:
     names: dict[str, None] = {}
-    for case in cases:
-        name = case.get(spelt("eval_id", case)) if isinstance(case, dict) else None
-        if not isinstance(name, str):
+    for name in eval_ids_of(cases):
+        if name is None:
             raise UnmergeableError("has a case without an eval_id")
         if name in names:
             raise UnmergeableError(f"has more than one case {name!r}")

@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import Any
 
 from evaltui.core.jsondoc.edits import missing
-from evaltui.core.jsondoc.pieces import Text
 from evaltui.core.jsondoc.splices import Splice
 from evaltui.core.model.problems import JsonPath
 
-_BOM = "\ufeff"
+BOM = "\ufeff"
 
 # The members of the document, and the elements in them: in an eval set its cases. What is below is looked
 # into when it is asked for.
@@ -56,7 +55,7 @@ class Place:
     """A value at its place in the text: `begin` is where its key begins, `start` its value; in an array both
     are the same."""
 
-    text: Text
+    text: str
     node: Node
     begin: int
     start: int
@@ -103,24 +102,29 @@ class Place:
         return self.text.find("\n", self.start, self.end) >= 0
 
 
+def _nothing() -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Tree:
-    """A JSON text with the values in it."""
+    """A JSON text with the values in it. `beyond` gives texts around it that tell how values are written."""
 
-    text: Text
+    text: str
     root: Node
+    beyond: Callable[[], Iterable[str]] = _nothing
 
     @classmethod
-    def parse(cls, text: str) -> Tree:
+    def parse(cls, text: str, beyond: Callable[[], Iterable[str]] = _nothing) -> Tree:
         """Raises ValueError for a text that is not valid JSON or is nested too deeply."""
-        start = _skip_space(text, len(_BOM) if text.startswith(_BOM) else 0)
+        start = skip_space(text, len(BOM) if text.startswith(BOM) else 0)
         try:
             value, end, children = _read(text, start, _DEPTH)
         except RecursionError:
             raise ValueError("nested too deeply") from None
-        if (rest := _skip_space(text, end)) < len(text):
+        if (rest := skip_space(text, end)) < len(text):
             raise json.JSONDecodeError("Extra data", text, rest)
-        return cls(Text.of(text), Node(value, end - start, lead=start, children=children))
+        return cls(text, Node(value, end - start, lead=start, children=children), beyond)
 
     def place(self, path: JsonPath) -> Place:
         return self.way_to(path)[-1]
@@ -144,10 +148,10 @@ class Tree:
 
     def spliced(self, splice: Splice) -> Tree:
         """The tree of the changed text. Raises ValueError where that is not valid JSON."""
-        text = self.text.spliced(splice)
-        return self.renewed(text, splice) or Tree.parse(str(text))
+        text = splice.apply(self.text)
+        return self.renewed(text, splice) or Tree.parse(text, self.beyond)
 
-    def renewed(self, text: Text, splice: Splice) -> Tree | None:
+    def renewed(self, text: str, splice: Splice) -> Tree | None:
         """The tree of `text`, which the splice made, reading only what is around the splice.
 
         None where that is not enough: the splice changes the outermost brackets, or the text is not valid.
@@ -156,12 +160,12 @@ class Tree:
         if self.root.children is None or not start < splice.start <= splice.end < end:
             return None
         try:
-            return Tree(text, _renewed(self.root, start, text, splice))
+            return Tree(text, _renewed(self.root, start, text, splice), self.beyond)
         except (ValueError, RecursionError):
             return None
 
 
-def _skip_space(text: str, position: int) -> int:
+def skip_space(text: str, position: int) -> int:
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
@@ -191,12 +195,12 @@ def _scan(
     """
     nodes: list[Node] = []
     closing = "}" if keyed else "]"
-    end, position = start, _skip_space(text, start)
+    end, position = start, skip_space(text, start)
     while text[position : position + 1] != closing:
         if nodes or not first:
             if text[position : position + 1] != ",":
                 raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
-            position = _skip_space(text, position + 1)
+            position = skip_space(text, position + 1)
         if position == until:
             return nodes, position
         begin, key, key_size = position, None, 0
@@ -205,14 +209,14 @@ def _scan(
             if not isinstance(key, str):
                 raise json.JSONDecodeError("Expecting property name", text, begin)
             key_size = position - begin
-            position = _skip_space(text, position)
+            position = skip_space(text, position)
             if text[position : position + 1] != ":":
                 raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
-            position = _skip_space(text, position + 1)
+            position = skip_space(text, position + 1)
         value, value_end, children = _read(text, position, depth)
         size = value_end - position
         nodes.append(Node(value, size, begin - end, key, key_size, position - begin, children))
-        end, position = value_end, _skip_space(text, value_end)
+        end, position = value_end, skip_space(text, value_end)
     return nodes, position
 
 
@@ -236,7 +240,7 @@ def _look_into(text: str, value: Any) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _renewed(node: Node, start: int, text: Text, splice: Splice) -> Node:
+def _renewed(node: Node, start: int, text: str, splice: Splice) -> Node:
     """An object or array after a splice between its brackets. Raises ValueError where that is not valid."""
     children = node.children or ()
     keyed = isinstance(node.value, dict)
@@ -271,7 +275,7 @@ def _renewed(node: Node, start: int, text: Text, splice: Splice) -> Node:
     return replace(node, value=_joined(renewed, keyed), size=node.size + grown, children=renewed)
 
 
-def _renewed_child(child: Node, start: int, text: Text, splice: Splice) -> Node:
+def _renewed_child(child: Node, start: int, text: str, splice: Splice) -> Node:
     if child.children is not None:
         return _renewed(child, start, text, splice)
     size = child.size + len(splice.new) - len(splice.old)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -48,6 +48,22 @@ def smallest(start: int, old: str, new: str) -> Splice:
     old, new = old[head:], new[head:]
     tail = _common(old[::-1], new[::-1])
     return Splice(start + head, old[: len(old) - tail], new[: len(new) - tail])
+
+
+def differences(old: Sequence[str], new: Sequence[str]) -> Iterator[Splice]:
+    """The splices, one after the other, that make one text of another, both of them given in parts."""
+    shorter = min(len(old), len(new))
+    head = next((number for number in range(shorter) if old[number] != new[number]), shorter)
+    rest = range(1, shorter - head + 1)
+    tail = next((number - 1 for number in rest if old[-number] != new[-number]), shorter - head)
+    position = sum(map(len, old[:head]))
+    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(old) != len(new):
+        old, new = ["".join(old)], ["".join(new)]
+    for one, other in zip(old, new, strict=True):
+        if one != other:
+            yield smallest(position, one, other)
+        position += len(other)
 
 
 def _common(one: str, other: str) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
-from evaltui.core.jsondoc.pieces import Text
-from evaltui.core.jsondoc.spans import Place
+from evaltui.core.jsondoc.spans import Place, Tree
 from evaltui.core.model.problems import JsonPath
 
 _BLANK = re.compile(r"[ \t]*")
@@ -43,7 +43,7 @@ class Style:
     ascii: bool
 
 
-def style_at(way: Sequence[Place], text: Text, value: Any, model: Place | None = None) -> Style:
+def style_at(way: Sequence[Place], tree: Tree, value: Any, model: Place | None = None) -> Style:
     """The style for a new value, or key and value, in the last of the places on the way from the document.
 
     No place: the value becomes the whole document. `model` is a value whose form the new one takes.
@@ -52,15 +52,15 @@ def style_at(way: Sequence[Place], text: Text, value: Any, model: Place | None =
     colon = next(filter(None, map(_colon, nearest)), ": ")
     comma = next(filter(None, map(_comma, nearest)), None)
     return Style(
-        newline=_newline(way, text, model),
+        newline=_newline(way, tree.text, model),
         indent=next((unit for place in nearest if (unit := _indent(place)) is not None), "  "),
         colon=colon,
         comma=comma or ("," if colon == ":" else ", "),
-        ascii=_is_beyond_ascii(value) and _escapes(way, text),
+        ascii=_is_beyond_ascii(value) and _escapes(way, tree),
     )
 
 
-def _newline(way: Sequence[Place], text: Text, model: Place | None) -> str:
+def _newline(way: Sequence[Place], text: str, model: Place | None) -> str:
     around = way[-1] if way else model
     if around is None:
         position = text.find("\n", 0, len(text))
@@ -86,7 +86,7 @@ def _indent(place: Place) -> str | None:
     return margin.removeprefix(own) if margin.startswith(own) else None
 
 
-def margin_at(text: str | Text, position: int) -> str:
+def margin_at(text: str, position: int) -> str:
     """The white space that the line of a position begins with."""
     line = text.rfind("\n", 0, position) + 1
     # A line may be all of the document; its margin is not that long.
@@ -115,16 +115,20 @@ def _is_beyond_ascii(value: Any) -> bool:
     return not json.dumps(value, ensure_ascii=False, default=lambda _: None).isascii()
 
 
-def _escapes(way: Sequence[Place], text: Text) -> bool:
+def _escapes(way: Sequence[Place], tree: Tree) -> bool:
     """Whether characters beyond ASCII are escaped: as the nearest ones are."""
     near = [place.own_text for place in reversed(way) if place.node.size <= _NEARBY]
-    for around in [*near, *text.pieces]:
+    for around in chain(near, _stretches(tree.text), tree.beyond()):
         if not around.removeprefix("\ufeff").isascii():
             return False
         # The plain search first: it is a hundred times faster, and most texts have no escape at all.
         if "\\u" in around and _ESCAPED.search(around):
             return True
     return False
+
+
+def _stretches(text: str) -> Iterator[str]:
+    return (text[start : start + _NEARBY] for start in range(0, len(text), _NEARBY))
 
 
 def model_for(way: Sequence[Place], path: JsonPath, value: Any) -> Place | None:

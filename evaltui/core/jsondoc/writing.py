@@ -107,7 +107,7 @@ def _fill(tree: Tree, way: list[Place], path: JsonPath, place: Place, value: Any
     model = model_for(way, path, value)
     if not way and value and isinstance(value, dict | list) and isinstance(place.node.value, type(value)):
         model = place if place.node.value else None
-    style = style_at(way, tree.text, value, model)
+    style = style_at(way, tree, value, model)
     text = written(value, style, margin_at(tree.text, place.begin), model)
     return _replace(tree, place.start, place.end, text)
 
@@ -127,7 +127,7 @@ def _add(tree: Tree, way: list[Place], path: JsonPath, index: int, value: Any) -
     # A new element looks like the one before it rather than the one that it pushes on.
     like = (*path[:-1], step - 1) if isinstance(step, int) and step else path
     model = model_for(way, like, value)
-    style = style_at(way, tree.text, {step: value} if isinstance(step, str) else value, model)
+    style = style_at(way, tree, {step: value} if isinstance(step, str) else value, model)
     separator = _separator(holder, index, style.comma)
     beside = holder.child(index - 1).end if index else holder.child(0).begin
     margin = margin_at(tree.text, beside)
@@ -136,7 +136,7 @@ def _add(tree: Tree, way: list[Place], path: JsonPath, index: int, value: Any) -
     text = written(value, style, margin, model)
     if isinstance(step, str):
         text = key_text(step, style) + style.colon + text
-    return _paste(tree, holder, index, text, separator)
+    return paste(tree, holder, index, text, separator)
 
 
 def _separator(holder: Place, index: int, comma: str) -> str:
@@ -150,7 +150,7 @@ def _separator(holder: Place, index: int, comma: str) -> str:
     return holder.text[like.begin - like.node.lead : like.begin]
 
 
-def _paste(tree: Tree, holder: Place, index: int, text: str, separator: str) -> Done:
+def paste(tree: Tree, holder: Place, index: int, text: str, separator: str) -> Done:
     """The text of an item put before the one with this index; the holder has others."""
     if not index:
         begin = holder.child(0).begin
@@ -170,14 +170,14 @@ def _remove(tree: Tree, path: JsonPath) -> Done:
     done: list[Splice] = []
     # All members of that key: were one left, it would be the one that counts.
     while (index := (holder := tree.place(path[:-1])).index_of(path[-1])) is not None:
-        tree, splices, _, _ = _cut(tree, holder, index)
+        tree, splices, _, _ = cut_out(tree, holder, index)
         done += splices
         if isinstance(path[-1], int):
             break
     return tree, done
 
 
-def _cut(tree: Tree, holder: Place, index: int) -> tuple[Tree, list[Splice], str, str]:
+def cut_out(tree: Tree, holder: Place, index: int) -> tuple[Tree, list[Splice], str, str]:
     """An item taken out, with its text and the separator that went with it."""
     text, item = tree.text, holder.child(index)
     own = text[item.begin : item.end]
@@ -199,8 +199,8 @@ def _move(tree: Tree, path: JsonPath, index: int, to: int) -> Done:
     check_index(array.node.value, path, to)
     if index == to:
         return tree, []
-    tree, cut, own, separator = _cut(tree, array, index)
-    tree, pasted = _paste(tree, tree.place(path), to, own, separator)
+    tree, cut, own, separator = cut_out(tree, array, index)
+    tree, pasted = paste(tree, tree.place(path), to, own, separator)
     return tree, [*cut, *pasted]
 
 
@@ -211,7 +211,7 @@ def _rename(tree: Tree, path: JsonPath, key: str) -> Done:
     check_new_key(holder.node.value, path, key)
     if key == path[-1]:
         return tree, []
-    text = key_text(key, style_at(way[:-1], tree.text, key))
+    text = key_text(key, style_at(way[:-1], tree, key))
     done: list[Splice] = []
     for splice in list(_key_splices(holder, path[-1], text)):
         tree = tree.spliced(splice)

@@ -13,6 +13,7 @@ from typing import Any
 from google.genai.types import Content
 from pydantic import BaseModel
 
+from evaltui.core.jsondoc.chunks import eval_ids_of
 from evaltui.core.metrics.thresholds import outside_of_range
 from evaltui.core.model.aliases import camel, spelt
 from evaltui.core.model.config import EvalConfig
@@ -153,13 +154,10 @@ def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
 
 def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem]:
     first: dict[str, int] = {}
-    for index, raw in enumerate(raw_cases):
-        if not isinstance(raw, dict):
-            continue
-        key = spelt("eval_id", raw)
-        eval_id = raw.get(key)
-        if isinstance(eval_id, str) and first.setdefault(eval_id, index) != index:
+    for index, eval_id in enumerate(eval_ids_of(raw_cases)):
+        if eval_id is not None and first.setdefault(eval_id, index) != index:
             where = f"{cases_key}[{first[eval_id]}]"
+            key = spelt("eval_id", raw_cases[index])
             yield _error((cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too")
 
 

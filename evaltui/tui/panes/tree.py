@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.message import Message
 
+from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.files.workspace import CaseInfo, SetEntry
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.values import visible
@@ -51,7 +52,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self._rows = TreeRows((), None, (), ())
         self._shown_workspace: object = None
         self._shown_kept: object = None
-        self._unsaved: dict[Path, tuple[Hashable, frozenset[str]]] = {}
+        self._unsaved: dict[Path, tuple[Chunks, Chunks | None, frozenset[str]]] = {}
 
     @property
     def _marking(self) -> Marking:
@@ -199,17 +200,18 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         draft = editing.draft(path)
         if draft is None or not editing.is_dirty(path):
             return []
-        return [(" ●", "bold"), *([("  new", "dim")] if draft.source is None else [])]
+        return [(" ●", "bold"), *([("  new", "dim")] if draft.saved is None else [])]
 
     def _unsaved_cases(self, path: Path) -> frozenset[str]:
         """Looked up for every line, found out once for every edit."""
         draft = self._workbench.editing.draft(path)
         if draft is None or not draft.dirty:
             return frozenset()
-        version = draft.revision, draft.saved_revision, id(draft.saved_value)
-        if path not in self._unsaved or self._unsaved[path][0] != version:
-            self._unsaved[path] = version, self._workbench.editing.dirty_cases(path)
-        return self._unsaved[path][1]
+        now, saved = draft.document.chunks, draft.saved.chunks if draft.saved else None
+        known = self._unsaved.get(path)
+        if known is None or known[0] is not now or known[1] is not saved:
+            known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
+        return known[2]
 
     def _verdict(self, result: CaseResult, name_width: int) -> Line:
         """The figure that says most, behind the outcome as a word where there is room."""

@@ -106,7 +106,7 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
 
     def _changed(self, path: Path) -> Iterator[str]:
         draft = self._workbench.editing.draft(path)
-        if draft is not None and draft.source is None:
+        if draft is not None and draft.saved is None:
             yield "a new file"
         entry = self._workbench.entry(path)
         dirty = self._workbench.editing.dirty_cases(path)

@@ -140,7 +140,7 @@ class Criteria:
         draft = self._workbench.editing.draft(self.path)
         if draft is None:
             return self._data()
-        return {"criteria": DEFAULT_CRITERIA} if draft.saved_value is None else draft.saved_value
+        return {"criteria": DEFAULT_CRITERIA} if draft.saved is None else draft.saved.value
 
     def _scores(self) -> Mapping[str, Scores]:
         """By metric."""
