@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """No worker processes for one test file; None leaves the number to xdist."""
-    one_file = len(config.args) == 1 and ".py" in config.args[0]
-    return 0 if one_file else None
+    files = {argument.partition("::")[0] for argument in config.args}
+    return 0 if len(files) == 1 and files.pop().endswith(".py") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

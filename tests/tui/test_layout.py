@@ -1,8 +1,10 @@
 """Every size of terminal with every kind of content, and what the user does to the layout."""
 
 import pytest
+import waiting
 from pilots import screen_lines, screen_text, turn, until, write_cases
 from rich.cells import cell_len
+from textual.app import App
 from textual.geometry import Size
 
 from evaltui.tui.app import WorkbenchApp
@@ -10,7 +12,8 @@ from evaltui.tui.layout import PANES, Column, Layout
 from evaltui.tui.panes.too_small import is_too_small
 from evaltui.workbench.workbench import Workbench
 
-SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
+# Terminals, and the columns of the two wide ones.
+WIDTHS = (60, 80, 120, 200, 46, 74, 54)
 AGENT = """
     def root_agent(message, session):
         if message == "crash":
@@ -30,6 +33,8 @@ CONTENTS = {
     "not ascii": {"設定": {"日本語テスト🎉" * 4: [turn("こんにちは" * 30, "مرحبا" * 20)]}},
     "hostile": {EVIL: {EVIL: [turn(EVIL, EVIL, {"name": EVIL, "args": {EVIL: [EVIL]}})]}},
 }
+
+WHOLE_RUNS = [((60, 20), "long"), ((80, 24), "hostile"), ((120, 40), "not ascii"), ((200, 50), "erroneous")]
 
 
 @pytest.fixture
@@ -54,15 +59,50 @@ async def started(app, pilot):
     await until(pilot, lambda: app.workbench.workspace is not None)
 
 
-def check_screen(app, size):
-    lines = screen_lines(app)
-    assert len(lines) == size[1]
-    assert all(cell_len(line) <= size[0] for line in lines)
+def check_lines(lines, width):
+    assert all(cell_len(line) <= width for line in lines)
     assert not {letter for line in lines for letter in line if letter < " " or letter in "\x7f\u202e"}
 
 
-@pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)
+class EveryPane(App):
+    """Every pane on one workbench, one below the other, as wide as the screen."""
+
+    def __init__(self, workbench):
+        super().__init__()
+        self.panes = [kind.make(workbench, id=kind.id) for kind in PANES]
+
+    def compose(self):
+        yield from self.panes
+
+
 @pytest.mark.parametrize("content", CONTENTS)
+async def test_every_line_of_every_pane_fits_every_width(agent, content):
+    workbench = Workbench(agent(CONTENTS[content]))
+    await workbench.open()
+    if CONTENTS[content]:
+        workbench.run_all()
+        await waiting.until(lambda: workbench.run and workbench.run.over)
+    app = EveryPane(workbench)
+    async with app.run_test(size=(WIDTHS[0], 60)) as pilot:
+        for width in WIDTHS:
+            await pilot.resize_terminal(width, 60)
+            for pane in app.panes:
+                pane.follow()
+                await until(pilot, lambda pane=pane, width=width: pane.size.width == width)
+                lines = [pane.render_line(number).text for number in range(pane.line_count)]
+                assert all(cell_len(line) == pane.size.width for line in lines)
+                check_lines(lines, width)
+        empty = {pane.id for pane in app.panes if not pane.line_count}
+        assert empty <= ({"chat"} if CONTENTS[content] else {"chat", "case"})
+
+
+def check_screen(app, size):
+    lines = screen_lines(app)
+    assert len(lines) == size[1]
+    check_lines(lines, size[0])
+
+
+@pytest.mark.parametrize(("size", "content"), WHOLE_RUNS, ids=[content for _, content in WHOLE_RUNS])
 async def test_every_pane_shows_everything_at_every_size(agent, size, content):
     app = WorkbenchApp(Workbench(agent(CONTENTS[content])))
     async with app.run_test(size=size) as pilot:
