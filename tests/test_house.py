@@ -28,9 +28,7 @@ IN_A_CIRCLE = {
 }
 TOO_LONG = {
     "core/compare/run_comparison.py",
-    "files/runs.py",
     "runner/plan.py",
-    "tui/panes/case.py",
     "tui/panes/chat.py",
     "tui/panes/tree.py",
     "tui/screens/criteria.py",
@@ -49,7 +47,8 @@ SMALL_WITH_REASON = {
     "events.py": "a public name",
     "commands/lint.py": "a command",
     "commands/preflight.py": "a command",
-    "runner/adapters/adk_missing.py": "without google-adk, the adapter must not be read",
+    "runner/child/adapters/adk_missing.py": "without google-adk, the adapter must not be read",
+    "runner/child/addressing.py": "",
     "core/simulation/history.py": "",
     "core/model/case_prints.py": "",
     "core/recordings/stubs.py": "",
@@ -134,12 +133,13 @@ def shown(path):
 
 def test_no_files_import_each_other_in_a_circle():
     new = [sorted(circle) for circle in circles() if not circle <= IN_A_CIRCLE]
-    assert not new, "these import each other, directly or through others"
+    assert not new, f"these import each other, directly or through others: {new}"
 
 
 def test_no_file_is_too_long():
     long = {shown(path): lines(path) for path, _ in modules().values() if lines(path) > LINES_OF_A_FILE}
-    assert not long.keys() - TOO_LONG, f"over {LINES_OF_A_FILE} lines"
+    new = sorted(long.keys() - TOO_LONG)
+    assert not new, f"over {LINES_OF_A_FILE} lines: {new}"
 
 
 def test_no_function_is_too_long():
@@ -150,7 +150,8 @@ def test_no_function_is_too_long():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno + 1 > LINES_OF_A_FUNCTION
     }
-    assert not long - FUNCTIONS_TOO_LONG, f"over {LINES_OF_A_FUNCTION} lines"
+    new = sorted(long - FUNCTIONS_TOO_LONG)
+    assert not new, f"over {LINES_OF_A_FUNCTION} lines: {new}"
 
 
 def test_a_small_file_has_several_importers_or_a_reason():
@@ -160,7 +161,8 @@ def test_a_small_file_has_several_importers_or_a_reason():
         for name, (path, _) in modules().items()
         if path.name != "__init__.py" and lines(path) < LINES_OF_A_SMALL_FILE and importers[name] <= 1
     }
-    assert not small - SMALL_WITH_REASON.keys(), "they belong to the file that imports them"
+    new = sorted(small - SMALL_WITH_REASON.keys())
+    assert not new, f"they belong to the file that imports them: {new}"
 
 
 def outside(tree):
