@@ -80,11 +80,13 @@ class _Lines:
         workbench = self._workbench
         await workbench.open()
         # A single case is selected while nobody has chosen: here it is the cases that were named.
-        workbench.select(Selection(workbench.sets[0].path if workbench.sets else None))
-        keys = [key for key in workbench.every_case() if self._counts(key)]
+        workbench.navigation.select(
+            Selection(workbench.sets.entries[0].path if workbench.sets.entries else None)
+        )
+        keys = [key for key in workbench.sets.every_case() if self._counts(key)]
         named = [key for key in keys if self._chosen.get(key.path.resolve()) is not None]
         if named:
-            workbench.editing.marking.toggle(named)
+            workbench.navigation.marking.toggle(named)
         await workbench.warm_up()
         workbench.subscribe(self._changed)
         workbench.watching.concerns = self._counts
@@ -183,8 +185,8 @@ class _Lines:
     def _verdicts(self) -> Iterator[Line]:
         """What was run, or comes out otherwise, since this was asked last."""
         new = []
-        for path in self._workbench.results.paths():
-            for key, scored in self._workbench.results.of(path):
+        for path in self._workbench.outcomes.results.paths():
+            for key, scored in self._workbench.outcomes.results.of(path):
                 said = scored.run, scored.result.status
                 if self._told.get(key) != said:
                     self._told[key] = said
@@ -193,7 +195,7 @@ class _Lines:
 
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench
-        results = (workbench.results.get(key) for key in workbench.every_case())
+        results = (workbench.outcomes.get(key) for key in workbench.sets.every_case())
         statuses = [Status(scored.result.status) for scored in results if scored is not None]
         line = counts(statuses) or [("no case was run", "yellow")]
         yield [*line, (f"  {when}", "dim")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,6 +29,17 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
         return beside
     found = configs_near(set_path)
     return found[0] if len(found) == 1 else beside
+
+
+def config_files(set_paths: Iterable[Path], explicit: Path | None = None) -> dict[Path, Path]:
+    """The config of each of many sets; those of one folder share theirs."""
+    by_folder: dict[Path, Path] = {}
+    found: dict[Path, Path] = {}
+    for path in set_paths:
+        if path.parent not in by_folder:
+            by_folder[path.parent] = config_file(path, explicit)
+        found[path] = by_folder[path.parent]
+    return found
 
 
 def configs_near(set_path: Path) -> list[Path]:

@@ -102,21 +102,23 @@ class WorkbenchApp(KeysInOrder[int]):
             if isinstance(screen, MainScreen):
                 screen.offer_unsaved()
         await self.workbench.warm_up()
-        self.run_worker(self.workbench.restore(), group="restore")
+        self.run_worker(self.workbench.outcomes.restore(), group="restore")
         if not gc.isenabled():
             # The command line has put it off until here.
             gc.freeze()
             gc.enable()
 
     def _select_set(self, name: str) -> bool:
-        if self.workbench.workspace is None:
+        if self.workbench.sets.workspace is None:
             return False
         try:
-            entry = select(self.workbench.workspace, [name])[0][0]
+            entry = select(self.workbench.sets.workspace, [name])[0][0]
         except SelectionError as error:
             self.refusal = str(error)
             return False
-        self.workbench.select(Selection(entry.path, entry.cases[0].eval_id if entry.cases else None))
+        self.workbench.navigation.select(
+            Selection(entry.path, entry.cases[0].eval_id if entry.cases else None)
+        )
         return True
 
     async def leave(self, code: int) -> None:

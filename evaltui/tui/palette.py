@@ -65,7 +65,7 @@ def _cases(main: MainScreen, query: str) -> Iterator[Entry]:
 
 
 def _matching(main: MainScreen, words: list[str]) -> Iterator[tuple[Selection, Line]]:
-    for entry in main.workbench.sets:
+    for entry in main.workbench.sets.entries:
         set_id = visible(entry.eval_set_id)
         if all(word in entry.eval_set_id.casefold() for word in words):
             yield Selection(entry.path), [("set ", "dim"), (set_id, "")]

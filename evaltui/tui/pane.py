@@ -93,14 +93,18 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
             self.page = Page(width)
             self.write(self.page)
             self.lines_changed(len(self.page.lines))
-        if self._workbench.selection != self._shown:
-            self._shown = self._workbench.selection
+        if self._workbench.navigation.selection != self._shown:
+            self._shown = self._workbench.navigation.selection
             self._scroll_to_selection()
 
     def copied(self) -> Copied | None:
         """The whole page, without colours."""
         lines = [draw(line, color=False) for line in self.page.lines]
-        what = "this page" if self._workbench.selection.eval_id is None else self._workbench.selection.eval_id
+        what = (
+            "this page"
+            if self._workbench.navigation.selection.eval_id is None
+            else self._workbench.navigation.selection.eval_id
+        )
         return Copied(f"the {self.id} of {what}", "\n".join(lines) + "\n") if lines else None
 
     def _scroll_to_selection(self) -> None:

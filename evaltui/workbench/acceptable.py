@@ -33,11 +33,11 @@ class Choice:
 
 def choices_in_result(workbench: Workbench) -> list[Choice]:
     """From the selected difference, or the selected turn, to every case that failed: the least first."""
-    key = workbench.selection.case
-    scored = workbench.results.get(key) if key else None
+    key = workbench.navigation.selection.case
+    scored = workbench.outcomes.get(key)
     if key is None or scored is None:
         return []
-    at, turn = workbench.difference, workbench.selection.turn
+    at, turn = workbench.navigation.difference, workbench.navigation.selection.turn
     return [
         *(_of_difference(key, scored.shown, at) if at else ()),
         *_of_turn(key, scored.shown, at.turn if at else turn, at),
@@ -48,8 +48,8 @@ def choices_in_result(workbench: Workbench) -> list[Choice]:
 
 def choices_in_list(workbench: Workbench) -> list[Choice]:
     """Cases as a whole: those that are marked, else the selected one, and every case that failed."""
-    key = workbench.selection.case
-    if key is None or workbench.editing.marking or refuses_case(workbench, key):
+    key = workbench.navigation.selection.case
+    if key is None or workbench.navigation.marking or refuses_case(workbench, key):
         return list(_several(workbench))
     return [_whole(key), *_several(workbench)]
 
@@ -95,7 +95,7 @@ def _whole(key: CaseKey) -> Choice:
 
 
 def _several(workbench: Workbench) -> Iterator[Choice]:
-    marked = tuple(workbench.editing.marking.marked)
+    marked = tuple(workbench.navigation.marking.marked)
     if len(marked) == 1:
         yield Choice("case", "The marked case", f"accept {marked[0].eval_id}", marked)
         return
@@ -106,11 +106,11 @@ def _several(workbench: Workbench) -> Iterator[Choice]:
 
 
 def _failing_in_view(workbench: Workbench) -> Iterator[CaseKey]:
-    filtered = workbench.filtered
-    for entry in workbench.sets:
+    filtered = workbench.navigation.filtered
+    for entry in workbench.sets.entries:
         numbers = filtered.kept.get(entry.path, ()) if filtered.filter else range(len(entry.cases))
         keys = (CaseKey(entry.path, entry.cases[number].eval_id) for number in numbers)
-        yield from (key for key in keys if key in workbench.results.attention)
+        yield from (key for key in keys if key in workbench.outcomes.results.attention)
 
 
 # Why not
@@ -118,13 +118,13 @@ def _failing_in_view(workbench: Workbench) -> Iterator[CaseKey]:
 
 def refuses_in_result(workbench: Workbench) -> str | None:
     """Why nothing of the selected case can be accepted, as a sentence."""
-    key = workbench.selection.case
+    key = workbench.navigation.selection.case
     return "select a case: what it did is accepted there" if key is None else refuses_case(workbench, key)
 
 
 def refuses_in_list(workbench: Workbench) -> str | None:
     """Why none of the cases in the list can be, as far as that is told at a glance."""
-    if workbench.editing.marking or len(workbench.results.attention) > 1:
+    if workbench.navigation.marking or len(workbench.outcomes.results.attention) > 1:
         return None
     return refuses_in_result(workbench)
 
@@ -132,9 +132,9 @@ def refuses_in_list(workbench: Workbench) -> str | None:
 def refuses_case(workbench: Workbench, key: CaseKey) -> str | None:
     if reason := workbench.editing.refuses_to_edit(key.path):
         return reason
-    if workbench.status(key) == RUNNING or workbench.is_waiting(key):
+    if workbench.outcomes.status(key) == RUNNING or workbench.outcomes.is_waiting(key):
         return "it is running: what it does can be accepted when it is done"
-    scored = workbench.results.get(key)
+    scored = workbench.outcomes.get(key)
     if scored is None:
         return "nothing run yet: r runs the case"
     if scored.shown.error is not None:

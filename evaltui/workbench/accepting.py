@@ -70,7 +70,7 @@ async def propose(workbench: Workbench, choice: Choice) -> Proposal:
     documents: dict[Path, JsonDocument] = {}
     numbers: dict[Path, dict[str, int]] = {}
     for key in choice.cases:
-        scored = workbench.results.get(key)
+        scored = workbench.outcomes.get(key)
         if (reason := refuses_case(workbench, key)) or scored is None:
             left_out.append(reason or "it has not been run")
             continue
@@ -98,7 +98,7 @@ def accept(workbench: Workbench, proposal: Proposal) -> bool:
     if not editing.do_edits(proposal.choice.label, proposal.edits):
         return False
     if len(proposal.choice.cases) > 1:
-        editing.marking.clear()
+        workbench.navigation.marking.clear()
     workbench.say(f"{proposal.choice.label.replace('accept', 'accepted', 1)}: u takes it back")
     return True
 
@@ -145,7 +145,7 @@ def _actual(workbench: Workbench, case: _Case) -> list[Invocation]:
     """What was done in the run of a case that is shown, turn by turn."""
     from evaltui.core.recording.invocations import invocations_from_events
 
-    events = workbench.traces.events_of(case.key)
+    events = workbench.outcomes.traces.events_of(case.key)
     if events is None:
         raise EditError("the log of its run cannot be read: r runs the case again")
     return invocations_from_events(events.get(case.scored.repeat, ()))

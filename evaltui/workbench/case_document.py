@@ -36,10 +36,10 @@ class CaseDocument:
 
     def follow(self) -> bool:
         """Whether the rows are others than before."""
-        workbench, key = self._workbench, self._workbench.selection.case
+        workbench, key = self._workbench, self._workbench.navigation.selection.case
         path = key.path if key else None
         draft = workbench.editing.draft(path) if path else None
-        opened = workbench.opened(path) if path else None
+        opened = workbench.sets.opened(path)
         config = self._config(key) if key else None
         data = draft.document.value if draft else None
         made_of = (key, data, opened, config, workbench.agent.info)
@@ -62,7 +62,7 @@ class CaseDocument:
         return True
 
     def _is_gone(self, key: CaseKey | None) -> bool:
-        entry = self._workbench.entry(key.path) if key else None
+        entry = self._workbench.sets.entry(key.path) if key else None
         return (
             entry is not None and key is not None and all(one.eval_id != key.eval_id for one in entry.cases)
         )
@@ -74,9 +74,9 @@ class CaseDocument:
             return None
 
     def _read(self, key: CaseKey, data: Any, config: Any) -> CaseSource | None:
-        opened = self._workbench.opened(key.path)
+        opened = self._workbench.sets.opened(key.path)
         if data is None:
-            found = self._workbench.case_data(key)
+            found = self._workbench.editing.case_data(key)
             if found is None and opened is not None and not self._workbench.editing.refuses_to_edit(key.path):
                 # A set with errors has no models, and yet its cases can be mended.
                 try:

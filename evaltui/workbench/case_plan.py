@@ -40,7 +40,7 @@ class Plan:
         """A set and its config; sets with the same config have it as the same object."""
         if path not in self._sets:
             self._sets[path] = self._editing.data(path)
-        config = self._editing.config_path(path)
+        config = self._editing.sets.config_path(path)
         if config not in self._configs:
             self._configs[config] = self._editing.config_for_edit(path)
         return SetEditor(self._sets[path], self._configs[config])
@@ -62,7 +62,7 @@ class Plan:
             self.edits.setdefault(path, []).extend(changes.of_set)
             self._sets[path] = _with_cases(here.data, changes.of_set)
         if changes.of_config:
-            file = self._editing.config_path(path)
+            file = self._editing.sets.config_path(path)
             self.edits.setdefault(file, []).extend(changes.of_config)
             config = _new_config() if here.config is None else here.config
             self._configs[file] = apply_to_data(config, changes.of_config)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def refuses_to_convert(workbench: Workbench) -> str | None:
     """Why the selected file cannot be converted, as a sentence."""
-    entry = workbench.entry(workbench.selection.path) if workbench.selection.path else None
+    entry = workbench.sets.entry(workbench.navigation.selection.path)
     if entry is None:
         return "nothing is selected"
     if entry.format is None:
@@ -59,6 +59,6 @@ def convert(workbench: Workbench, eval_set: EvalSet, new: Path) -> bool:
     editing = workbench.editing
     if not editing.new_file(new, migrated_text(eval_set, new)) or not editing.save(new):
         return False
-    workbench.select(Selection(new))
+    workbench.navigation.select(Selection(new))
     workbench.say(f"wrote {new.name}; the old file is as it was")
     return True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,26 +12,36 @@ from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.jsondoc.edits import Edit, EditError, alike
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.config_files import config_file
 from evaltui.files.saving import Source
 from evaltui.workbench.draft import Clashing, Draft
-from evaltui.workbench.drafts import Drafts
-from evaltui.workbench.marking import Marking
+from evaltui.workbench.navigation import Navigation
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.steps import Step
 from evaltui.workbench.unapplied import UnappliedTexts
 
 if TYPE_CHECKING:
     from evaltui.files.journal import Recovered
-    from evaltui.workbench.workbench import Workbench
 
 
 class Editing:
-    """`workbench` is told of everything; what cannot be done is said there as a sentence."""
+    """`changed` is called after every change; `say` shows a sentence on what was done, or cannot be."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        self._workbench = workbench
-        self._drafts = Drafts(workbench.agent.dir, workbench.say)
+    def __init__(
+        self,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        navigation: Navigation,
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.sets = sets
+        self._outcomes = outcomes
+        self._navigation = navigation
+        self._changed = changed
+        self._say = say
+        self._drafts = sets.drafts
         self.clashing: list[Clashing] = []
         self.unapplied = UnappliedTexts(self._known_data)
 
@@ -46,32 +55,13 @@ class Editing:
         """The parsed JSON of a file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
         return self._drafts.open(path).document.value
 
-    def config_path(self, set_path: Path) -> Path:
-        """The file that is the config of a set, or would be if there were one."""
-        return config_file(set_path, self.explicit_config)
-
-    def config_paths(self, set_paths: Iterable[Path]) -> dict[Path, Path]:
-        """The config of each of many sets; those of one folder share theirs."""
-        by_folder: dict[Path, Path] = {}
-        found: dict[Path, Path] = {}
-        for path in set_paths:
-            if path.parent not in by_folder:
-                by_folder[path.parent] = self.config_path(path)
-            found[path] = by_folder[path.parent]
-        return found
-
-    @property
-    def explicit_config(self) -> Path | None:
-        """The one config for all sets, None where each has its own."""
-        return self._workbench.config
-
     def _known_data(self, path: Path) -> Any:
         draft = self._drafts.known(path)
         return draft.document.value if draft else None
 
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now, None where there is none."""
-        path = self.config_path(set_path)
+        path = self.sets.config_path(set_path)
         if self._drafts.known(path) is None and not path.exists():
             return None
         return self.data(path)
@@ -83,13 +73,23 @@ class Editing:
         except EvalSetError as error:
             return _UnreadableConfig(error)
 
-    def is_config(self, path: Path) -> bool:
-        """Whether a file is a config and no set, wherever it is and however it is called."""
-        return path == self.explicit_config or self._drafts.is_config(path)
-
     def number(self, key: CaseKey) -> int:
         """Which case of its set it is, from 0. Raises ValueError where the set has no such case."""
         return eval_ids(self.data(key.path)).index(key.eval_id)
+
+    def case_data(self, key: CaseKey) -> tuple[Any, int] | None:
+        """The JSON of a set that has the case, and which of its cases it is; None while it is being read.
+
+        A set that is being edited is there as a whole, of any other only this case.
+        """
+        if (draft := self.draft(key.path)) is not None:
+            return draft.document.value, self.number(key)
+        opened = self.sets.opened(key.path)
+        stored = opened.stored_case(key.eval_id) if opened else None
+        if opened is None or stored is None:
+            return None
+        entry = self.sets.entry(key.path)
+        return {"eval_set_id": entry.eval_set_id if entry else "", "eval_cases": [stored.data()]}, 0
 
     def is_dirty(self, path: Path) -> bool:
         draft = self._drafts.known(path)
@@ -105,7 +105,7 @@ class Editing:
 
     def refuses_to_edit(self, path: Path | None) -> str | None:
         """Why a set cannot be edited, as a sentence; None where it can."""
-        entry = self._workbench.entry(path) if path else None
+        entry = self.sets.entry(path)
         if entry is None:
             return "nothing is selected"
         if entry.format is None:
@@ -133,12 +133,12 @@ class Editing:
         which the user has been told, or nothing has changed.
         """
         if reason := self.refuses_to_edit(path):
-            self._workbench.say(reason)
+            self._say(reason)
             return False
         try:
             changes = build(SetEditor(self.data(path), self.config_for_edit(path)))
         except (EditError, EvalSetError, OSError, ValueError) as error:
-            self._workbench.say(str(error))
+            self._say(str(error))
             return False
         if isinstance(changes, list):
             changes = Changes(changes)
@@ -146,7 +146,7 @@ class Editing:
         if changes.of_set:
             edits[path] = changes.of_set
         if changes.of_config:
-            edits[self.config_path(path)] = changes.of_config
+            edits[self.sets.config_path(path)] = changes.of_config
         return self.do_edits(label, edits, after=after, moved=moved, typing=typing)
 
     def do_edits(
@@ -162,13 +162,13 @@ class Editing:
         # It knows the metrics, which build on the models.
         from evaltui.core.editing.config import new_config_text
 
-        before = self._workbench.selection
+        before = self._navigation.selection
         try:
             for path in edits:
-                self._drafts.open(path, new_config_text() if self.is_config(path) else None)
+                self._drafts.open(path, new_config_text() if self.sets.is_config(path) else None)
             step = self._drafts.do(label, edits, before, after or before, moved=moved, typing=typing)
         except (EditError, EvalSetError, OSError) as error:
-            self._workbench.say(str(error))
+            self._say(str(error))
             return False
         if step is None:
             return False
@@ -202,7 +202,7 @@ class Editing:
         try:
             step = step_back()
         except EditError as error:
-            self._workbench.say(str(error))
+            self._say(str(error))
             return False
         if step is None:
             return False
@@ -212,21 +212,36 @@ class Editing:
         if len(self.clashing) < len(asked):
             # What is to be decided now, if anything, is between what there is now and what is outside.
             self.look_outside()
-        self._workbench.say(f"{said}: {step.label}")
+        self._say(f"{said}: {step.label}")
         return True
 
     def _show(self, step: Step) -> None:
-        self._workbench.edited(step)
+        """Shows what a step has made, and scores again what it concerns."""
+        self._outcomes.move(step.moved)
+        self.unapplied.follow(step.moved)
+        self._show_files(step.splices, step.after)
+
+    def _show_new(self, path: Path) -> None:
+        """Shows a new set, and selects it."""
+        self._show_files([path], Selection(path))
+
+    def _show_files(self, paths: Collection[Path], selection: Selection | None = None) -> None:
+        """Shows files as they are being edited, wherever their text comes from."""
+        self.unapplied.follow()
+        self.sets.follow(paths)
+        self._outcomes.rescore(paths)
+        self._navigation.select_nearest(selection or self._navigation.selection)
+        self._changed()
 
     # Files
 
     def new_file(self, path: Path, text: str) -> bool:
         """A new set, unsaved; False where there is such a file already, which the user has been told."""
         if path.exists() or self._drafts.known(path) is not None:
-            self._workbench.say(f"there is a file {path.name} already")
+            self._say(f"there is a file {path.name} already")
             return False
         self._drafts.open(path, text)
-        self._workbench.added(path)
+        self._show_new(path)
         return True
 
     def save(self, path: Path) -> bool:
@@ -239,14 +254,14 @@ class Editing:
         try:
             clash = self._drafts.save(path)
         except (OSError, EvalSetError) as error:
-            self._workbench.say(f"{names} not saved: {_reason(error)}")
+            self._say(f"{names} not saved: {_reason(error)}")
             return False
-        self._workbench.files_changed(paths)
+        self._show_files(paths)
         self.clashing = [one for one in self.clashing if one.path not in paths]
         if clash is not None:
             self._ask(clash)
             what = "deleted" if clash.theirs is None else "changed"
-            self._workbench.say(f"{names} not saved: {clash.path.name} was {what} outside too. Choose a side")
+            self._say(f"{names} not saved: {clash.path.name} was {what} outside too. Choose a side")
         return clash is None
 
     def save_all(self) -> bool:
@@ -259,7 +274,7 @@ class Editing:
                 self.save(path)
         left = self.unsaved()
         if not left:
-            self._workbench.say(self._said_of_save(unsaved))
+            self._say(self._said_of_save(unsaved))
         return not left
 
     def _said_of_save(self, saved: list[Path]) -> str:
@@ -289,7 +304,7 @@ class Editing:
             except (OSError, EvalSetError) as error:
                 # There is one line of room, and which file it is need not be said twice.
                 why = error.problems[0] if isinstance(error, EvalSetError) else error
-                self._workbench.say(f"{draft.path.name} cannot be read any more: {why}")
+                self._say(f"{draft.path.name} cannot be read any more: {why}")
                 continue
             if clash is not pending.get(draft.path):
                 self.clashing = [one for one in self.clashing if one.path != draft.path]
@@ -305,19 +320,14 @@ class Editing:
         save."""
         deleted = [path for path in paths if self._drafts.known(path) is None]
         for path in deleted:
-            self._workbench.documents.forget(path)
-        there = [path for path in paths if path not in deleted or self.is_config(path)]
-        self._workbench.files_changed(there)
+            self.sets.documents.forget(path)
+        there = [path for path in paths if path not in deleted or self.sets.is_config(path)]
+        self._show_files(there)
 
     def discard(self) -> None:
         """Throw away every unsaved edit."""
         self._drafts.discard()
         self.unapplied.clear()
-
-    @cached_property
-    def marking(self) -> Marking:
-        """The cases that are marked, and those that are to be pasted."""
-        return Marking()
 
     def restore(self, recovered: Recovered) -> bool:
         """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
@@ -328,23 +338,23 @@ class Editing:
         is_new = not path.exists() and self._drafts.known(path) is None
         base = Source(path, recovered.base_text, recovered.base)
         try:
-            step, clash = self._drafts.restore(base, recovered.text, self._workbench.selection)
+            step, clash = self._drafts.restore(base, recovered.text, self._navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:
-            self._workbench.say(f"{path.name} is not restored: {error}")
+            self._say(f"{path.name} is not restored: {error}")
             return False
         recovered.discard()
         if clash is not None:
             self.clashing.append(clash)
-        if is_new and not self.is_config(path):
-            self._workbench.added(path)
+        if is_new and not self.sets.is_config(path):
+            self._show_new(path)
         if step is not None:
             self._show(step)
         return True
 
     def _known_path(self, path: Path) -> Path:
         """A path as the sets have theirs, which need not be absolute."""
-        sets = [entry.path for entry in self._workbench.sets]
-        known = (*sets, *map(self.config_path, sets))
+        sets = [entry.path for entry in self.sets.entries]
+        known = (*sets, *map(self.sets.config_path, sets))
         return next((one for one in known if one.absolute() == path), path)
 
 

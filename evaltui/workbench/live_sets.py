@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.files.config_files import config_file, config_files
 from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, OpenSet, stamp_of
 from evaltui.workbench.draft import Draft
-from evaltui.workbench.editing import Editing
+from evaltui.workbench.drafts import Drafts
 
 if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
@@ -122,11 +123,15 @@ def _has_error(problems: Iterable[Problem]) -> bool:
 
 
 class LiveSets:
-    """Every set that is being edited. `documents` and the workspace have what they show."""
+    """Every set that is being edited. `documents` and the workspace have what they show.
 
-    def __init__(self, editing: Editing, documents: Documents) -> None:
-        self._editing = editing
+    A `config` is one for all sets, instead of their own.
+    """
+
+    def __init__(self, drafts: Drafts, documents: Documents, config: Path | None) -> None:
+        self._drafts = drafts
         self._documents = documents
+        self._explicit_config = config
         self._live: dict[Path, LiveSet] = {}
         self._configs: dict[Path, tuple[object, ConfigInUse | EvalSetError]] = {}
 
@@ -134,20 +139,20 @@ class LiveSets:
         """The workspace with these sets, and those that these configs score, as they are now."""
         entries = {entry.path: entry for entry in workspace.sets}
         others = {path for path in paths if path not in entries}
-        config_of = self._editing.config_paths(entries) if others else {}
+        config_of = config_files(entries, self._explicit_config) if others else {}
         scored = [
             path
             for path, config in config_of.items()
             if config in others or self._last_config(path) in others
         ]
-        configs = {self._editing.explicit_config, *config_of.values()}
-        sets = [path for path in paths if path not in configs and not self._editing.is_config(path)]
+        configs = {self._explicit_config, *config_of.values()}
+        sets = [path for path in paths if path not in configs and not self._drafts.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
             entries[path] = self._followed(path, entries.get(path))
         return replace(workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path)))
 
     def _followed(self, path: Path, entry: SetEntry | None) -> SetEntry:
-        draft = self._editing.draft(path)
+        draft = self._drafts.known(path)
         config = self._config(path)
         if draft is None:
             # Only its config was edited.
@@ -170,8 +175,8 @@ class LiveSets:
 
     def _config(self, set_path: Path) -> ConfigInUse | EvalSetError:
         """The same object as long as the config is the same: what it scored need not be scored again."""
-        path = self._editing.config_path(set_path)
-        draft = self._editing.draft(path)
+        path = config_file(set_path, self._explicit_config)
+        draft = self._drafts.known(path)
         version = stamp_of(path) if draft is None else draft.document.value
         known = self._configs.get(path)
         if known is None and draft is None:
@@ -180,11 +185,7 @@ class LiveSets:
             if opened and opened.config and opened.config.path == (path if version else None):
                 known = self._configs[path] = version, opened.config
         if known is None or (known[0] is not version and known[0] != version):
-            config = (
-                _config_on_disk(set_path, self._editing.explicit_config)
-                if draft is None
-                else _config_of(draft)
-            )
+            config = _config_on_disk(set_path, self._explicit_config) if draft is None else _config_of(draft)
             known = self._configs[path] = version, config
         return known[1]
 

@@ -147,13 +147,15 @@ class Relaxing:
     @property
     def config_path(self) -> Path:
         """The config that a rule is written into."""
-        return self._workbench.editing.config_path(self.key.path)
+        return self._workbench.sets.config_path(self.key.path)
 
     async def _others(self, tool: str) -> AsyncIterator[tuple[CaseKey, CaseOutcome]]:
         """The other cases that a rule for this tool may make come out otherwise."""
-        config_path = self._workbench.editing.config_path
-        paths = [path for path in self._workbench.results.paths() if config_path(path) == self.config_path]
-        results = [one for path in paths for one in self._workbench.results.of(path)]
+        config_path = self._workbench.sets.config_path
+        paths = [
+            path for path in self._workbench.outcomes.results.paths() if config_path(path) == self.config_path
+        ]
+        results = [one for path in paths for one in self._workbench.outcomes.results.of(path)]
         for number, (key, scored) in enumerate(results):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -161,7 +163,7 @@ class Relaxing:
                 yield key, scored
 
     async def _score(self, key: CaseKey, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
-        events = await asyncio.to_thread(self._workbench.traces.events_of, key)
+        events = await asyncio.to_thread(self._workbench.outcomes.traces.events_of, key)
         if events is None:
             return None
         return await score_again(
@@ -228,7 +230,7 @@ def match_problem(text: str) -> str | None:
 def _find(
     workbench: Workbench, key: CaseKey, difference: DifferenceAt
 ) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
-    scored = workbench.results.get(key)
+    scored = workbench.outcomes.get(key)
     turns = dict(enumerate(scored.shown.turns)) if scored else {}
     turn = turns.get(difference.turn or 0)
     row = dict(enumerate(turn.calls)).get(difference.row or 0) if turn else None

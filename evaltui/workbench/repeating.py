@@ -46,10 +46,10 @@ def problem_of(text: str) -> str | None:
 
 def title_of(workbench: Workbench) -> str:
     """The question, with what would be run."""
-    key, path = workbench.selection.case, workbench.selection.path
+    key, path = workbench.navigation.selection.case, workbench.navigation.selection.path
     if key is not None:
         return f"Run {key.eval_id} several times"
-    entry = workbench.entry(path) if path else None
+    entry = workbench.sets.entry(path)
     count = len(entry.cases) if entry else 0
     return f"Run every case of {entry.eval_set_id if entry else 'the set'} several times ({count} cases)"
 
@@ -59,8 +59,8 @@ def proposal(workbench: Workbench) -> str:
     if workbench.run is not None and workbench.run.repeated is not None:
         runs, pass_if = workbench.run.repeated
         return f"{runs} {pass_if}"
-    path = workbench.selection.path
-    opened = workbench.opened(path) if path else None
+    path = workbench.navigation.selection.path
+    opened = workbench.sets.opened(path)
     if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
         repeats = opened.config.config.evaltui.repeats
         return f"{repeats.runs} {repeats.pass_if}"

@@ -39,17 +39,17 @@ _TURNS = "this is a turn: turns are edited in the case"
 
 def chosen(workbench: Workbench) -> tuple[CaseKey, ...]:
     """The cases that an action is for: those that are marked, else the selected one."""
-    if marked := workbench.editing.marking.marked:
+    if marked := workbench.navigation.marking.marked:
         return tuple(marked)
-    return (workbench.selection.case,) if workbench.selection.case else ()
+    return (workbench.navigation.selection.case,) if workbench.navigation.selection.case else ()
 
 
 def refuses_cases(workbench: Workbench) -> str | None:
     """Why nothing can be done with the chosen cases, as a sentence."""
     keys = chosen(workbench)
     if not keys:
-        return "select a case first" if workbench.sets else "there is no eval set yet"
-    if workbench.selection.turn is not None and not workbench.editing.marking.marked:
+        return "select a case first" if workbench.sets.entries else "there is no eval set yet"
+    if workbench.navigation.selection.turn is not None and not workbench.navigation.marking.marked:
         return _TURNS
     paths = {key.path for key in keys}
     return next(filter(None, map(workbench.editing.refuses_to_edit, paths)), None)
@@ -57,11 +57,11 @@ def refuses_cases(workbench: Workbench) -> str | None:
 
 def refuses_set(workbench: Workbench) -> str | None:
     """Why the selected set cannot be changed, as a sentence."""
-    return workbench.editing.refuses_to_edit(workbench.selection.path)
+    return workbench.editing.refuses_to_edit(workbench.navigation.selection.path)
 
 
 def refuses_paste(workbench: Workbench) -> str | None:
-    if workbench.editing.marking.clipboard is None:
+    if workbench.navigation.marking.clipboard is None:
         return "no case has been copied or cut"
     return refuses_set(workbench)
 
@@ -71,7 +71,7 @@ def refuses_paste(workbench: Workbench) -> str | None:
 
 def folder_for_new_set(workbench: Workbench) -> Path:
     """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
-    entry = workbench.entry(workbench.selection.path) if workbench.selection.path else None
+    entry = workbench.sets.entry(workbench.navigation.selection.path)
     if entry is None or entry.origin == "given":
         return agent_folder(workbench.agent.dir)
     return entry.path.parent
@@ -79,7 +79,7 @@ def folder_for_new_set(workbench: Workbench) -> Path:
 
 def new_set_problem(workbench: Workbench, wanted: str) -> str | None:
     """Why a new set cannot be called so, as a sentence."""
-    if problem := eval_sets.set_id_problem(wanted, [entry.eval_set_id for entry in workbench.sets]):
+    if problem := eval_sets.set_id_problem(wanted, [entry.eval_set_id for entry in workbench.sets.entries]):
         return problem
     path = _set_path(workbench, wanted)
     return f"there is a file {path.name} already" if path.exists() else None
@@ -100,7 +100,7 @@ def _set_path(workbench: Workbench, wanted: str) -> Path:
 
 def new_case(workbench: Workbench) -> bool:
     """A case with one turn after the selected one, at the end where a set is selected; it is selected."""
-    path, key = workbench.selection.path, workbench.selection.case
+    path, key = workbench.navigation.selection.path, workbench.navigation.selection.case
     if path is None:
         return False
     with refusing(workbench):
@@ -136,7 +136,7 @@ def case_id_problem(workbench: Workbench, path: Path, case: int) -> Callable[[st
 def rename_case(workbench: Workbench, key: CaseKey, case: int, wanted: str) -> bool:
     """Another id for the case with this number, which must be `key`."""
     moved = CaseKey(key.path, wanted)
-    marking = workbench.editing.marking
+    marking = workbench.navigation.marking
 
     def rename(eval_set: SetEditor) -> Changes:
         if eval_set.eval_ids[case : case + 1] != [key.eval_id]:
@@ -162,15 +162,17 @@ def rename_case(workbench: Workbench, key: CaseKey, case: int, wanted: str) -> b
 
 def set_id_problem(workbench: Workbench, path: Path, wanted: str) -> str | None:
     """Why a set cannot be called so, as a sentence; its own id may stay as it is."""
-    entry = workbench.entry(path)
+    entry = workbench.sets.entry(path)
     if entry is not None and wanted == entry.eval_set_id:
         return None
-    return eval_sets.set_id_problem(wanted, [one.eval_set_id for one in workbench.sets if one.path != path])
+    return eval_sets.set_id_problem(
+        wanted, [one.eval_set_id for one in workbench.sets.entries if one.path != path]
+    )
 
 
 def rename_set(workbench: Workbench, path: Path, wanted: str) -> bool:
     """Another id for a set; its file keeps its name."""
-    entry = workbench.entry(path)
+    entry = workbench.sets.entry(path)
     if entry is None or entry.eval_set_id == wanted:
         return False
     return workbench.editing.do(
@@ -196,7 +198,7 @@ def duplicate(workbench: Workbench) -> None:
             plan.transfer(path, path, here.copy_to(here, numbers, index))
             copies += keys_at(plan.of(path), path, index, len(numbers))
         if plan.do(f"duplicate {_named(keys)}", Selection(*copies[0])):
-            workbench.editing.marking.clear()
+            workbench.navigation.marking.clear()
             show(workbench, Selection(*copies[0]))
             workbench.say(f"duplicated {_named(keys)}")
 
@@ -209,7 +211,7 @@ def delete(workbench: Workbench) -> None:
         for path, numbers in numbers_in_sets(workbench.editing, keys).items():
             plan.add(path, plan.of(path).delete_cases(numbers))
         if plan.do(f"delete {_named(keys)}", _beside(workbench, keys)):
-            workbench.editing.marking.clear()
+            workbench.navigation.marking.clear()
             them = "it" if len(keys) == 1 else "them"
             workbench.say(f"deleted {_named(keys)}: u brings {them} back")
 
@@ -227,7 +229,7 @@ def move(workbench: Workbench, step: int) -> None:
             workbench.say("it is the first one already" if step < 0 else "it is the last one already")
             return
         direction = "up" if step < 0 else "down"
-        if plan.do(f"move {_named(keys)} {direction}", workbench.selection):
+        if plan.do(f"move {_named(keys)} {direction}", workbench.navigation.selection):
             workbench.say(f"moved {_named(keys)} {direction}")
 
 
@@ -238,8 +240,9 @@ def copy(workbench: Workbench, *, cut: bool = False) -> None:
         keys = _chosen_and_seen(workbench)
         paths = numbers_in_sets(editing, keys)
         sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
-        editing.marking.clipboard = CaseClipboard(keys, cut, sources)
-        editing.marking.clear()
+        marking = workbench.navigation.marking
+        marking.clipboard = CaseClipboard(keys, cut, sources)
+        marking.clear()
         done, puts = ("cut", "moves") if cut else ("copied", "puts")
         them = "it" if len(keys) == 1 else "them"
         workbench.say(f"{done} {_named(keys)}: ctrl+v {puts} {them} after the selected case, in any set")
@@ -247,12 +250,12 @@ def copy(workbench: Workbench, *, cut: bool = False) -> None:
 
 def paste(workbench: Workbench) -> None:
     """Put what was copied or cut after the selected case, at the end where a set is selected."""
-    clipboard, path = workbench.editing.marking.clipboard, workbench.selection.path
+    clipboard, path = workbench.navigation.marking.clipboard, workbench.navigation.selection.path
     if clipboard is None or path is None:
         return
     with refusing(workbench):
         ids = SetEditor(workbench.editing.data(path)).eval_ids
-        key = workbench.selection.case
+        key = workbench.navigation.selection.case
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else len(ids)
         if clipboard.cut:
             _paste_cut(workbench, clipboard, path, index)
@@ -265,7 +268,7 @@ def _paste_copied(workbench: Workbench, clipboard: CaseClipboard, path: Path, in
     at = index
     for origin, wanted in by_path(clipboard.keys).items():
         source = clipboard.sources[origin]
-        config_path = workbench.editing.config_path
+        config_path = workbench.sets.config_path
         if config_path(origin) == config_path(path):
             source = replace(source, config=plan.of(path).config)
         numbers = numbers_of(source, origin, wanted)
@@ -299,7 +302,7 @@ def _paste_cut(workbench: Workbench, clipboard: CaseClipboard, path: Path, index
         at += len(numbers)
     named = _named(clipboard.keys)
     (last,) = keys_at(plan.of(path), path, at - 1, 1)
-    editing.marking.clipboard = None
+    workbench.navigation.marking.clipboard = None
     if plan.do(f"move {named}", Selection(*last), moved):
         show(workbench, Selection(*last))
         workbench.say(f"moved {named}: u moves {'it' if len(clipboard.keys) == 1 else 'them'} back")
@@ -311,24 +314,24 @@ def _paste_cut(workbench: Workbench, clipboard: CaseClipboard, path: Path, index
 def show(workbench: Workbench, selection: Selection) -> None:
     """Select it; a filter that hides it is cleared."""
     if _is_hidden(workbench, selection):
-        workbench.clear_filter()
-    workbench.select(selection)
+        workbench.navigation.set_filter("")
+    workbench.navigation.select(selection)
 
 
 def _chosen_and_seen(workbench: Workbench) -> tuple[CaseKey, ...]:
     """As `chosen`. Raises EditError where nobody can see which case that is."""
     keys = chosen(workbench)
-    if not workbench.editing.marking.marked and _is_hidden(workbench, workbench.selection):
+    if not workbench.navigation.marking.marked and _is_hidden(workbench, workbench.navigation.selection):
         raise EditError("the filter hides the selected case: esc shows every case")
     return keys
 
 
 def _is_hidden(workbench: Workbench, selection: Selection) -> bool:
     """Whether a filter keeps other cases only."""
-    if not workbench.filtered.filter or selection.path is None:
+    if not workbench.navigation.filtered.filter or selection.path is None:
         return False
-    entry = workbench.entry(selection.path)
-    kept = workbench.filtered.kept.get(selection.path, ())
+    entry = workbench.sets.entry(selection.path)
+    kept = workbench.navigation.filtered.kept.get(selection.path, ())
     return entry is None or selection.eval_id not in {entry.cases[number].eval_id for number in kept}
 
 
@@ -338,13 +341,13 @@ def _named(keys: Sequence[CaseKey]) -> str:
 
 def _shown(workbench: Workbench, path: Path) -> Sequence[int]:
     """The numbers of the cases that a filter keeps; none without a filter."""
-    return workbench.filtered.kept.get(path, ()) if workbench.filtered.filter else ()
+    return workbench.navigation.filtered.kept.get(path, ()) if workbench.navigation.filtered.filter else ()
 
 
 def _beside(workbench: Workbench, gone: Sequence[CaseKey]) -> Selection:
     """What is selected once cases are gone: the next one that is shown and stays, else one before."""
-    here = workbench.selection
-    entry = workbench.entry(here.path) if here.path else None
+    here = workbench.navigation.selection
+    entry = workbench.sets.entry(here.path)
     if entry is None or here.case not in gone:
         return here
     shown = _shown(workbench, entry.path) or range(len(entry.cases))

@@ -64,8 +64,8 @@ class CaseOutcome:
     """What came of a case, the run it comes from, and the case and the config that it was scored by.
 
     `calls` are the model calls of that run, `code` is which version of the agent it ran. The result is
-    without the invocations of its repeats: `Workbench.trace` has what they are made of. `chosen` is the
-    repeat that the user wants to see, `pass_if` the policy that was asked for with the run, `past` what a run
+    without the invocations of its repeats: `Outcomes.trace` has what they are made of. `chosen` is the repeat
+    that the user wants to see, `pass_if` the policy that was asked for with the run, `past` what a run
     of an earlier sitting is called. `judged_as` is what judges saw, once the case has been scored again.
     `outdated` says what besides the agent was another one in that sitting: `the case`, `the config`.
     """

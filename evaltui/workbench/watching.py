@@ -162,7 +162,7 @@ class Watching:
         self._files.modules = self._modules | self._of_metrics
         try:
             await self._compare_with_last_run()
-            await self._read_prints(entry.path for entry in self._workbench.sets)
+            await self._read_prints(entry.path for entry in self._workbench.sets.entries)
             await self._files.follow(self._take, self._follows)
         except Exception as error:  # whatever it is, the workbench goes on and says so
             self.on = False
@@ -256,15 +256,17 @@ class Watching:
         workbench = self._workbench
         if any([await asyncio.to_thread(_may_be_unfinished, path) for path in change.sets]):
             await asyncio.sleep(_MOMENT)
-        known = {entry.path for entry in workbench.sets}
+        known = {entry.path for entry in workbench.sets.entries}
         results = {
-            key: scored for path in workbench.results.paths() for key, scored in workbench.results.of(path)
+            key: scored
+            for path in workbench.outcomes.results.paths()
+            for key, scored in workbench.outcomes.results.of(path)
         }
         outside = [path for path in change.sets if not await self._is_ours(path)]
         if outside:
             for path in outside:
                 if workbench.editing.draft(path) is None:
-                    workbench.documents.forget(path)
+                    workbench.sets.documents.forget(path)
             await workbench.open()
         paths = self._sets_of(change.sets)
         other = await self._read_prints(paths)
@@ -276,7 +278,7 @@ class Watching:
         if told is not None:
             self._tell(told)
         for path in paths:
-            await asyncio.to_thread(workbench.documents.open, path)
+            await asyncio.to_thread(workbench.sets.documents.open, path)
         # It may take long, and later saves must be heard meanwhile.
         self._scoring = asyncio.create_task(self._score(paths, results, told, change.saved))
         return owed
@@ -289,9 +291,9 @@ class Watching:
         saved: float,
     ) -> None:
         """Score results again; where nobody has been told anything else meanwhile, tell how many."""
-        await self._workbench.rescore(paths)
+        await self._workbench.outcomes.rescored(paths)
         if told is not None and self.last is told:
-            now = self._workbench.results
+            now = self._workbench.outcomes.results
             rescored = sum(_was_rescored(before, now.get(key)) for key, before in results.items())
             seconds = time.time() - saved
             self._tell(replace(told, step=Step.DONE, rescored=rescored, seconds=seconds, at=time.time()))
@@ -305,8 +307,8 @@ class Watching:
 
     def _sets_of(self, paths: Sequence[Path]) -> list[Path]:
         """The sets that there are among these files, and those that configs among them score."""
-        concerned = self._workbench.sets_of(paths)
-        return [entry.path for entry in self._workbench.sets if entry.path in concerned]
+        concerned = self._workbench.sets.scored_by(paths)
+        return [entry.path for entry in self._workbench.sets.entries if entry.path in concerned]
 
     async def _read_prints(self, paths: Iterable[Path]) -> set[CaseKey]:
         """Read sets, as they are edited; the cases that are given otherwise to the agent than before."""
@@ -325,7 +327,7 @@ class Watching:
                     is_other = before[eval_id].given != one.given
                 else:
                     # A case that was renamed has the result that it had.
-                    is_other = self._workbench.results.get(key) is None
+                    is_other = self._workbench.outcomes.get(key) is None
                 if is_other:
                     other.add(key)
             self._prints[path] = now
@@ -381,7 +383,7 @@ class Watching:
     async def _run(self, started: StartedHost) -> None:
         """Run what is to be run; then what needs no model as long as the agent asks what it asked before."""
         workbench, names = self._workbench, self._saved_names()
-        workbench.leave_past()
+        workbench.outcomes.leave_previous_run()
         keys = self._to_run()
         replaying = self._free() - keys if self._saved_code else set()
         if replaying and not any(map(self._was_replayed, keys)):
@@ -395,7 +397,7 @@ class Watching:
             return
         await self._run_cases(names, keys, started)
         still_fits = not any(self._live_calls(key) for key in probes)
-        rest = {key for key in replaying if workbench.is_stale(key)}
+        rest = {key for key in replaying if workbench.outcomes.is_stale(key)}
         if rest and still_fits and workbench.run is not None and workbench.run.stage is Stage.FINISHED:
             await self._run_cases(names, rest)
         self._settled()
@@ -404,7 +406,7 @@ class Watching:
         self, names: tuple[str, ...], keys: Collection[CaseKey], started: StartedHost | None = None
     ) -> None:
         workbench = self._workbench
-        calls = _calls_of(workbench.results.get(key) for key in keys)
+        calls = _calls_of(workbench.outcomes.get(key) for key in keys)
         title = f"{in_short(names)} changed"
         run = workbench.start_run(title, workbench.chosen(keys), started, self.repeated)
         reaction = Reaction(names, Step.RUNNING, run.number, len(keys), calls)
@@ -419,12 +421,16 @@ class Watching:
         workbench = self._workbench
         keys = set(self._owed)
         if self._saved_code:
-            wanted = {*workbench.results.attention, *workbench.editing.marking.marked}
-            if workbench.selection.case is not None:
-                wanted.add(workbench.selection.case)
-            keys |= {key for key in wanted if workbench.results.get(key) is None or workbench.is_stale(key)}
+            wanted = {*workbench.outcomes.results.attention, *workbench.navigation.marking.marked}
+            if workbench.navigation.selection.case is not None:
+                wanted.add(workbench.navigation.selection.case)
+            keys |= {
+                key
+                for key in wanted
+                if workbench.outcomes.get(key) is None or workbench.outcomes.is_stale(key)
+            }
             keys |= {key for key in self._free() if not self._was_replayed(key)}
-        return {key for key in keys & set(workbench.every_case()) if self.concerns(key)}
+        return {key for key in keys & set(workbench.sets.every_case()) if self.concerns(key)}
 
     def _free(self) -> set[CaseKey]:
         """The cases with an old result that asked no model then, and will not now if they ask the same."""
@@ -432,24 +438,26 @@ class Watching:
         return {
             key
             for key in self._stale()
-            if (scored := self._workbench.results.get(key)) is not None
+            if (scored := self._workbench.outcomes.get(key)) is not None
             and scored.calls.need_no_model
             and (replays or not scored.calls.replayed)
             and self.concerns(key)
         }
 
     def _was_replayed(self, key: CaseKey) -> bool:
-        scored = self._workbench.results.get(key)
+        scored = self._workbench.outcomes.get(key)
         return scored is not None and scored.calls.replayed > 0 and not scored.calls.live
 
     def _live_calls(self, key: CaseKey) -> int:
-        scored = self._workbench.results.get(key)
+        scored = self._workbench.outcomes.get(key)
         return 0 if scored is None else scored.calls.live
 
     def _stale(self) -> Iterator[CaseKey]:
         workbench = self._workbench
-        for path in workbench.results.paths():
-            yield from (key for key, _ in workbench.results.of(path) if workbench.is_stale(key))
+        for path in workbench.outcomes.results.paths():
+            yield from (
+                key for key, _ in workbench.outcomes.results.of(path) if workbench.outcomes.is_stale(key)
+            )
 
     def _settled(self) -> None:
         """Whatever is saved from now on is another matter."""
@@ -474,7 +482,7 @@ class Watching:
         version = self._workbench.agent.code_version, run.number, run.stage
         if self._waiting[0] != version:
             keys = frozenset(self._stale())
-            self._waiting = version, Waiting(keys, _calls_of(map(self._workbench.results.get, keys)))
+            self._waiting = version, Waiting(keys, _calls_of(map(self._workbench.outcomes.results.get, keys)))
         return self._waiting[1]
 
     def run_waiting(self) -> None:

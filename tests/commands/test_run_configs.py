@@ -77,10 +77,10 @@ async def test_the_workbench_scores_by_it_and_edits_it(tmp_path):
     config = write(tmp_path / "strict.json", criteria(response_match_score=1))
     workbench = Workbench(agent, config=config)
     await workbench.open()
-    path = workbench.sets[0].path
-    assert workbench.documents.open(path).config.path == config
+    path = workbench.sets.entries[0].path
+    assert workbench.sets.documents.open(path).config.path == config
     assert workbench.editing.config_path(path) == config
-    assert workbench.sets_of([config]) == {path}
+    assert workbench.sets.scored_by([config]) == {path}
     await workbench.close()
 
 
@@ -89,15 +89,15 @@ async def test_what_is_changed_on_screen_goes_to_the_config_above_the_sets(tmp_p
     config = tmp_path / "tests" / "eval" / "eval_config.json"
     workbench = Workbench(agent)
     await workbench.open()
-    (entry,) = workbench.sets
-    assert workbench.sets_of([config]) == {entry.path}
+    (entry,) = workbench.sets.entries
+    assert workbench.sets.scored_by([config]) == {entry.path}
     shown = Criteria(workbench, entry.path)
     assert (shown.path, shown.sets) == (config, [entry])
     (row,) = (row for row in shown.sections()[0].rows if isinstance(row, MetricRow))
     assert (row.name, row.threshold) == ("response_match_score", 0.5)
     assert shown.set_threshold(row, 0.75)
     assert workbench.editing.unsaved() == [config]
-    assert workbench.documents.open(entry.path).config.config.criteria["response_match_score"] == 0.75
+    assert workbench.sets.documents.open(entry.path).config.config.criteria["response_match_score"] == 0.75
     assert workbench.editing.save_all()
     assert json.loads(config.read_text())["criteria"] == {"response_match_score": 0.75}
     assert [file.name for file in entry.path.parent.iterdir()] == ["basic.evalset.json"]
@@ -110,7 +110,7 @@ async def test_where_it_is_not_clear_the_criteria_say_so(tmp_path):
         write(tmp_path / "tests" / name, criteria(response_match_score=1))
     workbench = Workbench(agent)
     await workbench.open()
-    (entry,) = workbench.sets
+    (entry,) = workbench.sets.entries
     assert "a_config.json and b_config.json;" in Criteria(workbench, entry.path).unreadable()
-    assert "a_config.json" in str(workbench.documents.open(entry.path).errors[0])
+    assert "a_config.json" in str(workbench.sets.documents.open(entry.path).errors[0])
     await workbench.close()

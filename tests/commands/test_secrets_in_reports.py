@@ -87,12 +87,12 @@ def test_a_recorded_case_holds_no_secret_and_passes(shop, tmp_path, capfd):
 async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
     workbench = Workbench(shop)
     await workbench.open()
-    (entry,) = workbench.sets
+    (entry,) = workbench.sets.entries
     workbench.run_set()
     await workbench.run_over()
 
     def outcomes():
-        return [str(workbench.status(CaseKey(entry.path, case.eval_id))) for case in entry.cases]
+        return [str(workbench.outcomes.status(CaseKey(entry.path, case.eval_id))) for case in entry.cases]
 
     assert outcomes() == ["PASSED", "FAILED", "ERROR"]
     # Both are still compared with the secrets that the log does not have.
@@ -100,6 +100,6 @@ async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
         criteria = Criteria(workbench, entry.path)
         (row,) = (row for row in criteria.sections()[0].rows if isinstance(row, MetricRow))
         assert criteria.set_threshold(row, threshold)
-        await workbench.rescore([criteria.path])
+        await workbench.outcomes.rescored([criteria.path])
         assert outcomes() == expected
     await workbench.close()

@@ -105,7 +105,9 @@ async def _export(picture: Picture) -> str:
         app = WorkbenchApp(Workbench(agent))
         async with app.run_test(size=picture.size) as pilot:
             app.theme = picture.theme
-            await _until(app, lambda: bool(app.workbench.workspace and app.workbench.workspace.sets))
+            await _until(
+                app, lambda: bool(app.workbench.sets.workspace and app.workbench.sets.workspace.sets)
+            )
             for key in picture.keys:
                 if key in _DEEDS:
                     await _DEEDS[key](app)
@@ -142,8 +144,8 @@ async def _history(app: WorkbenchApp) -> None:
     """What earlier runs say of the case has been read."""
 
     def read() -> bool:
-        key, run = app.workbench.selection.case, app.workbench.run
-        past = app.workbench.history(key) if key else None
+        key, run = app.workbench.navigation.selection.case, app.workbench.run
+        past = app.workbench.outcomes.history(key) if key else None
         return past is not None and run is not None and len(past.history.points) == run.number
 
     await _until(app, read)

@@ -41,8 +41,8 @@ def house(write_agent):
 
 
 async def ran(app, pilot, path, case="dark"):
-    await until(pilot, lambda: app.workbench.sets)
-    app.workbench.select(Selection(path, case))
+    await until(pilot, lambda: app.workbench.sets.entries)
+    app.workbench.navigation.select(Selection(path, case))
     app.workbench.run_all()
     await until(pilot, lambda: app.workbench.run.over)
 
@@ -62,7 +62,7 @@ async def test_the_selected_argument_is_previewed_accepted_and_undone(house, siz
     async with app.run_test(size=size) as pilot:
         await ran(app, pilot, house)
         await pilot.press("n")
-        await until(pilot, lambda: app.workbench.difference)
+        await until(pilot, lambda: app.workbench.navigation.difference)
         await pilot.press("a")
         await until(pilot, is_shown(app, '+ "on": "no"'))
         number = 1 + next(n for n, line in enumerate(before.splitlines()) if '"on": false' in line)
@@ -83,15 +83,19 @@ async def test_the_next_difference_comes_after_the_accepted_one(house):
         await ran(app, pilot, house)
         await pilot.press("n", "n")
         await until(
-            pilot, lambda: app.workbench.difference and app.workbench.difference.path == "['[/bold]']"
+            pilot,
+            lambda: (
+                app.workbench.navigation.difference
+                and app.workbench.navigation.difference.path == "['[/bold]']"
+            ),
         )
         await pilot.press("a")
         await until(pilot, is_shown(app, "+"))
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.difference is None)
+        await until(pilot, lambda: app.workbench.navigation.difference is None)
         await pilot.press("n")
-        await until(pilot, lambda: app.workbench.difference)
-        assert app.workbench.difference.kind == "call"
+        await until(pilot, lambda: app.workbench.navigation.difference)
+        assert app.workbench.navigation.difference.kind == "call"
 
 
 async def test_each_choice_shows_its_own_change_and_leaving_changes_nothing(house):
@@ -126,7 +130,9 @@ async def test_every_failing_case_from_the_list(house):
         await until(pilot, is_shown(app, "in 2 cases"))
         await pilot.press("enter")
         for name in ("dark", "wrong"):
-            await until(pilot, lambda name=name: app.workbench.status(CaseKey(house, name)) == "PASSED")
+            await until(
+                pilot, lambda name=name: app.workbench.outcomes.status(CaseKey(house, name)) == "PASSED"
+            )
         await pilot.press("u")
         await until(pilot, lambda: app.workbench.editing.undo_label is None)
 
@@ -138,7 +144,12 @@ async def test_by_mouse(house):
         await until(pilot, lambda: "notify  extra" in screen_text(app))
         row = next(n for n, line in enumerate(screen_lines(app)) if "notify  extra" in line)
         await pilot.click(offset=(120, row))
-        await until(pilot, lambda: app.workbench.difference and app.workbench.difference.kind == "call")
+        await until(
+            pilot,
+            lambda: (
+                app.workbench.navigation.difference and app.workbench.navigation.difference.kind == "call"
+            ),
+        )
         await pilot.press("a")
         await until(pilot, is_shown(app, "(•) This call"))
         lines = screen_lines(app)
@@ -151,13 +162,13 @@ async def test_by_mouse(house):
         await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
         assert app.workbench.editing.undo_label == "accept turn 2"
         await pilot.press("3")
-        await until(pilot, lambda: app.workbench.difference is None)
+        await until(pilot, lambda: app.workbench.navigation.difference is None)
 
 
 async def test_where_nothing_differs_it_is_said(house):
     app = WorkbenchApp(Workbench(house.parent))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets)
+        await until(pilot, lambda: app.workbench.sets.entries)
         await pilot.press("3", "a")
         await until(pilot, lambda: "nothing run yet" in screen_text(app))
         await pilot.press("1", "a")
@@ -190,7 +201,7 @@ async def test_the_page_shows_the_differences_that_the_workbench_knows(house):
         await ran(app, pilot, house)
         await until(pilot, lambda: app.screen.query_one(ResultView).page.differences)
         page = app.screen.query_one(ResultView).page
-        result = app.workbench.results.get(CaseKey(house, "dark")).result
+        result = app.workbench.outcomes.get(CaseKey(house, "dark")).result
         assert [one.at for one in page.differences] == list(differences_of(result))
         assert page.differences[-1].at.kind == "state"
 

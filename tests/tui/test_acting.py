@@ -37,12 +37,12 @@ def heating(write_agent):
 
 
 async def at_the_difference(app, pilot):
-    await until(pilot, lambda: app.workbench.workspace is not None)
-    app.workbench.select(Selection(app.workbench.sets[0].path, "kitchen"))
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "kitchen"))
     await pilot.press("R")
     await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
     await pilot.press("n")
-    await until(pilot, lambda: app.workbench.difference is not None)
+    await until(pilot, lambda: app.workbench.navigation.difference is not None)
 
 
 def current_lines(app):
@@ -61,14 +61,14 @@ async def test_an_argument_is_relaxed_with_its_effect_shown_first(heating):
         await until(pilot, lambda: "1 other case ✗ → ✓" in screen_text(app))
         assert not (heating / "test_config.json").exists()
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.results.counts()["PASSED"] == 2)
+        await until(pilot, lambda: app.workbench.outcomes.results.counts()["PASSED"] == 2)
         await until(pilot, lambda: "rule: type" in screen_text(app))
         await pilot.press("ctrl+s")
         await until(pilot, lambda: (heating / "test_config.json").exists())
         written = json.loads((heating / "test_config.json").read_text())
         assert written["evaltui"]["rules"] == [{"tool": "set", "arg": "degrees", "match": "type"}]
         await pilot.press("u")
-        await until(pilot, lambda: app.workbench.results.counts()["PASSED"] == 0)
+        await until(pilot, lambda: app.workbench.outcomes.results.counts()["PASSED"] == 0)
 
 
 async def test_a_rule_can_be_typed_and_is_checked(heating):
@@ -91,7 +91,7 @@ async def test_only_an_argument_is_relaxed(heating):
     app = WorkbenchApp(Workbench(heating))
     async with app.run_test(size=WIDE) as pilot:
         await at_the_difference(app, pilot)
-        app.workbench.select_difference(None)
+        app.workbench.navigation.select_difference(None)
         await pilot.press("x")
         await until(pilot, lambda: "what is relaxed is an argument of a call" in screen_text(app))
 
@@ -104,7 +104,7 @@ async def test_from_a_difference_to_its_event_and_back(heating):
         await until(pilot, lambda: any("~     tool     set" in line for line in current_lines(app)))
         await pilot.press("backspace")
         await until(pilot, lambda: app.focused is not None and app.focused.id == "result")
-        assert app.workbench.difference is not None
+        assert app.workbench.navigation.difference is not None
 
 
 async def test_from_a_difference_to_what_is_expected(heating):

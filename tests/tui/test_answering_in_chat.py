@@ -29,7 +29,7 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
             await pilot.press("enter")
             await until(pilot, lambda: not chat.busy and len(chat.transcript.counted()) == turns)
 
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("4")
         await until(pilot, lambda: isinstance(app.focused, MessageField))
         await send("pay wire", 1)

@@ -55,7 +55,7 @@ def desk(write_agent):
 
 async def opened(app, pilot):
     """The chat is shown, and the message has the focus."""
-    await until(pilot, lambda: app.workbench.workspace is not None)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
     await pilot.press("4")
     await until(pilot, lambda: isinstance(app.focused, MessageField))
 
@@ -251,10 +251,10 @@ async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
 async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
-        assert app.workbench.selection.eval_id == "polite"
+        assert app.workbench.navigation.selection.eval_id == "polite"
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ChatFromScreen))
         await until(pilot, lambda: "before turn 2 of 2  bye" in screen_text(app))
@@ -272,7 +272,7 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
 async def test_every_turn_of_a_case_is_said_again(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("c")
         await until(pilot, lambda: "after its 2 turns" in screen_text(app))
         await pilot.press("left", "left")
@@ -303,7 +303,7 @@ async def test_a_conversation_begins_as_a_case_does(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot)
-        app.workbench.select(Selection(app.workbench.sets[0].path, "polite"))
+        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "polite"))
         await pilot.press("ctrl+n")
         await until(pilot, lambda: "‹ an empty session ›" in screen_text(app))
         await pilot.press("right")

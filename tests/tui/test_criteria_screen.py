@@ -30,11 +30,11 @@ def parrot(write_agent):
 
 async def opened(app, pilot, *, run=False):
     """The criteria screen over the main one, after a run if that is wanted."""
-    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
     if run:
         await pilot.press("R")
         await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
-    screen = CriteriaScreen(app.workbench, app.workbench.selection.path)
+    screen = CriteriaScreen(app.workbench, app.workbench.navigation.selection.path)
     app.push_screen(screen)
     await until(pilot, lambda: app.screen is screen and screen.query(CriteriaRows) and screen.rows.current)
     return screen
@@ -188,8 +188,8 @@ async def test_a_broken_config_is_shown_with_its_problem_and_can_be_left(parrot)
     (parrot / "test_config.json").write_text("{", encoding="utf-8")
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets)
-        app.push_screen(CriteriaScreen(app.workbench, app.workbench.selection.path))
+        await until(pilot, lambda: app.workbench.sets.entries)
+        app.push_screen(CriteriaScreen(app.workbench, app.workbench.navigation.selection.path))
         await until(pilot, lambda: "! test_config.json cannot be read" in screen_text(app))
         await pilot.press("down", "space", "left", "e", "delete", "escape")
         await until(pilot, lambda: not isinstance(app.screen, CriteriaScreen))

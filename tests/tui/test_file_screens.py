@@ -45,7 +45,7 @@ def answers(path):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
 
 
 # Two versions

@@ -66,7 +66,7 @@ async def test_lines_painted_before_the_list_follows_the_files_are_those_that_it
         tree = app.screen.query_one(CaseTree)
         write_cases(tmp_path, "big", {"case_0": [turn("x", "x")]})
         # Nothing is drawn until something is awaited.
-        app.workbench.workspace = open_workspace(tmp_path)
+        app.workbench.sets.workspace = open_workspace(tmp_path)
         assert "case_4" in "".join(text for text, _ in tree.line(5))
         app.workbench.say("changed")
         await until(pilot, lambda: "case_4" not in screen_text(app))

@@ -33,7 +33,7 @@ def parrot(write_agent):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
 
 
 async def ran(app, pilot, number):
@@ -70,7 +70,7 @@ async def test_a_filter_by_outcome_follows_the_runs(parrot):
         await until(pilot, lambda: " 2 of 4 ──" in screen_lines(app)[1])
         assert "✓ fine" not in screen_text(app)
         await pilot.press("f")
-        assert app.workbench.selection.eval_id == "[/x] [b]y"
+        assert app.workbench.navigation.selection.eval_id == "[/x] [b]y"
         await pilot.press("escape")
         await until(pilot, lambda: "✓ fine" in screen_text(app))
 
@@ -123,15 +123,15 @@ async def test_the_palette_finds_actions_cases_and_themes(parrot, no_settings_of
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
         await started(app, pilot)
-        path = app.workbench.sets[0].path
+        path = app.workbench.sets.entries[0].path
         await palette(pilot, app, "weather")
         await until(pilot, lambda: "case other  talk  weather" in screen_text(app))
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.selection == Selection(path, "other"))
+        await until(pilot, lambda: app.workbench.navigation.selection == Selection(path, "other"))
         await palette(pilot, app, "hostile")
         await until(pilot, lambda: "case [/x] [b]y  talk  hostile [/]" in screen_text(app))
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.selection == Selection(path, "[/x] [b]y"))
+        await until(pilot, lambda: app.workbench.navigation.selection == Selection(path, "[/x] [b]y"))
         await palette(pilot, app, "maximise")
         await until(pilot, lambda: "Give the whole screen to this pane" in screen_text(app))
         await pilot.press("enter")

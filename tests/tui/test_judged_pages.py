@@ -337,12 +337,12 @@ def folder(write_agent):
 
 async def opened(app, pilot, *metrics):
     """The result page of a case that came out like this."""
-    await until(pilot, lambda: bool(app.workbench.workspace and app.workbench.sets))
-    (entry,) = app.workbench.sets
-    await until(pilot, lambda: app.workbench.opened(entry.path) is not None)
+    await until(pilot, lambda: bool(app.workbench.sets.workspace and app.workbench.sets.entries))
+    (entry,) = app.workbench.sets.entries
+    await until(pilot, lambda: app.workbench.sets.opened(entry.path) is not None)
     key = CaseKey(entry.path, "night")
-    app.workbench.results.put(key, scored(*metrics))
-    app.workbench.select(Selection(entry.path, "night"))
+    app.workbench.outcomes.results.put(key, scored(*metrics))
+    app.workbench.navigation.select(Selection(entry.path, "night"))
     await pilot.press("3")
     await pilot.pause()
     return key
@@ -354,7 +354,7 @@ async def test_differences_lead_to_what_failed_and_enter_shows_every_answer(fold
     async with app.run_test(size=size) as pilot:
         key = await opened(app, pilot, *METRICS)
         await pilot.press("n")
-        assert app.workbench.difference == DifferenceAt("judgement", 1, found=(RUBRICS, 0))
+        assert app.workbench.navigation.difference == DifferenceAt("judgement", 1, found=(RUBRICS, 0))
         await pilot.press("enter")
         assert isinstance(app.screen, DetailsScreen)
         assert "4 of 5 votes" in screen_text(app)
@@ -362,7 +362,7 @@ async def test_differences_lead_to_what_failed_and_enter_shows_every_answer(fold
         await pilot.press("tab")
         assert "short  5 of 5 votes" in screen_text(app)
         await pilot.press("escape", "n")
-        assert app.workbench.difference == DifferenceAt("judgement", 1, found=(WHOLE, 0))
+        assert app.workbench.navigation.difference == DifferenceAt("judgement", 1, found=(WHOLE, 0))
         assert refuses_case(app.workbench, key) == "no calls, answers or state differ from what is expected"
 
 

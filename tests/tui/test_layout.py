@@ -56,7 +56,7 @@ def _json(text):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.workspace is not None)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
 
 
 def check_lines(lines, width):
@@ -223,7 +223,7 @@ async def test_clicks_on_tabs_rows_and_hints(agent):
         await started(app, pilot)
         await until(pilot, lambda: "○ off" in screen_text(app))
         await pilot.click("#cases", offset=(5, 2))
-        await until(pilot, lambda: app.workbench.selection.eval_id == "off")
+        await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "off")
         assert app.screen.focused.id == "cases"
         await pilot.click("#cases", offset=(5, 2), times=2)
         await until(pilot, lambda: app.screen.focused.id == "case")

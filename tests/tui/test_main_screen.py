@@ -58,7 +58,7 @@ def app_for(folder, set_name=None):
 
 
 async def ready(app, pilot):
-    await until(pilot, lambda: app.workbench.workspace is not None)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
 
 
 async def finished(app, pilot):
@@ -129,8 +129,8 @@ async def test_an_error_is_shown_with_its_place_and_nothing_of_it_is_obeyed(hous
     app = app_for(house)
     async with app.run_test(size=WIDE) as pilot:
         await ready(app, pilot)
-        path = app.workbench.sets[0].path
-        app.workbench.select(Selection(path, "crashes"))
+        path = app.workbench.sets.entries[0].path
+        app.workbench.navigation.select(Selection(path, "crashes"))
         await pilot.press("r")
         await finished(app, pilot)
         await until(pilot, lambda: "! error" in screen_text(app))
@@ -165,9 +165,9 @@ async def test_turns_unfold_below_their_case_and_lead_to_their_place(house):
         await pilot.press("space", "down", "down")
         await until(pilot, lambda: "✗ 2 light off" in screen_text(app))
         assert "✓ 1 hello" in screen_text(app)
-        assert app.workbench.selection.turn == 1
+        assert app.workbench.navigation.selection.turn == 1
         await pilot.press("left", "left", "left", "left")
-        assert app.workbench.selection == Selection(app.workbench.sets[0].path)
+        assert app.workbench.navigation.selection == Selection(app.workbench.sets.entries[0].path)
         await until(
             pilot,
             lambda: "○ fine" not in screen_text(app).split("Cases")[0] and "▸ lights" in screen_text(app),
@@ -247,7 +247,7 @@ async def test_resizing_during_a_run_changes_the_layout(house):
     app = app_for(house, set_name="lights")
     async with app.run_test(size=WIDE) as pilot:
         await ready(app, pilot)
-        app.workbench.select(Selection(app.workbench.sets[0].path, "endless"))
+        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "endless"))
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.run.running)
         for size in (NARROW, (40, 12), WIDE, NARROW):
@@ -261,7 +261,7 @@ async def test_quitting_cancels_the_run_first(house):
     app = app_for(house)
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
-        app.workbench.select(Selection(app.workbench.sets[0].path, "endless"))
+        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "endless"))
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.run.running)
         await pilot.press("q")
@@ -276,7 +276,7 @@ async def test_keys_pressed_before_anything_is_read_do_no_harm(house):
         for key in ("r", "s", "R", "f", "F", "space", "enter", "left", "right", "end", "escape"):
             await pilot.press(key)
         await pilot.press("1")
-        await until(pilot, lambda: app.workbench.workspace is not None and "lights" in screen_text(app))
+        await until(pilot, lambda: app.workbench.sets.workspace is not None and "lights" in screen_text(app))
 
 
 async def test_an_unknown_set_is_wrong_use(house):
@@ -294,11 +294,11 @@ async def test_a_click_selects_and_hints_are_buttons(house, size):
         await ready(app, pilot)
         await until(pilot, lambda: "○ fine" in screen_text(app))
         await pilot.click("#cases", offset=(5, 2))
-        await until(pilot, lambda: app.workbench.selection.eval_id == "fine")
+        await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "fine")
         await pilot.click("#footer", offset=(2, 0))
         await finished(app, pilot)
-        path = app.workbench.sets[0].path
-        assert app.workbench.status(CaseKey(path, "fine")) == "PASSED"
+        path = app.workbench.sets.entries[0].path
+        assert app.workbench.outcomes.status(CaseKey(path, "fine")) == "PASSED"
 
 
 async def test_the_sample_house_on_a_narrow_terminal():

@@ -67,9 +67,12 @@ async def test_no_key_ends_the_program(write_agent, cases):
     (folder / "odd.evalset.json").write_text(text, encoding="utf-8")
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=(160, 40)) as pilot:
-        while not app.workbench.sets or app.workbench.opened(app.workbench.sets[0].path) is None:
+        while (
+            not app.workbench.sets.entries
+            or app.workbench.sets.opened(app.workbench.sets.entries[0].path) is None
+        ):
             await pilot.pause()
-        assert app.workbench.errors(app.workbench.sets[0])
+        assert app.workbench.sets.errors(app.workbench.sets.entries[0])
         for key in KEYS:
             await pilot.press(key)
         assert app.is_running

@@ -53,7 +53,7 @@ def set_config(folder: Path, criteria: object, **block: object) -> None:
 async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
     app = WorkbenchApp(Workbench(agent))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("exclamation_mark")
         await until(pilot, lambda: "nothing has been run yet" in screen_text(app))
         await pilot.press("r")
@@ -82,7 +82,7 @@ async def test_optional_metrics_let_the_case_pass(agent):
     set_config(agent, CRITERIA, optional=["safety_v1", "final_response_match_v2"])
     app = WorkbenchApp(Workbench(agent))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
         await until(pilot, lambda: "✓ passed" in screen_text(app))
@@ -98,7 +98,7 @@ async def test_nothing_is_said_where_all_is_well(agent):
     set_config(agent, {"response_match_score": 0.8})
     app = WorkbenchApp(Workbench(agent))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
         await until(pilot, lambda: "run 1" in screen_lines(app)[-2])

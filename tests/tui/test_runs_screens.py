@@ -45,8 +45,8 @@ def rewrite(path, old, new):
 
 
 async def opened(app, pilot, path, case="toss"):
-    await until(pilot, lambda: app.workbench.sets)
-    app.workbench.select(Selection(path, case))
+    await until(pilot, lambda: app.workbench.sets.entries)
+    app.workbench.navigation.select(Selection(path, case))
 
 
 async def run_all(app, pilot):
@@ -79,7 +79,7 @@ async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, s
         assert "pass^k      0.40  0.10  0.00  0.00" in screen_text(app)
         assert "2 different trajectories" in screen_text(app)
         assert '3×  ✗  pick_up (coin "[/bold]\\u001b[2J")' in screen_text(app)
-        result = app.workbench.results.get(CaseKey(coin, "toss")).result
+        result = app.workbench.outcomes.get(CaseKey(coin, "toss")).result
         failed = result.repeats.index(next(one for one in result.repeats if one.status is Status.FAILED))
         assert f"run {failed + 1} is shown, the gravest" in screen_text(app)
         await pilot.press("]")
@@ -115,7 +115,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await pilot.press("3")
         # What the last run said of each case is there again.
         await until(pilot, shows(app, "last 2 runs, "))
-        await until(pilot, lambda: sum(app.workbench.results.counts().values()) == 3)
+        await until(pilot, lambda: sum(app.workbench.outcomes.results.counts().values()) == 3)
         await until(pilot, lambda: "○ not run" not in screen_text(app))
         assert "before the agent was changed" not in screen_text(app)
         await pilot.press("H")
@@ -137,11 +137,11 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await pilot.click(offset=(10, row))
         await until(pilot, lambda: app.screen.rows.current.key.eval_id == "bad")
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.past is not None)
-        assert app.workbench.selection.case == CaseKey(coin, "bad")
+        await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
+        assert app.workbench.navigation.selection.case == CaseKey(coin, "bad")
         await until(pilot, shows(app, "shows the run of"))
         await pilot.press("1", "escape")
-        await until(pilot, lambda: app.workbench.past is None)
+        await until(pilot, lambda: app.workbench.outcomes.previous_run is None)
 
 
 async def test_the_base_is_marked_and_the_sides_are_swapped(coin):
@@ -222,7 +222,7 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
         assert app.workbench.run.remarks == []
-        assert sum(app.workbench.results.counts().values()) == 3
+        assert sum(app.workbench.outcomes.results.counts().values()) == 3
 
 
 async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
@@ -257,7 +257,7 @@ async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
         log.close({"status": status.value, "seconds": 1.0})
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app.workbench.sets)
+        await until(pilot, lambda: app.workbench.sets.entries)
         await pilot.press("H")
         await until(pilot, shows(app, "✗ 10000", RunsScreen))
         await pilot.press("equals_sign")
@@ -265,6 +265,6 @@ async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
         await pilot.press("end")
         await until(pilot, shows(app, "case_9999"))
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.past is not None)
-        assert app.workbench.selection.eval_id == "case_9999"
-        assert app.workbench.results.counts() == {"FAILED": 10_000}
+        await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
+        assert app.workbench.navigation.selection.eval_id == "case_9999"
+        assert app.workbench.outcomes.results.counts() == {"FAILED": 10_000}

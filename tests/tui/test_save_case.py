@@ -33,7 +33,7 @@ def desk(write_agent):
 
 async def said(app, pilot, *messages):
     """Each of the messages has been answered, and the dialog is open."""
-    await until(pilot, lambda: app.workbench.workspace is not None)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
     await pilot.press("4")
     await until(pilot, lambda: isinstance(app.focused, MessageField))
     for count, message in enumerate(messages, 1):
@@ -142,7 +142,7 @@ async def test_cells_are_changed_by_clicks(desk):
 async def test_nothing_said_is_no_case(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("4", "ctrl+t")
         await until(pilot, lambda: "nothing has been said yet" in screen_text(app))
         assert len(app.screen_stack) == 1

@@ -58,7 +58,7 @@ def caller(write_agent):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
     await until(pilot, lambda: app.screen.focused is not None)
 
 
@@ -229,7 +229,7 @@ async def test_what_was_lost_is_offered_although_another_screen_is_shown_first(
     (no_settings_of_the_user / "keys.toml").write_text("no_such_action = 'x'\n")
     app = WorkbenchApp(Workbench(parrot.parent))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and app.workbench.sets)
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and app.workbench.sets.entries)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
 
@@ -284,7 +284,7 @@ async def test_a_case_may_go_while_a_dialog_about_it_is_open(caller, dialog, gon
         await started(app, pilot)
         app.workbench.run_all()
         await until(pilot, lambda: app.workbench.run.over)
-        app.workbench.select(Selection(caller, "wrong"))
+        app.workbench.navigation.select(Selection(caller, "wrong"))
         # Keys are about what is shown.
         await until(pilot, lambda: not app.screen._will_draw)
         await pilot.press(pane, *keys)

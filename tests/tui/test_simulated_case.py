@@ -42,7 +42,7 @@ async def test_it_is_run_looked_at_and_made_a_case(write_agent):
     app = WorkbenchApp(Workbench(folder))
     workbench = app.workbench
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: workbench.workspace is not None)
+        await until(pilot, lambda: workbench.sets.workspace is not None)
         await pilot.press("down", "r")
         await until(pilot, lambda: workbench.run and workbench.run.over and not workbench.busy)
         await pilot.press("3")
@@ -53,7 +53,7 @@ async def test_it_is_run_looked_at_and_made_a_case(write_agent):
         await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen) and app.focused is not None)
         await pilot.press("enter")
         await until(pilot, lambda: len(app.screen_stack) == 1)
-        assert workbench.selection.eval_id == "hi"
+        assert workbench.navigation.selection.eval_id == "hi"
         await until(pilot, lambda: app.focused.id == "case")
         await pilot.press("r")
         await until(pilot, lambda: workbench.run.over and workbench.run.number == 2)

@@ -58,8 +58,8 @@ def desk(write_agent):
 
 
 async def ran(app, pilot, eval_id):
-    await until(pilot, lambda: app.workbench.workspace is not None)
-    app.workbench.select(Selection(app.workbench.sets[0].path, eval_id))
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, eval_id))
     await pilot.press("r")
     await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
 
@@ -99,7 +99,7 @@ async def test_n_walks_the_differences_and_enter_shows_them_in_full(desk, size):
 async def test_n_says_when_there_is_nothing_to_walk(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("n")
         await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
         await ran(app, pilot, "raises")
@@ -121,7 +121,7 @@ async def test_a_wide_pane_shows_expected_and_actual_beside_each_other(desk):
 async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("t")
         await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
         await ran(app, pilot, "differs")
@@ -154,14 +154,19 @@ async def test_a_trace_opens_at_its_first_error(desk):
 async def test_a_trace_grows_while_the_case_runs(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
-        app.workbench.select(Selection(app.workbench.sets[0].path, "endless"))
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "endless"))
         await pilot.press("t", "r")
         await until(pilot, lambda: "number 4" in screen_text(app) and "Turn 1" not in screen_text(app))
         await pilot.press("home")
         await until(pilot, lambda: "Turn 1" in screen_text(app))
-        seen = len(app.workbench.trace(app.workbench.selection.case).events)
-        await until(pilot, lambda: len(app.workbench.trace(app.workbench.selection.case).events) > seen + 20)
+        seen = len(app.workbench.outcomes.trace(app.workbench.navigation.selection.case).events)
+        await until(
+            pilot,
+            lambda: (
+                len(app.workbench.outcomes.trace(app.workbench.navigation.selection.case).events) > seen + 20
+            ),
+        )
         assert "Turn 1" in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: app.workbench.run.over)
@@ -207,7 +212,7 @@ async def test_the_console_shows_what_was_printed_and_counts_what_was_not_seen(d
         await pilot.press("6", "z")
         await until(pilot, lambda: "stderr" in screen_text(app) and "stdout" in screen_text(app))
         # Which case printed a line that comes when it is over cannot be known.
-        key = CaseKey(app.workbench.sets[0].path, "shouts")
+        key = CaseKey(app.workbench.sets.entries[0].path, "shouts")
         app.workbench.console.add(1, "stdout", "a line of its own", key)
         app.workbench.say("printed")
         await until(pilot, lambda: "stdout shouts a line of its own" in " ".join(screen_text(app).split()))
@@ -225,7 +230,7 @@ async def test_the_console_shows_what_was_printed_and_counts_what_was_not_seen(d
 async def test_an_empty_console_says_what_comes_there(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("6", "enter", "t", "enter")
         await pilot.press("6")
         await until(pilot, lambda: "nothing printed yet" in screen_text(app))
@@ -235,7 +240,7 @@ async def test_a_set_has_no_trace(desk):
     (desk / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.1}}))
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
-        app.workbench.select(Selection(app.workbench.sets[0].path))
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path))
         await pilot.press("t")
         await until(pilot, lambda: "select a case" in screen_text(app))

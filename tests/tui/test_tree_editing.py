@@ -29,11 +29,11 @@ def parrot(write_agent):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.sets)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
 
 
 def ids(app, name):
-    entry = next(entry for entry in app.workbench.sets if entry.path.name.startswith(name))
+    entry = next(entry for entry in app.workbench.sets.entries if entry.path.name.startswith(name))
     return [case.eval_id for case in entry.cases]
 
 
@@ -46,15 +46,15 @@ def row_of(app, text):
 
 
 def select(app, name, eval_id=None):
-    path = next(entry.path for entry in app.workbench.sets if entry.path.name.startswith(name))
-    app.workbench.select(Selection(path, eval_id))
+    path = next(entry.path for entry in app.workbench.sets.entries if entry.path.name.startswith(name))
+    app.workbench.navigation.select(Selection(path, eval_id))
 
 
 async def at(app, pilot, name, eval_id=None):
     """The list shows what is selected."""
     select(app, name, eval_id)
     tree = app.screen.query_one(CaseTree)
-    await until(pilot, lambda: tree._selection_at(tree.cursor) == app.workbench.selection)
+    await until(pilot, lambda: tree._selection_at(tree.cursor) == app.workbench.navigation.selection)
 
 
 async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parrot):
@@ -65,7 +65,7 @@ async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parro
         await pilot.press("v", "v")
         await until(pilot, lambda: " 2 marked  5 ━━" in screen_lines(app)[1])
         assert line_with(app, "○ one").startswith(" * ○ one")
-        assert app.workbench.selection.eval_id == "three"
+        assert app.workbench.navigation.selection.eval_id == "three"
         await pilot.press("ctrl+x")
         await until(pilot, lambda: line_with(app, "○ one").startswith("   ○ one  cut"))
         await at(app, pilot, "more", "sun")
@@ -78,7 +78,7 @@ async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parro
         await pilot.press("u")
         await until(pilot, lambda: ids(app, "talk") == ["one", "two", "three"])
         await until(pilot, lambda: "●" not in screen_text(app))
-        assert app.workbench.selection.eval_id == "sun"
+        assert app.workbench.navigation.selection.eval_id == "sun"
 
 
 async def test_a_set_marks_all_its_cases_and_a_click_with_ctrl_one(parrot):
@@ -92,10 +92,10 @@ async def test_a_set_marks_all_its_cases_and_a_click_with_ctrl_one(parrot):
         await until(pilot, lambda: " marked " not in screen_lines(app)[1])
         await pilot.click(offset=(6, row_of(app, "○ two")), control=True)
         await until(pilot, lambda: " 1 marked " in screen_lines(app)[1])
-        assert app.workbench.selection.eval_id == "two"
+        assert app.workbench.navigation.selection.eval_id == "two"
         await pilot.press("d")
         await until(pilot, lambda: ids(app, "talk") == ["one", "two", "two_2", "three"])
-        assert not app.workbench.editing.marking.marked
+        assert not app.workbench.navigation.marking.marked
 
 
 async def test_deleting_asks_nothing_and_undo_brings_back(parrot):
@@ -153,7 +153,7 @@ async def test_from_no_set_at_all_to_a_case(write_agent):
     app = WorkbenchApp(Workbench(folder))
     told = []
     async with app.run_test(size=NARROW, message_hook=told.append) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("1")
         await until(pilot, lambda: "o  write a case" in screen_text(app))
         await pilot.press("o")
@@ -183,9 +183,9 @@ async def test_the_filter_shows_what_can_be_typed_and_what_it_does_not_understan
         await until(pilot, lambda: "! score<high needs a number" in screen_text(app))
         await pilot.press("escape", "slash", *"id:t* -id:two", "enter")
         await until(pilot, lambda: " 1 of 5 ━━" in screen_lines(app)[1])
-        before = app.workbench.workspace
+        before = app.workbench.sets.workspace
         await pilot.press("f5")
-        await until(pilot, lambda: app.workbench.workspace is not before)
+        await until(pilot, lambda: app.workbench.sets.workspace is not before)
         await until(pilot, lambda: " 1 of 5 ━━" in screen_lines(app)[1])
         assert "id:t* -id:two" in screen_text(app)
         await pilot.press("o")
@@ -203,15 +203,15 @@ async def test_going_to_any_case_by_a_few_letters(parrot):
         await until(pilot, lambda: "no case is like this" in screen_text(app))
         await pilot.press("backspace", "backspace", "backspace", *"rnfa")
         await pilot.press("backspace", "backspace", "backspace", "backspace", *"rainf", "enter")
-        await until(pilot, lambda: app.workbench.selection.eval_id == "rain")
-        assert app.workbench.filtered.text == ""
+        await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "rain")
+        assert app.workbench.navigation.filtered.text == ""
         # What is typed at once is what is looked for.
         await pilot.press("ctrl+g", *"o", "down", "enter")
-        await until(pilot, lambda: app.workbench.selection.eval_id in ("two", "one"))
+        await until(pilot, lambda: app.workbench.navigation.selection.eval_id in ("two", "one"))
         await pilot.press("ctrl+g", *"say")
         await until(pilot, lambda: "○ three" in screen_text(app))
         await pilot.click(offset=(6, row_of(app, "○ three")), times=2)
-        await until(pilot, lambda: app.workbench.selection.eval_id == "three")
+        await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "three")
 
 
 async def test_an_old_file_is_shown_as_what_it_becomes_and_written_on_enter(parrot):
@@ -237,7 +237,7 @@ async def test_an_old_file_is_shown_as_what_it_becomes_and_written_on_enter(parr
         await until(pilot, lambda: "final_response" in screen_text(app))
         assert not (parrot / "newer.evalset.json").exists()
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.selection.path == parrot / "newer.evalset.json")
+        await until(pilot, lambda: app.workbench.navigation.selection.path == parrot / "newer.evalset.json")
         assert json.loads((parrot / "newer.evalset.json").read_text())["eval_set_id"] == "newer"
         assert old.read_bytes() == before
         await until(pilot, lambda: "▾ newer" in screen_text(app))

@@ -50,12 +50,12 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
 async def test_it_is_watched_from_the_start_where_that_is_asked_for(agent):
     app = WorkbenchApp(Workbench(agent), watch=True)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.workbench.workspace is not None and app.workbench.watching.on)
+        await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.watching.on)
         await app.workbench.watching.ready()
         await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
         (agent / "agent.py").write_text(AGENT.format("yes"))
         await until(pilot, lambda: "✓ agrees" in screen_text(app))
-        path = app.workbench.sets[0].path
+        path = app.workbench.sets.entries[0].path
         path.write_text(path.read_text().replace('"text": "yes"', '"text": "certainly not"'))
         await until(pilot, lambda: "talk.evalset.json changed: 1 case scored again" in screen_text(app))
         assert "✗ agrees" in screen_text(app)

@@ -62,8 +62,8 @@ def house(write_agent):
 async def ran(folder, until, select="dark"):
     workbench = Workbench(folder)
     await workbench.open()
-    path = workbench.sets[0].path
-    workbench.select(Selection(path, select))
+    path = workbench.sets.entries[0].path
+    workbench.navigation.select(Selection(path, select))
     workbench.run_all()
     await until(lambda: workbench.run.over)
     return workbench, path
@@ -86,7 +86,7 @@ def changed(proposal):
 async def test_from_the_selected_difference_to_every_failing_case(house, until):
     workbench, _ = await ran(house, until)
     assert titles(choices_in_result(workbench)) == ["The whole case", "All 3 failing in view"]
-    workbench.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
     assert titles(choices_in_result(workbench)) == [
         "This argument",
         "This call",
@@ -96,16 +96,16 @@ async def test_from_the_selected_difference_to_every_failing_case(house, until):
         "The whole case",
         "All 3 failing in view",
     ]
-    workbench.select_difference(DifferenceAt("answer", 1))
+    workbench.navigation.select_difference(DifferenceAt("answer", 1))
     assert titles(choices_in_result(workbench))[:3] == ["This answer", "This turn's calls", "The turn"]
-    workbench.set_filter("dark")
+    workbench.navigation.set_filter("dark")
     assert titles(choices_in_result(workbench))[-1] == "The whole case"
 
 
 async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_one_step(house, until):
     workbench, path = await ran(house, until)
     before = path.read_text()
-    workbench.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
     proposal = await propose(workbench, chosen(workbench, "This argument"))
     assert not proposal.remarks
     (file,) = proposal.changes
@@ -118,8 +118,8 @@ async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_on
     assert workbench.editing.undo_label == "accept on of set_light"
     assert "u takes it back" in workbench.notice.text
     key = CaseKey(path, "dark")
-    await until(lambda: workbench.results.get(key).result.turns[1].calls[0].args[1].op == "same")
-    assert workbench.difference is None
+    await until(lambda: workbench.outcomes.get(key).result.turns[1].calls[0].args[1].op == "same")
+    assert workbench.navigation.difference is None
     text = workbench.editing.draft(path).document.text
     lines = before.splitlines(keepends=True)
     lines[gone.number - 1] = come.text + "\n"
@@ -133,7 +133,7 @@ async def test_a_whole_case_passes_without_the_agent(house, until):
     (house / "agent.py").write_text("raise RuntimeError('nobody may run this')")
     proposal = await propose(workbench, chosen(workbench, "The whole case"))
     assert accept(workbench, proposal)
-    await until(lambda: workbench.status(CaseKey(path, "dark")) == "PASSED")
+    await until(lambda: workbench.outcomes.status(CaseKey(path, "dark")) == "PASSED")
     assert refuses_in_result(workbench) == "no calls, answers or state differ from what is expected"
 
 
@@ -148,7 +148,7 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
     )
     assert accept(workbench, proposal)
     for name in ("dark", "wrong"):
-        await until(lambda name=name: workbench.status(CaseKey(path, name)) == "PASSED")
+        await until(lambda name=name: workbench.outcomes.status(CaseKey(path, name)) == "PASSED")
     assert workbench.editing.dirty_cases(path) == {"dark", "wrong"}
     workbench.editing.undo()
     assert workbench.editing.draft(path).document.text == before
@@ -158,21 +158,21 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
 async def test_in_the_list_the_marked_cases_come_before_the_selected_one(house, until):
     workbench, path = await ran(house, until, select="fine")
     assert titles(choices_in_list(workbench)) == ["All 3 failing in view"]
-    workbench.select(Selection(path, "dark"))
+    workbench.navigation.select(Selection(path, "dark"))
     assert titles(choices_in_list(workbench)) == ["The whole case", "All 3 failing in view"]
-    workbench.editing.marking.toggle([CaseKey(path, "wrong"), CaseKey(path, "fine")])
+    workbench.navigation.marking.toggle([CaseKey(path, "wrong"), CaseKey(path, "fine")])
     (choice,) = choices_in_list(workbench)
     assert choice.title == "All 2 marked"
     proposal = await propose(workbench, choice)
     assert any("no calls, answers or state differ" in remark for remark in proposal.remarks)
     assert accept(workbench, proposal)
-    assert not workbench.editing.marking
-    await until(lambda: workbench.status(CaseKey(path, "wrong")) == "PASSED")
+    assert not workbench.navigation.marking
+    await until(lambda: workbench.outcomes.status(CaseKey(path, "wrong")) == "PASSED")
 
 
 async def test_a_value_of_the_final_state(house, until):
     workbench, _ = await ran(house, until, select="wrong")
-    workbench.select_difference(DifferenceAt("state", path="said"))
+    workbench.navigation.select_difference(DifferenceAt("state", path="said"))
     proposal = await propose(workbench, chosen(workbench, "This value"))
     assert [line.split(" ", 1)[1] for line in changed(proposal)] == [
         '- "said": "goodbye"',
@@ -182,31 +182,31 @@ async def test_a_value_of_the_final_state(house, until):
 
 async def test_differences_are_listed_as_they_are_selected(house, until):
     workbench, path = await ran(house, until)
-    found = list(differences_of(workbench.results.get(CaseKey(path, "dark")).result))
+    found = list(differences_of(workbench.outcomes.get(CaseKey(path, "dark")).result))
     assert found == [
         DifferenceAt("argument", 1, 0, "on"),
         DifferenceAt("argument", 1, 0, "level"),
         DifferenceAt("call", 1, 1),
         DifferenceAt("answer", 1),
     ]
-    workbench.select_difference(found[2])
-    assert workbench.difference == found[2]
-    workbench.select(Selection(path, "wrong"))
-    assert workbench.difference is None
-    workbench.select(Selection(path, "dark"))
-    assert workbench.difference == found[2]
+    workbench.navigation.select_difference(found[2])
+    assert workbench.navigation.difference == found[2]
+    workbench.navigation.select(Selection(path, "wrong"))
+    assert workbench.navigation.difference is None
+    workbench.navigation.select(Selection(path, "dark"))
+    assert workbench.navigation.difference == found[2]
 
 
 async def test_why_nothing_can_be_accepted(house, until):
     workbench = Workbench(house)
     await workbench.open()
-    path = workbench.sets[0].path
+    path = workbench.sets.entries[0].path
     assert refuses_in_list(workbench) == "nothing run yet: r runs the case"
     workbench.run_all()
     await until(lambda: workbench.run.over)
-    workbench.select(Selection(path, "crashes"))
+    workbench.navigation.select(Selection(path, "crashes"))
     assert "ended with an error" in refuses_in_result(workbench)
-    workbench.select(Selection(path))
+    workbench.navigation.select(Selection(path))
     assert refuses_in_result(workbench) == "select a case: what it did is accepted there"
     assert refuses_in_list(workbench) is None
 
@@ -218,7 +218,7 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
     workbench.editing.do(
         "say", path, lambda eval_set: eval_set.case(1).turn(1).user.set_text("light off, please")
     )
-    workbench.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
     proposal = await propose(workbench, chosen(workbench, "This argument"))
     assert proposal.remarks == (
         "agent.py changed after run 1: r runs what there is now",
@@ -260,7 +260,7 @@ async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, wri
     config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"runs": 2}}}
     (folder / "test_config.json").write_text(json.dumps(config))
     workbench, _ = await ran(folder, until, select="one")
-    assert workbench.status(CaseKey(path, "one")) == "FLAKY"
+    assert workbench.outcomes.status(CaseKey(path, "one")) == "FLAKY"
     proposal = await propose(workbench, chosen(workbench, "The whole case"))
     (remark,) = proposal.remarks
     assert remark.startswith("1 of 2 runs passed, this is what run ")

@@ -73,12 +73,12 @@ async def test_a_conversation_is_a_case_that_passes(desk, until):
     assert saving.save(desk, desk.chat.transcript, choices)
     desk.run_case()
     await until(lambda: desk.run.over)
-    assert desk.status(desk.selection.case) == "PASSED"
+    assert desk.outcomes.status(desk.navigation.selection.case) == "PASSED"
 
 
 async def test_a_case_is_continued_without_asking_the_agent_first(desk, until):
-    path = desk.sets[0].path
-    entry = next(case for case in desk.sets[0].cases if case.turns == 3)
+    path = desk.sets.entries[0].path
+    entry = next(case for case in desk.sets.entries[0].cases if case.turns == 3)
     desk.chat.continue_from(CaseKey(path, entry.eval_id), 2, source="case")
     await until(lambda: desk.chat.transcript is not None and not desk.chat.busy)
     assert desk.chat.transcript.broken is None

@@ -302,7 +302,7 @@ def long_case(chatting, write_set):
 
 async def run_long(workbench, until, key):
     await workbench.open()
-    workbench.select(workbench.selection._replace(eval_id=key.eval_id))
+    workbench.navigation.select(workbench.navigation.selection._replace(eval_id=key.eval_id))
     workbench.run_case()
     await until(lambda: workbench.run.over)
 
@@ -367,7 +367,7 @@ async def test_everything_a_user_says_in_a_case_is_played(chatting, long_case, u
 
 async def test_a_case_that_is_gone_cannot_be_continued(chatting, until):
     chat = chatting.chat
-    chat.continue_from(CaseKey(chatting.sets[0].path, "nobody"), 0)
+    chat.continue_from(CaseKey(chatting.sets.entries[0].path, "nobody"), 0)
     await until(lambda: chatting.notice)
     assert chatting.notice.text == "nobody cannot be continued: it is no longer in greetings.evalset.json"
 

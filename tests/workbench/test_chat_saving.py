@@ -45,7 +45,7 @@ async def chatted(write_agent, write_set, until):
 
 
 def case_of(workbench):
-    key = workbench.selection.case
+    key = workbench.navigation.selection.case
     data = workbench.editing.data(key.path)
     return next(case for case in data["eval_cases"] if case["eval_id"] == key.eval_id)
 
@@ -53,13 +53,13 @@ def case_of(workbench):
 async def run(workbench, until):
     workbench.run_case()
     await until(lambda: workbench.run.over)
-    return workbench.status(workbench.selection.case)
+    return workbench.outcomes.status(workbench.navigation.selection.case)
 
 
 def test_what_is_proposed(chatted):
     choices = saving.proposed(chatted, chatted.chat.transcript)
     assert choices.eval_id == "hi_there"
-    assert (choices.target, choices.new_set) == (chatted.sets[0].path, "conversations")
+    assert (choices.target, choices.new_set) == (chatted.sets.entries[0].path, "conversations")
     assert [(turn.index, turn.text, turn.mode) for turn in choices.turns] == [
         (0, "Hi there!", "scored"),
         (1, "look here", "scored"),
@@ -72,10 +72,10 @@ def test_what_is_proposed(chatted):
 
 
 async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
-    path = chatted.sets[0].path
+    path = chatted.sets.entries[0].path
     on_disk = path.read_text("utf-8")
     assert saving.save(chatted, chatted.chat.transcript, saving.proposed(chatted, chatted.chat.transcript))
-    assert chatted.selection.case == (path, "hi_there")
+    assert chatted.navigation.selection.case == (path, "hi_there")
     assert chatted.notice.text == (
         "hi_there is a case of greetings.evalset.json now, not saved yet: ctrl+s saves it"
     )
@@ -95,7 +95,7 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
     ]
     assert await run(chatted, until) == "PASSED"
     chatted.editing.undo()
-    assert "hi_there" not in [info.eval_id for info in chatted.sets[0].cases]
+    assert "hi_there" not in [info.eval_id for info in chatted.sets.entries[0].cases]
     assert chatted.editing.unsaved() == []
 
 
@@ -105,7 +105,7 @@ async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted,
     turns = (replace(hi, mode="context"), replace(look, calls=False), replace(bye, answer=False))
     choices = replace(choices, turns=turns, eval_id="marked", final_state=True)
     assert saving.save(chatted, chatted.chat.transcript, choices)
-    path = chatted.selection.path
+    path = chatted.navigation.selection.path
     assert chatted.editing.config_data(path)["evaltui"]["turns"] == [
         {"set": "greetings", "case": "marked", "turn": 0, "mode": "context"},
         {"set": "greetings", "case": "marked", "turn": 1, "mode": "skip"},
@@ -143,7 +143,7 @@ async def test_a_new_set_is_made_for_it(chatted, until):
     choices = replace(saving.proposed(chatted, chatted.chat.transcript), target=None, new_set="mine")
     assert saving.save(chatted, chatted.chat.transcript, choices)
     path = chatted.agent.dir / "mine.evalset.json"
-    assert chatted.selection.case == (path, "hi_there")
+    assert chatted.navigation.selection.case == (path, "hi_there")
     assert not path.exists()
     assert chatted.editing.save(path)
     assert [case["eval_id"] for case in json.loads(path.read_text("utf-8"))["eval_cases"]] == ["hi_there"]

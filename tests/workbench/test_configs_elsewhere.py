@@ -47,7 +47,7 @@ async def opened(house) -> tuple[Workbench, Path]:
     folder, config, given = house
     workbench = Workbench(folder, config=config if given else None)
     await workbench.open()
-    return workbench, workbench.sets[0].path
+    return workbench, workbench.sets.entries[0].path
 
 
 def rename(workbench, path, new="better"):
@@ -113,11 +113,11 @@ async def test_deleted_outside_it_scores_no_more_and_is_no_set(house):
     assert workbench.editing.save_all()
     config.unlink()
     workbench.editing.look_outside()
-    assert [entry.path for entry in workbench.sets] == [path]
-    in_use = workbench.documents.last(path).config
+    assert [entry.path for entry in workbench.sets.entries] == [path]
+    in_use = workbench.sets.documents.last(path).config
     assert in_use is None or in_use.path is None
     workbench.editing.undo()
-    assert [entry.path for entry in workbench.sets] == [path]
+    assert [entry.path for entry in workbench.sets.entries] == [path]
 
 
 async def test_another_one_that_comes_beside_the_set_scores_it(house):
@@ -128,9 +128,9 @@ async def test_another_one_that_comes_beside_the_set_scores_it(house):
     beside = path.parent / "test_config.json"
     write_config(beside, safety_v1=1.0)
     await workbench.open()
-    assert workbench.documents.last(path).config.path == beside
+    assert workbench.sets.documents.last(path).config.path == beside
     workbench.editing.undo()
-    assert workbench.documents.last(path).config.path == beside
+    assert workbench.sets.documents.last(path).config.path == beside
     assert not workbench.editing.unsaved()
 
 
@@ -145,7 +145,7 @@ async def test_edits_of_it_are_recovered(house):
     again, path = await opened(house)
     for one in recoverable(house[0]):
         assert again.editing.restore(one)
-    assert [entry.path for entry in again.sets] == [path]
+    assert [entry.path for entry in again.sets.entries] == [path]
     assert not again.editing.clashing
     assert again.editing.save_all()
     assert names(path) == ["better", "bad"]

@@ -46,8 +46,8 @@ async def opened(folder):
 
 def scores(workbench):
     found = {}
-    for key in workbench.every_case():
-        (metric,) = (one for one in workbench.results.get(key).result.metrics if one.name == "words")
+    for key in workbench.sets.every_case():
+        (metric,) = (one for one in workbench.outcomes.get(key).result.metrics if one.name == "words")
         found[key.eval_id] = (str(metric.status), metric.score)
     return found
 
@@ -58,7 +58,7 @@ def done(workbench, changed):
 
 
 def reason(workbench, key):
-    return workbench.results.get(key).result.metrics[0].reason
+    return workbench.outcomes.get(key).result.metrics[0].reason
 
 
 async def test_a_saved_metric_scores_anew(greeter, until):
@@ -100,7 +100,7 @@ async def test_another_threshold_counts_at_once(greeter, until):
         data = json.loads(config.read_text())
         workbench.editing.do_edits("stricter", {config: ConfigEditor(data).set_threshold("words", 3)})
         good = CaseKey(greeter / "greetings.evalset.json", "good")
-        await until(lambda: workbench.status(good) == "FAILED")
+        await until(lambda: workbench.outcomes.status(good) == "FAILED")
         assert scores(workbench)["good"] == ("FAILED", 2.0)
         assert reason(workbench, good) == "failed in turn 1"
         assert workbench.run.number == 1

@@ -34,7 +34,7 @@ def echo(write_agent, write_set):
 async def opened(folder):
     workbench = Workbench(folder)
     await workbench.open()
-    return workbench, workbench.sets[0].path
+    return workbench, workbench.sets.entries[0].path
 
 
 def answer(case, text):
@@ -55,16 +55,16 @@ async def test_an_edit_shows_in_the_list_and_undo_brings_everything_back(echo):
     workbench, path = await opened(echo)
     before = path.read_bytes()
     assert rename(workbench, path, 0, "good", "better")
-    assert [case.eval_id for case in workbench.sets[0].cases] == ["better", "bad"]
-    assert workbench.selection == Selection(path, "better")
+    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["better", "bad"]
+    assert workbench.navigation.selection == Selection(path, "better")
     assert workbench.editing.dirty_cases(path) == {"better"}
     assert workbench.editing.undo_label == "rename good"
     workbench.editing.undo()
-    assert [case.eval_id for case in workbench.sets[0].cases] == ["good", "bad"]
-    assert workbench.selection == Selection(path, "good")
+    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["good", "bad"]
+    assert workbench.navigation.selection == Selection(path, "good")
     assert not workbench.editing.is_dirty(path)
     workbench.editing.redo()
-    assert workbench.selection == Selection(path, "better")
+    assert workbench.navigation.selection == Selection(path, "better")
     assert path.read_bytes() == before
     assert workbench.editing.save_all()
     assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "better"
@@ -79,11 +79,11 @@ async def test_a_result_goes_with_its_renamed_case(echo, until):
     await until(lambda: workbench.run.over)
     assert rename(workbench, path, 0, "good", "better")
     key = CaseKey(path, "better")
-    assert workbench.status(key) == "PASSED"
-    await until(lambda: workbench.trace(key))
-    assert [event.kind for event in workbench.trace(key).events][:1] == ["user"]
+    assert workbench.outcomes.status(key) == "PASSED"
+    await until(lambda: workbench.outcomes.trace(key))
+    assert [event.kind for event in workbench.outcomes.trace(key).events][:1] == ["user"]
     workbench.editing.undo()
-    assert workbench.status(CaseKey(path, "good")) == "PASSED"
+    assert workbench.outcomes.status(CaseKey(path, "good")) == "PASSED"
 
 
 async def test_expectations_are_scored_as_one_types_without_the_agent(echo, until):
@@ -93,13 +93,13 @@ async def test_expectations_are_scored_as_one_types_without_the_agent(echo, unti
     agent = echo / "agent.py"
     agent.write_text("raise RuntimeError('nobody may run this')")
     key = CaseKey(path, "bad")
-    assert workbench.status(key) == "FAILED"
+    assert workbench.outcomes.status(key) == "FAILED"
     for text in ("h", "he", "hell", "hello"):
         assert workbench.editing.do("answer", path, answer(1, text), typing="answer of bad")
-    await until(lambda: workbench.status(key) == "PASSED")
-    assert workbench.results.counts() == {"PASSED": 2}
+    await until(lambda: workbench.outcomes.status(key) == "PASSED")
+    assert workbench.outcomes.results.counts() == {"PASSED": 2}
     workbench.editing.undo()
-    await until(lambda: workbench.status(key) == "FAILED")
+    await until(lambda: workbench.outcomes.status(key) == "FAILED")
     assert workbench.editing.undo_label is None
 
 
@@ -109,12 +109,12 @@ async def test_the_final_state_is_known_after_the_run(echo, until):
     await until(lambda: workbench.run.over)
     key = CaseKey(path, "good")
     workbench.editing.do("state", path, lambda eval_set: eval_set.case(0).final_state.put("said", "goodbye"))
-    await until(lambda: workbench.status(key) == "FAILED")
-    assert [(diff.expected, diff.actual) for diff in workbench.results.get(key).result.state] == [
+    await until(lambda: workbench.outcomes.status(key) == "FAILED")
+    assert [(diff.expected, diff.actual) for diff in workbench.outcomes.get(key).result.state] == [
         ("goodbye", "hello")
     ]
     workbench.editing.do("state", path, lambda eval_set: eval_set.case(0).final_state.put("said", "hello"))
-    await until(lambda: workbench.status(key) == "PASSED")
+    await until(lambda: workbench.outcomes.status(key) == "PASSED")
 
 
 async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until):
@@ -126,10 +126,10 @@ async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until)
     assert workbench.editing.do(
         "context", path, lambda eval_set: eval_set.case(1).turn(0).set_context(on=True)
     )
-    await until(lambda: workbench.status(key) != "FAILED")
+    await until(lambda: workbench.outcomes.status(key) != "FAILED")
     assert workbench.editing.unsaved() == [config]
     workbench.editing.undo()
-    await until(lambda: workbench.status(key) == "FAILED")
+    await until(lambda: workbench.outcomes.status(key) == "FAILED")
     workbench.editing.redo()
     assert workbench.editing.save_all()
     assert json.loads(config.read_text())["evaltui"]["turns"] == [
@@ -144,7 +144,7 @@ async def test_unsaved_edits_are_what_runs(echo, until):
     )
     workbench.run_set()
     await until(lambda: workbench.run.over)
-    assert workbench.results.counts() == {"PASSED": 2}
+    assert workbench.outcomes.results.counts() == {"PASSED": 2}
 
 
 async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, until, monkeypatch):
@@ -167,7 +167,7 @@ async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, unt
     )
     monkeypatch.setattr(scoring, "score_repeat", counted_score)
     workbench.editing.do("answer", path, answer(7, "goodbye"))
-    await until(lambda: workbench.status(CaseKey(path, "case_7")) == "FAILED")
+    await until(lambda: workbench.outcomes.status(CaseKey(path, "case_7")) == "FAILED")
     assert validated == ["case_7"]
     assert scored == ["case_7"]
 
@@ -209,7 +209,7 @@ async def test_looking_outside_takes_over_what_does_not_clash(echo):
     data["eval_cases"].append({**data["eval_cases"][1], "eval_id": "third"})
     path.write_text(json.dumps(data))
     await workbench.open()
-    assert [case.eval_id for case in workbench.sets[0].cases] == ["good", "bad", "third"]
+    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["good", "bad", "third"]
     assert workbench.editing.dirty_cases(path) == {"good"}
 
 
@@ -231,7 +231,7 @@ async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
     await workbench.open()
     assert workbench.notice.text.startswith(f"{path.name} cannot be read any more: {says}")
     assert workbench.editing.refuses_to_edit(path) is None
-    assert [case.eval_id for case in workbench.sets[0].cases] == ["good", "bad"]
+    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["good", "bad"]
     assert workbench.editing.data(path)["eval_cases"][0]["eval_id"] == "good"
     path.write_text(saved.replace('"hello"', '"theirs"'))
     await workbench.open()
@@ -301,12 +301,12 @@ async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
     workbench, path = await opened(echo)
     workbench.editing.do("add", path, lambda eval_set: eval_set.add_case())
     workbench.editing.do("delete", path, lambda eval_set: eval_set.delete_cases([eval_set.count - 1]))
-    assert not workbench.errors(workbench.sets[0])
+    assert not workbench.sets.errors(workbench.sets.entries[0])
 
     workbench.editing.do("break", path, lambda _: [Put(("eval_cases", 0, "eval_id"), "bad")])
-    assert any("bad" in str(problem) for problem in workbench.errors(workbench.sets[0]))
+    assert any("bad" in str(problem) for problem in workbench.sets.errors(workbench.sets.entries[0]))
     workbench.editing.undo()
-    assert not workbench.errors(workbench.sets[0])
+    assert not workbench.sets.errors(workbench.sets.entries[0])
 
 
 @given(steps=st.lists(st.sampled_from(["type", "other", "undo", "redo", "save"]), max_size=25))
@@ -454,9 +454,9 @@ async def test_a_config_with_a_mistake_locks_only_the_edits_that_need_it(echo):
     workbench, path = await opened(echo)
     assert workbench.editing.do("answer", path, answer(0, "mine"))
     set_editing.new_case(workbench)
-    workbench.select(Selection(path, "bad"))
+    workbench.navigation.select(Selection(path, "bad"))
     set_editing.move(workbench, -1)
-    assert [case.eval_id for case in workbench.sets[0].cases][:2] == ["good", "bad"]
+    assert [case.eval_id for case in workbench.sets.entries[0].cases][:2] == ["good", "bad"]
     assert workbench.editing.save_all()
     assert '"mine"' in path.read_text()
     for refused in (
@@ -496,7 +496,7 @@ async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo)
     workbench.editing.undo()
     assert "stays" in workbench.notice.text
     await workbench.open()
-    assert not workbench.sets
+    assert not workbench.sets.entries
     # Written again by somebody, it is what it is there.
     path.write_text(before)
     await workbench.open()
@@ -512,7 +512,7 @@ async def test_a_config_that_was_deleted_outside_scores_no_more(echo):
     workbench.editing.save_all()
     config.unlink()
     await workbench.open()
-    assert workbench.documents.last(path).config.path is None
+    assert workbench.sets.documents.last(path).config.path is None
     assert workbench.editing.config_data(path) is None
 
 

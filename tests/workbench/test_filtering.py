@@ -163,18 +163,18 @@ async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(write_
     path = write_set(folder, one=("hello", "x"), two=("bye", "y"), three=("hello again", "z"))
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.set_filter("bye")
-    assert workbench.selection == Selection(path, "two")
-    workbench.set_filter("hello")
-    assert workbench.selection == Selection(path, "one")
-    workbench.select(Selection(path, "three"))
-    workbench.set_filter("again")
-    assert workbench.selection == Selection(path, "three")
-    workbench.set_filter("nobody says this")
-    assert workbench.selection == Selection(path, "three")
-    assert workbench.filtered.count == 0
+    workbench.navigation.set_filter("bye")
+    assert workbench.navigation.selection == Selection(path, "two")
+    workbench.navigation.set_filter("hello")
+    assert workbench.navigation.selection == Selection(path, "one")
+    workbench.navigation.select(Selection(path, "three"))
+    workbench.navigation.set_filter("again")
+    assert workbench.navigation.selection == Selection(path, "three")
+    workbench.navigation.set_filter("nobody says this")
+    assert workbench.navigation.selection == Selection(path, "three")
+    assert workbench.navigation.filtered.count == 0
     workbench.step_back()
-    assert not workbench.filtered.filter
+    assert not workbench.navigation.filtered.filter
 
 
 def test_texts_are_looked_at_once_and_only_where_they_are_searched():

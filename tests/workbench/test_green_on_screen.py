@@ -36,7 +36,7 @@ async def test_no_case_of_it_is_shown_as_passed(row, write_agent):
         await workbench.open()
         workbench.run_all()
         await workbench.run_over()
-        statuses = [workbench.status(key) for key in workbench.every_case()]
+        statuses = [workbench.outcomes.status(key) for key in workbench.sets.every_case()]
         if row.code == 2:
             # It was not begun, and says why.
             assert set(statuses) <= {NOT_RUN}
@@ -44,7 +44,7 @@ async def test_no_case_of_it_is_shown_as_passed(row, write_agent):
             assert workbench.notice or workbench.run.remarks
         else:
             assert set(statuses) - {"PASSED"}
-            assert workbench.results.attention
+            assert workbench.outcomes.results.attention
     finally:
         await workbench.close()
 

@@ -31,7 +31,7 @@ async def open_workbench(echo):
         opened.append(workbench)
         await workbench.open()
         if restored:
-            await workbench.restore()
+            await workbench.outcomes.restore()
         return workbench
 
     yield begin
@@ -51,7 +51,8 @@ async def ran(echo, open_workbench):
 def outcomes(workbench):
     """Each case with its status and what has changed since."""
     return {
-        key.eval_id: (workbench.status(key), workbench.changed_since(key)) for key in workbench.every_case()
+        key.eval_id: (workbench.outcomes.status(key), workbench.outcomes.changed_since(key))
+        for key in workbench.sets.every_case()
     }
 
 
@@ -65,17 +66,20 @@ async def test_the_last_outcomes_are_there_and_f_goes_to_those_that_failed(
         "bad": ("FAILED", ()),
         "never": (NOT_RUN, ()),
     }
-    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
-    assert workbench.selection.eval_id == "good"
-    workbench.select_failing(1)
-    assert workbench.selection.case == CaseKey(echo, "bad")
-    scored = workbench.results.get(workbench.selection.case)
+    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.navigation.selection.eval_id == "good"
+    workbench.navigation.select_failing(1)
+    assert workbench.navigation.selection.case == CaseKey(echo, "bad")
+    scored = workbench.outcomes.get(workbench.navigation.selection.case)
     assert scored.run_name.startswith("run of 20")
     assert scored.result.turns[0].response.actual == "hello"
     # Nobody has counted its model calls: it is not run again because that was free.
     assert not scored.calls.need_no_model
-    await until(lambda: workbench.trace(workbench.selection.case) is not None)
-    assert [event.kind for event in workbench.trace(workbench.selection.case).events] == ["user", "text"]
+    await until(lambda: workbench.outcomes.trace(workbench.navigation.selection.case) is not None)
+    assert [event.kind for event in workbench.outcomes.trace(workbench.navigation.selection.case).events] == [
+        "user",
+        "text",
+    ]
 
 
 @pytest.mark.parametrize("changed", ["the agent", "the case", "the config"])
@@ -95,7 +99,7 @@ async def test_what_was_changed_since_is_stale(changed, echo, ran, open_workbenc
     assert outcomes(workbench) == {"good": ("PASSED", good), "bad": ("FAILED", (changed,))}
     workbench.run_cases("again", {CaseKey(echo, "bad")})
     await workbench.run_over()
-    assert workbench.changed_since(CaseKey(echo, "bad")) == ()
+    assert workbench.outcomes.changed_since(CaseKey(echo, "bad")) == ()
 
 
 async def test_a_rule_for_another_case_changes_nothing(echo, ran, open_workbench):
@@ -124,7 +128,9 @@ async def test_twins_have_their_own_outcomes(echo, open_workbench, write_set):
     workbench.run_all()
     await workbench.run_over()
     workbench = await open_workbench()
-    found = {(key.path.name, key.eval_id): workbench.status(key) for key in workbench.every_case()}
+    found = {
+        (key.path.name, key.eval_id): workbench.outcomes.status(key) for key in workbench.sets.every_case()
+    }
     assert found == {
         ("greetings.evalset.json", "good"): "PASSED",
         ("greetings.evalset.json", "bad"): "FAILED",
@@ -136,5 +142,5 @@ async def test_what_was_run_meanwhile_is_newer(echo, ran, open_workbench):
     workbench = await open_workbench(restored=False)
     workbench.run_all()
     await workbench.run_over()
-    await workbench.restore()
-    assert {workbench.results.get(key).run for key in workbench.every_case()} == {1}
+    await workbench.outcomes.restore()
+    assert {workbench.outcomes.get(key).run for key in workbench.sets.every_case()} == {1}

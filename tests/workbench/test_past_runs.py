@@ -70,8 +70,10 @@ async def run_all(workbench):
 
 
 async def history(workbench, key, until, runs=1):
-    await until(lambda: (known := workbench.history(key)) is not None and len(known.history.points) == runs)
-    return workbench.history(key)
+    await until(
+        lambda: (known := workbench.outcomes.history(key)) is not None and len(known.history.points) == runs
+    )
+    return workbench.outcomes.history(key)
 
 
 def rewrite_agent(greeter, greeting):
@@ -105,11 +107,13 @@ async def test_a_run_adds_to_the_history(greeter, open_workbench, until):
 
 async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
     workbench = await open_workbench()
-    keys = list(workbench.every_case())
-    assert [workbench.history(key) for key in keys] == [None] * len(keys)
+    keys = list(workbench.sets.every_case())
+    assert [workbench.outcomes.history(key) for key in keys] == [None] * len(keys)
     # Only the case that was looked at last is read.
-    await until(lambda: workbench.history(keys[-1]) is not None)
-    assert workbench._histories._known.keys() == {(workbench.case_id(keys[-1]), "greetings")}
+    await until(lambda: workbench.outcomes.history(keys[-1]) is not None)
+    assert workbench.outcomes._histories._known.keys() == {
+        (workbench.outcomes.case_id(keys[-1]), "greetings")
+    }
 
 
 # Opening
@@ -120,26 +124,26 @@ async def test_an_earlier_run_is_shown_until_one_leaves_it(greeter, open_workben
     workbench, key = await open_workbench(), CaseKey(greeter, "call")
     rewrite_agent(greeter, "good day")
     await run_all(workbench)
-    latest = workbench.results.get(key)
-    assert await workbench.open_run(first, "run of yesterday")
-    shown = workbench.results.get(key)
+    latest = workbench.outcomes.get(key)
+    assert await workbench.outcomes.open_run(first, "run of yesterday")
+    shown = workbench.outcomes.get(key)
     assert (shown.run_name, shown.result.status) == ("run of yesterday", Status.FAILED)
     assert shown.result.turns[0].response.actual == "hello"
-    assert not workbench.is_stale(key)
-    await until(lambda: workbench.trace(key) is not None)
-    assert "tool_call" in [event.kind for event in workbench.trace(key).events]
+    assert not workbench.outcomes.is_stale(key)
+    await until(lambda: workbench.outcomes.trace(key) is not None)
+    assert "tool_call" in [event.kind for event in workbench.outcomes.trace(key).events]
     assert BY_ID["cancel"].footer_word(workbench) == "latest results"
     workbench.step_back()
-    assert workbench.past is None
-    assert workbench.results.get(key) is latest
-    assert workbench.results.get(CaseKey(greeter, "good")).result.status is Status.FAILED
+    assert workbench.outcomes.previous_run is None
+    assert workbench.outcomes.get(key) is latest
+    assert workbench.outcomes.get(CaseKey(greeter, "good")).result.status is Status.FAILED
 
 
 async def test_what_an_earlier_run_did_can_be_accepted(greeter, open_workbench, until):
     log = await run_all(await open_workbench())
     workbench, key = await open_workbench(), CaseKey(greeter, "call")
-    workbench.select(Selection(*key))
-    assert await workbench.open_run(log, "run of yesterday")
+    workbench.navigation.select(Selection(*key))
+    assert await workbench.outcomes.open_run(log, "run of yesterday")
     made = await propose(workbench, choices_in_result(workbench)[0])
     assert made.problem == ""
     assert any("ring" in str(line) for change in made.changes for line in change.lines)
@@ -151,24 +155,24 @@ async def test_an_edit_scores_an_earlier_run_again_and_the_last_one_when_it_is_b
     log = await run_all(await open_workbench())
     workbench, key = await open_workbench(), CaseKey(greeter, "bad")
     await run_all(workbench)
-    await workbench.open_run(log, "run of yesterday")
-    assert not case_changed(workbench.results.get(key))
+    await workbench.outcomes.open_run(log, "run of yesterday")
+    assert not case_changed(workbench.outcomes.get(key))
     number = workbench.editing.number(key)
     workbench.editing.do(
         "answer", greeter, lambda eval_set: eval_set.case(number).turn(0).answer.set_text("hello")
     )
-    await until(lambda: workbench.results.get(key).result.status is Status.PASSED)
-    workbench.leave_past()
-    await until(lambda: workbench.results.get(key).result.status is Status.PASSED)
+    await until(lambda: workbench.outcomes.get(key).result.status is Status.PASSED)
+    workbench.outcomes.leave_previous_run()
+    await until(lambda: workbench.outcomes.get(key).result.status is Status.PASSED)
 
 
 async def test_a_case_that_was_changed_since_is_told(greeter, open_workbench):
     log = await run_all(await open_workbench())
     greeter.write_text(greeter.read_text().replace("goodbye", "farewell"))
     workbench = await open_workbench()
-    await workbench.open_run(log, "run of yesterday")
-    assert case_changed(workbench.results.get(CaseKey(greeter, "bad")))
-    assert not case_changed(workbench.results.get(CaseKey(greeter, "good")))
+    await workbench.outcomes.open_run(log, "run of yesterday")
+    assert case_changed(workbench.outcomes.get(CaseKey(greeter, "bad")))
+    assert not case_changed(workbench.outcomes.get(CaseKey(greeter, "good")))
 
 
 async def test_cases_that_are_gone_are_told(greeter, open_workbench):
@@ -177,32 +181,32 @@ async def test_cases_that_are_gone_are_told(greeter, open_workbench):
     del data["eval_cases"][1]
     greeter.write_text(json.dumps(data))
     workbench = await open_workbench()
-    await workbench.open_run(log, "run of yesterday")
-    assert workbench.past.gone == 1
+    await workbench.outcomes.open_run(log, "run of yesterday")
+    assert workbench.outcomes.previous_run.gone == 1
     assert workbench.notice.text == "1 of its cases are not in the eval sets any more"
-    assert workbench.results.counts() == {"PASSED": 2, "FAILED": 1}
+    assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 1}
 
 
 async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
     workbench = await open_workbench()
     log = await run_all(workbench)
-    await workbench.open_run(log, "run of yesterday")
-    workbench.select(Selection(greeter, "good"))
+    await workbench.outcomes.open_run(log, "run of yesterday")
+    workbench.navigation.select(Selection(greeter, "good"))
     workbench.run_case()
-    assert workbench.past is None
+    assert workbench.outcomes.previous_run is None
     await workbench.run_over()
-    assert workbench.results.get(CaseKey(greeter, "good")).run == 2
-    assert workbench.results.get(CaseKey(greeter, "bad")).run == 1
+    assert workbench.outcomes.get(CaseKey(greeter, "good")).run == 2
+    assert workbench.outcomes.get(CaseKey(greeter, "bad")).run == 1
 
 
 async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
     first = await open_workbench()
-    first.select(Selection(greeter, "bad"))
+    first.navigation.select(Selection(greeter, "bad"))
     first.run_repeatedly(Repeated(3, "majority"))
     await first.run_over()
     workbench, key = await open_workbench(), CaseKey(greeter, "bad")
-    await workbench.open_run(first.run.log, "run of yesterday")
-    result = workbench.results.get(key).result
+    await workbench.outcomes.open_run(first.run.log, "run of yesterday")
+    result = workbench.outcomes.get(key).result
     assert (len(result.repeats), result.policy) == (3, "majority")
 
 
@@ -210,9 +214,9 @@ async def test_a_broken_log_is_said_and_nothing_changes(greeter, open_workbench,
     workbench = await open_workbench()
     broken = tmp_path / "20260101T000000.000Z-abc.jsonl"
     broken.write_text("{}\n")
-    assert not await workbench.open_run(broken, "run of yesterday")
+    assert not await workbench.outcomes.open_run(broken, "run of yesterday")
     assert workbench.notice.text == f"{broken} is not a run log"
-    assert workbench.past is None
+    assert workbench.outcomes.previous_run is None
 
 
 @pytest.mark.parametrize("encodings", [1, 2], ids=["plain", "double-encoded"])
@@ -256,11 +260,11 @@ async def test_a_result_file_of_adk_opens_as_a_run(greeter, open_workbench, enco
     path.write_text(text if encodings == 1 else json.dumps(text))
     workbench, key = await open_workbench(), CaseKey(greeter, "call")
     assert kept_runs(greeter.parent) == [path]
-    assert await workbench.open_run(path, "run of ADK")
-    assert workbench.results.get(key).result.status is Status.FAILED
-    calls = [event for event in workbench.trace(key).events if event.kind == "tool_call"]
+    assert await workbench.outcomes.open_run(path, "run of ADK")
+    assert workbench.outcomes.get(key).result.status is Status.FAILED
+    calls = [event for event in workbench.outcomes.trace(key).events if event.kind == "tool_call"]
     assert len(calls) == 1
-    workbench.select(Selection(*key))
+    workbench.navigation.select(Selection(*key))
     made = await propose(workbench, choices_in_result(workbench)[0])
     assert made.problem == ""
 
@@ -347,13 +351,13 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     assert await workbench.resume(log)
     await workbench.run_over()
     assert workbench.run.remarks == []
-    assert workbench.results.counts() == {"PASSED": 2, "FAILED": 2}
+    assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 2}
     started = [line for line in workbench.run.log.read_text().splitlines() if '"kind":"header"' in line]
     assert json.loads(started[0])["resumed"] == log.stem
     # What was carried over has its trace, too.
     key = CaseKey(greeter, "call")
-    await until(lambda: workbench.trace(key) is not None)
-    assert "tool_call" in [event.kind for event in workbench.trace(key).events]
+    await until(lambda: workbench.outcomes.trace(key) is not None)
+    assert "tool_call" in [event.kind for event in workbench.outcomes.trace(key).events]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +385,7 @@ async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench,
     workbench = await open_workbench()
     with pytest.raises(ValueError, match=why):
         await asyncio.to_thread(
-            read_resumption, workbench.agent.dir, log, workbench.sets, workbench.documents
+            read_resumption, workbench.agent.dir, log, workbench.sets.entries, workbench.sets.documents
         )
     assert not await workbench.resume(log)
     assert workbench.notice.text.startswith(why)

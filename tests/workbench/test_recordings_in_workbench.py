@@ -37,6 +37,9 @@ async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, wri
         await until(lambda: workbench.run.over)
         assert (workbench.run.calls.live, workbench.run.calls.replayed) == (2 - replayed, replayed)
     assert len(gemini.requests) == 4
-    assert sorted(scored.result.status for _, scored in workbench.results.of(path)) == ["FAILED", "PASSED"]
+    assert sorted(scored.result.status for _, scored in workbench.outcomes.results.of(path)) == [
+        "FAILED",
+        "PASSED",
+    ]
     assert workbench.run.remarks == []
     await workbench.close()

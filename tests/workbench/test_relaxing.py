@@ -70,7 +70,9 @@ def relaxing(orders, path="query", eval_id="late"):
 
 
 def statuses(orders):
-    return {key.eval_id: scored.result.status for key, scored in orders.workbench.results.of(orders.path)}
+    return {
+        key.eval_id: scored.result.status for key, scored in orders.workbench.outcomes.results.of(orders.path)
+    }
 
 
 async def effects(made, rule):
@@ -80,7 +82,7 @@ async def effects(made, rule):
 async def test_the_first_scenario(orders, until):
     """Volatile arguments: ignored, and by their form; no model is asked, and all else still counts."""
     before = CaseKey(orders.path, "late")
-    (row,) = orders.workbench.results.get(before).result.turns[0].calls
+    (row,) = orders.workbench.outcomes.get(before).result.turns[0].calls
     assert [arg.path for arg in row.args if arg.op != "same"] == ["query", "as_of"]
     asked = orders.asked.read_text()
 
@@ -100,7 +102,7 @@ async def test_the_first_scenario(orders, until):
         "fine": "PASSED",
     }
     assert orders.asked.read_text() == asked
-    (row,) = orders.workbench.results.get(before).result.turns[0].calls
+    (row,) = orders.workbench.outcomes.get(before).result.turns[0].calls
     assert [(arg.path, arg.rule) for arg in row.args if arg.rule] == [
         ("query", "ignore"),
         ("as_of", r"regex \d{4}-\d\d-\d\d"),

@@ -33,21 +33,21 @@ async def opened(folder):
 
 
 def ids(workbench, name):
-    entry = next(entry for entry in workbench.sets if entry.path.name.startswith(name))
+    entry = next(entry for entry in workbench.sets.entries if entry.path.name.startswith(name))
     return [case.eval_id for case in entry.cases]
 
 
 def path_of(workbench, name):
-    return next(entry.path for entry in workbench.sets if entry.path.name.startswith(name))
+    return next(entry.path for entry in workbench.sets.entries if entry.path.name.startswith(name))
 
 
 def select(workbench, name, eval_id=None, turn=None):
-    workbench.select(Selection(path_of(workbench, name), eval_id, turn))
+    workbench.navigation.select(Selection(path_of(workbench, name), eval_id, turn))
 
 
 def mark(workbench, name, *eval_ids):
     path = path_of(workbench, name)
-    workbench.editing.marking.toggle([CaseKey(path, eval_id) for eval_id in eval_ids])
+    workbench.navigation.marking.toggle([CaseKey(path, eval_id) for eval_id in eval_ids])
 
 
 def config_of(workbench, name):
@@ -67,7 +67,7 @@ def mark_turns(folder, *refs):
 def texts(workbench):
     return {
         draft.path: draft.document.text
-        for entry in workbench.sets
+        for entry in workbench.sets.entries
         for path in (entry.path, entry.path.parent / "test_config.json")
         if (draft := workbench.editing.draft(path))
     }
@@ -78,7 +78,7 @@ def undone_in_one_step(workbench, before):
     selection = before
     assert workbench.editing.unsaved()
     workbench.editing.undo()
-    assert workbench.selection == selection
+    assert workbench.navigation.selection == selection
     assert workbench.editing.undo_label is None
     assert all(text == path.read_text("utf-8") for path, text in texts(workbench).items())
 
@@ -89,10 +89,10 @@ def undone_in_one_step(workbench, before):
 async def test_a_new_case_comes_after_the_selected_one_and_is_selected(folder):
     workbench = await opened(folder)
     select(workbench, "first", "b")
-    before = workbench.selection
+    before = workbench.navigation.selection
     assert set_editing.new_case(workbench)
     assert ids(workbench, "first") == ["a", "b", "case_5", "c", "d"]
-    assert workbench.selection == Selection(path_of(workbench, "first"), "case_5")
+    assert workbench.navigation.selection == Selection(path_of(workbench, "first"), "case_5")
     undone_in_one_step(workbench, before)
     select(workbench, "first")
     assert set_editing.new_case(workbench)
@@ -101,17 +101,17 @@ async def test_a_new_case_comes_after_the_selected_one_and_is_selected(folder):
 
 async def test_a_filter_that_would_hide_the_new_case_is_cleared(folder):
     workbench = await opened(folder)
-    workbench.set_filter("id:b")
+    workbench.navigation.set_filter("id:b")
     assert set_editing.new_case(workbench)
-    assert workbench.filtered.text == ""
-    assert workbench.selection.eval_id == "case_5"
+    assert workbench.navigation.filtered.text == ""
+    assert workbench.navigation.selection.eval_id == "case_5"
 
 
 async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
     workbench = await opened(folder)
     assert set_editing.new_set(workbench, "third")
     path = folder / "third.evalset.json"
-    assert workbench.selection == Selection(path)
+    assert workbench.navigation.selection == Selection(path)
     assert set_editing.new_case(workbench)
     assert not path.exists()
     assert workbench.editing.draft(path).saved is None
@@ -164,11 +164,11 @@ async def test_renaming_a_case_takes_its_config_and_its_mark_along(folder):
     workbench = await opened(folder)
     select(workbench, "first", "b")
     mark(workbench, "first", "b")
-    before, path = workbench.selection, path_of(workbench, "first")
+    before, path = workbench.navigation.selection, path_of(workbench, "first")
     assert set_editing.rename_case(workbench, CaseKey(path, "b"), 1, "late")
-    assert workbench.selection == Selection(path, "late")
+    assert workbench.navigation.selection == Selection(path, "late")
     assert marked_turns(config_of(workbench, "first")) == [("first", "late"), ("second", "z")]
-    assert list(workbench.editing.marking.marked) == [CaseKey(path, "late")]
+    assert list(workbench.navigation.marking.marked) == [CaseKey(path, "late")]
     undone_in_one_step(workbench, before)
 
 
@@ -201,7 +201,7 @@ async def test_renaming_a_set(folder):
     assert set_editing.set_id_problem(workbench, path, "first") is None
     assert "letters" in set_editing.set_id_problem(workbench, path, "a-b")
     assert set_editing.rename_set(workbench, path, "orders")
-    assert workbench.entry(path).eval_set_id == "orders"
+    assert workbench.sets.entry(path).eval_set_id == "orders"
     assert marked_turns(config_of(workbench, "first")) == [("orders", "b")]
     undone_in_one_step(workbench, Selection(path))
 
@@ -213,7 +213,7 @@ async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
     mark_turns(folder, ("first", "a"), ("second", "z"))
     workbench = await opened(folder)
     select(workbench, "first", "d")
-    before = workbench.selection
+    before = workbench.navigation.selection
     mark(workbench, "first", "c", "a")
     mark(workbench, "second", "z")
     set_editing.duplicate(workbench)
@@ -221,8 +221,8 @@ async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
     assert ids(workbench, "second") == ["a", "z", "z_2"]
     turns = marked_turns(config_of(workbench, "first"))
     assert turns == [("first", "a"), ("second", "z"), ("first", "a_2"), ("second", "z_2")]
-    assert workbench.selection.eval_id == "a_2"
-    assert not workbench.editing.marking.marked
+    assert workbench.navigation.selection.eval_id == "a_2"
+    assert not workbench.navigation.marking.marked
     undone_in_one_step(workbench, before)
 
 
@@ -239,11 +239,11 @@ async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
 async def test_what_is_selected_once_cases_are_deleted(folder, gone, selected, after):
     workbench = await opened(folder)
     select(workbench, "first", selected)
-    before = workbench.selection
+    before = workbench.navigation.selection
     mark(workbench, "first", *gone)
     set_editing.delete(workbench)
     assert ids(workbench, "first") == [one for one in "abcd" if one not in gone]
-    assert workbench.selection == Selection(before.path, after)
+    assert workbench.navigation.selection == Selection(before.path, after)
     named = gone if len(gone) == 1 else f"{len(gone)} cases"
     assert workbench.notice.text.startswith(f"deleted {named}: u brings")
     undone_in_one_step(workbench, before)
@@ -264,10 +264,10 @@ async def test_deleting_from_two_sets_takes_what_their_config_says_of_them(folde
 async def test_moving_among_the_cases_that_a_filter_shows(folder):
     workbench = await opened(folder)
     select(workbench, "first", "c")
-    workbench.set_filter("set:first -id:b")
+    workbench.navigation.set_filter("set:first -id:b")
     set_editing.move(workbench, -1)
     assert ids(workbench, "first") == ["c", "a", "b", "d"]
-    assert workbench.selection.eval_id == "c"
+    assert workbench.navigation.selection.eval_id == "c"
     set_editing.move(workbench, -1)
     assert workbench.notice.text == "it is the first one already"
     workbench.editing.undo()
@@ -284,7 +284,7 @@ async def test_marked_cases_move_together_and_stay_marked(folder):
     assert ids(workbench, "first") == ["b", "d", "a", "c"]
     set_editing.move(workbench, -1)
     assert ids(workbench, "first") == ["b", "d", "a", "c"]
-    assert len(workbench.editing.marking) == 2
+    assert len(workbench.navigation.marking) == 2
 
 
 # Between sets
@@ -297,10 +297,10 @@ async def test_copies_get_free_ids_and_can_be_pasted_again(folder):
     mark(workbench, "first", "a", "b")
     set_editing.copy(workbench)
     select(workbench, "second", "a")
-    before = workbench.selection
+    before = workbench.navigation.selection
     set_editing.paste(workbench)
     assert ids(workbench, "second") == ["a", "a_2", "b", "z"]
-    assert workbench.selection == Selection(before.path, "b")
+    assert workbench.navigation.selection == Selection(before.path, "b")
     assert marked_turns(config_of(workbench, "first")) == [("first", "a"), ("second", "a_2")]
     undone_in_one_step(workbench, before)
     select(workbench, "second")
@@ -326,9 +326,9 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     mark(workbench, "second", "a")
     set_editing.copy(workbench, cut=True)
     assert ids(workbench, "first") == ["a", "b", "c", "d"]
-    assert workbench.editing.marking.is_cut(CaseKey(path_of(workbench, "first"), "b"))
+    assert workbench.navigation.marking.is_cut(CaseKey(path_of(workbench, "first"), "b"))
     set_editing.new_set(workbench, "third")
-    before = workbench.selection
+    before = workbench.navigation.selection
     set_editing.paste(workbench)
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
         ["a", "d"],
@@ -336,10 +336,10 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
         ["b", "c", "a"],
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
-    assert workbench.selection == Selection(path_of(workbench, "third"), "a")
+    assert workbench.navigation.selection == Selection(path_of(workbench, "third"), "a")
     assert set_editing.refuses_paste(workbench) == "no case has been copied or cut"
     workbench.editing.undo()
-    assert workbench.selection == before
+    assert workbench.navigation.selection == before
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
         ["a", "b", "c", "d"],
         ["a", "z"],
@@ -357,7 +357,7 @@ async def test_a_result_goes_with_a_case_that_is_moved(folder, until):
     select(workbench, "second", "z")
     set_editing.paste(workbench)
     assert ids(workbench, "second") == ["a", "z", "a_2"]
-    assert workbench.status(CaseKey(path_of(workbench, "second"), "a_2")) == "PASSED"
+    assert workbench.outcomes.status(CaseKey(path_of(workbench, "second"), "a_2")) == "PASSED"
 
 
 async def test_cutting_and_pasting_in_one_set_gathers_the_cases(folder):
@@ -367,7 +367,7 @@ async def test_cutting_and_pasting_in_one_set_gathers_the_cases(folder):
     set_editing.copy(workbench, cut=True)
     set_editing.paste(workbench)
     assert ids(workbench, "first") == ["b", "c", "a", "d"]
-    assert workbench.selection.eval_id == "d"
+    assert workbench.navigation.selection.eval_id == "d"
     undone_in_one_step(workbench, Selection(path_of(workbench, "first"), "c"))
 
 
@@ -409,8 +409,8 @@ async def test_turns_and_old_formats_are_left_alone(folder):
 async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
     workbench = await opened(folder)
     select(workbench, "second", "z")
-    workbench.set_filter("set:first")
-    assert workbench.selection.eval_id == "a"
+    workbench.navigation.set_filter("set:first")
+    assert workbench.navigation.selection.eval_id == "a"
     select(workbench, "second", "z")
     set_editing.delete(workbench)
     assert workbench.notice.text == "the filter hides the selected case: esc shows every case"
@@ -444,8 +444,8 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert converting.convert(workbench, eval_set, new)
     assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
     assert old.read_bytes() == before
-    assert workbench.selection == Selection(new)
-    assert workbench.entry(new).format == "eval set"
+    assert workbench.navigation.selection == Selection(new)
+    assert workbench.sets.entry(new).format == "eval set"
     assert not workbench.editing.unsaved()
     assert "nothing to convert" in converting.refuses_to_convert(workbench)
     assert converting.name_for_converted(old) == "older_converted.evalset.json"

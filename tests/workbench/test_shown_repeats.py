@@ -38,7 +38,7 @@ async def coin(write_agent, write_set):
     path = write_set(folder, "coins", toss=("toss", "done"), other=("hello", "done"))
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.select(Selection(path, "toss"))
+    workbench.navigation.select(Selection(path, "toss"))
     yield workbench
     await workbench.close()
 
@@ -46,7 +46,7 @@ async def coin(write_agent, write_set):
 async def run(workbench):
     workbench.run_repeatedly(Repeated(5, "majority"))
     await workbench.run_over()
-    scored = workbench.results.get(workbench.selection.case)
+    scored = workbench.outcomes.get(workbench.navigation.selection.case)
     assert scored is not None, workbench.run.remarks
     return scored
 
@@ -56,8 +56,8 @@ def of_status(scored, status):
 
 
 async def trace_of(workbench, key, until):
-    await until(lambda: workbench.trace(key) is not None)
-    return workbench.trace(key)
+    await until(lambda: workbench.outcomes.trace(key) is not None)
+    return workbench.outcomes.trace(key)
 
 
 async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
@@ -65,36 +65,38 @@ async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
     assert (scored.result.status, scored.result.passed_repeats) == (Status.FLAKY, 2)
     assert (scored.result.policy, scored.result.policy_met) == ("majority", False)
     assert scored.repeat == of_status(scored, Status.FAILED)
-    assert coin.results.get(CaseKey(coin.selection.path, "other")) is None
+    assert coin.outcomes.get(CaseKey(coin.navigation.selection.path, "other")) is None
     coin.run_again()
     await coin.run_over()
-    again = coin.results.get(coin.selection.case)
+    again = coin.outcomes.get(coin.navigation.selection.case)
     assert (len(again.result.repeats), again.run) == (5, 2)
 
 
 async def test_a_set_is_run_several_times(coin):
-    coin.select(Selection(coin.selection.path))
+    coin.navigation.select(Selection(coin.navigation.selection.path))
     coin.run_repeatedly(Repeated(2, "all"))
     await coin.run_over()
-    assert [len(scored.result.repeats) for _, scored in coin.results.of(coin.selection.path)] == [2, 2]
+    assert [
+        len(scored.result.repeats) for _, scored in coin.outcomes.results.of(coin.navigation.selection.path)
+    ] == [2, 2]
 
 
 async def test_differences_and_trace_are_those_of_the_run_that_is_shown(coin, until):
     scored = await run(coin)
-    key = coin.selection.case
+    key = coin.navigation.selection.case
     failed, passed = of_status(scored, Status.FAILED), of_status(scored, Status.PASSED)
     at = next(differences_of(scored.shown))
-    coin.select_difference(at)
-    assert coin.difference == at
+    coin.navigation.select_difference(at)
+    assert coin.navigation.difference == at
     trace = await trace_of(coin, key, until)
     assert trace.repeat == failed
     assert "tool_call" in [event.kind for event in trace.events]
-    coin.show_repeat(passed)
-    assert coin.difference is None
+    coin.navigation.show_repeat(passed)
+    assert coin.navigation.difference is None
     trace = await trace_of(coin, key, until)
     assert trace.repeat == passed
     assert "tool_call" not in [event.kind for event in trace.events]
-    shown = coin.results.get(key).shown
+    shown = coin.outcomes.get(key).shown
     assert list(differences_of(shown)) == []
     assert shown.status is Status.FLAKY
     assert BY_ID["accept"].refusal(coin) == "no calls, answers or state differ from what is expected"
@@ -105,19 +107,21 @@ async def test_the_next_and_the_previous_run_go_around(coin):
     first = scored.repeat
     seen = []
     for _ in range(5):
-        coin.step_repeat(1)
-        seen.append(coin.results.get(coin.selection.case).repeat)
+        coin.navigation.step_repeat(1)
+        seen.append(coin.outcomes.get(coin.navigation.selection.case).repeat)
     assert seen == [(first + step) % 5 for step in range(1, 6)]
-    coin.step_repeat(-1)
-    assert coin.results.get(coin.selection.case).repeat == (first - 1) % 5
+    coin.navigation.step_repeat(-1)
+    assert coin.outcomes.get(coin.navigation.selection.case).repeat == (first - 1) % 5
 
 
 async def test_what_is_accepted_is_what_the_shown_run_did(coin, until):
     scored = await run(coin)
     other = [n for n, one in enumerate(scored.result.repeats) if one.status is Status.FAILED][1]
-    coin.show_repeat(other)
+    coin.navigation.show_repeat(other)
     assert other != scored.repeat
-    coin.select_difference(next(differences_of(coin.results.get(coin.selection.case).shown)))
+    coin.navigation.select_difference(
+        next(differences_of(coin.outcomes.get(coin.navigation.selection.case).shown))
+    )
     made = await propose(coin, choices_in_result(coin)[0])
     assert made.problem == ""
     assert f"2 of 5 runs passed, this is what run {other + 1} of them did" in made.remarks
@@ -127,13 +131,13 @@ async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
 
     scored = await run(coin)
     passed = of_status(scored, Status.PASSED)
-    coin.show_repeat(passed)
-    key = coin.selection.case
+    coin.navigation.show_repeat(passed)
+    key = coin.navigation.selection.case
     coin.editing.do(
         "say", key.path, lambda eval_set: eval_set.case(coin.editing.number(key)).turn(0).user.set_text("x")
     )
-    await until(lambda: coin.results.get(key).stored is not scored.stored)
-    new = coin.results.get(key)
+    await until(lambda: coin.outcomes.get(key).stored is not scored.stored)
+    new = coin.outcomes.get(key)
     assert (new.repeat, new.result.policy) == (passed, "majority")
 
 
@@ -141,9 +145,9 @@ async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
     coin.run_case()
     await coin.run_over()
     assert BY_ID["next_repeat"].refusal(coin) == "the case was not run several times: * does that"
-    before = coin.results.get(coin.selection.case)
-    coin.step_repeat(1)
-    assert coin.results.get(coin.selection.case) is before
+    before = coin.outcomes.get(coin.navigation.selection.case)
+    coin.navigation.step_repeat(1)
+    assert coin.outcomes.get(coin.navigation.selection.case) is before
 
 
 @pytest.mark.parametrize(
@@ -179,12 +183,12 @@ def test_what_is_no_number_of_runs_is_refused(text, problem):
 async def test_what_is_proposed(coin):
     assert proposal(coin) == "5 all"
     assert title_of(coin) == "Run toss several times"
-    coin.select(Selection(coin.selection.path))
+    coin.navigation.select(Selection(coin.navigation.selection.path))
     assert title_of(coin) == "Run every case of coins several times (2 cases)"
-    config = coin.selection.path.with_name("test_config.json")
+    config = coin.navigation.selection.path.with_name("test_config.json")
     config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
     await coin.open()
-    await asyncio.to_thread(coin.documents.open, coin.selection.path)
+    await asyncio.to_thread(coin.sets.documents.open, coin.navigation.selection.path)
     assert proposal(coin) == "3 majority"
     await run_set(coin)
     assert proposal(coin) == "2 0.5"

@@ -26,7 +26,7 @@ async def desk(tmp_path, until):
     shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.select(Selection(folder / "desk.evalset.json"))
+    workbench.navigation.select(Selection(folder / "desk.evalset.json"))
     workbench.run_all()
     await until(lambda: workbench.run is not None and workbench.run.over)
     yield workbench
@@ -34,18 +34,18 @@ async def desk(tmp_path, until):
 
 
 def key(workbench, eval_id):
-    return CaseKey(workbench.sets[0].path, eval_id)
+    return CaseKey(workbench.sets.entries[0].path, eval_id)
 
 
 def select(workbench, eval_id):
-    workbench.select(Selection(*key(workbench, eval_id)))
+    workbench.navigation.select(Selection(*key(workbench, eval_id)))
     return key(workbench, eval_id)
 
 
 async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
     without, chosen = key(desk, "reader_without_card"), key(desk, "reader_with_card")
-    before = desk.results.get(chosen)
-    assert desk.results.get(without).result.status == "FAILED"
+    before = desk.outcomes.get(chosen)
+    assert desk.outcomes.get(without).result.status == "FAILED"
     assert before.result.status == "PASSED"
     assert before.shown.stopped == "the simulated user ended the conversation after 3 turns"
     assert [turn.user for turn in before.shown.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
@@ -54,37 +54,37 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
 
     expects_other = Put(("eval_cases", 1, "final_session_state", "reserved"), "Emma")
     assert desk.editing.do("change the state", chosen.path, lambda _: Changes([expects_other]))
-    await until(lambda: desk.results.get(chosen) is not before)
-    after = desk.results.get(chosen)
+    await until(lambda: desk.outcomes.get(chosen) is not before)
+    after = desk.outcomes.get(chosen)
     assert after.result.status == "FAILED"
     assert (after.shown.stopped, after.shown.turns) == (before.shown.stopped, before.shown.turns)
 
 
 async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     refusal = BY_ID["result_to_case"].refusal
-    desk.select(Selection(desk.sets[0].path))
+    desk.navigation.select(Selection(desk.sets.entries[0].path))
     assert refusal(desk) == "there is no conversation here yet: r runs the case"
     select(desk, "on_the_shelf")
     assert refusal(desk) == "the case says itself what its user says; this is for simulated users"
     select(desk, "reader_with_card")
     assert refusal(desk) is None
-    transcript = (await desk.chat.origin(desk.selection.case)).last_run()
+    transcript = (await desk.chat.origin(desk.navigation.selection.case)).last_run()
     choices = saving.proposed(desk, transcript)
     assert [turn.text for turn in choices.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
     assert [turn.has_calls for turn in choices.turns] == [True, False, True]
-    assert choices.target == desk.sets[0].path
+    assert choices.target == desk.sets.entries[0].path
 
     assert saving.save(desk, transcript, choices)
-    assert desk.selection.eval_id == "is_dracula_here"
-    assert desk.editing.is_dirty(desk.sets[0].path)
-    data = desk.editing.data(desk.sets[0].path)
+    assert desk.navigation.selection.eval_id == "is_dracula_here"
+    assert desk.editing.is_dirty(desk.sets.entries[0].path)
+    data = desk.editing.data(desk.sets.entries[0].path)
     case = next(one for one in data["eval_cases"] if one["eval_id"] == "is_dracula_here")
     assert "conversation_scenario" not in case
     assert SIMULATED_USER not in json.dumps(case)
 
     desk.run_case()
     await until(lambda: desk.run.over)
-    scored = desk.results.get(desk.selection.case)
+    scored = desk.outcomes.get(desk.navigation.selection.case)
     assert scored.result.status == "PASSED"
     trajectory = next(one for one in scored.result.metrics if one.name == "tool_trajectory_avg_score")
     assert trajectory.score == 1.0

@@ -56,9 +56,9 @@ async def ran(folder, until):
 
 
 async def trace_of(workbench, eval_id, until):
-    key = CaseKey(workbench.sets[0].path, eval_id)
-    await until(lambda: workbench.trace(key))
-    return workbench.trace(key)
+    key = CaseKey(workbench.sets.entries[0].path, eval_id)
+    await until(lambda: workbench.outcomes.trace(key))
+    return workbench.outcomes.trace(key)
 
 
 def said(trace):
@@ -88,7 +88,7 @@ async def test_the_last_run_of_a_case_counts(talker, until):
 
 async def test_a_case_that_was_not_run_has_no_trace(talker):
     workbench = await opened(talker)
-    assert workbench.trace(CaseKey(workbench.sets[0].path, "first")) is None
+    assert workbench.outcomes.trace(CaseKey(workbench.sets.entries[0].path, "first")) is None
 
 
 async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, monkeypatch):
@@ -117,14 +117,14 @@ async def test_a_running_case_is_followed_within_bounds(write_agent, write_set, 
     write_set(folder, endless=("forever", ""))
     workbench = await opened(folder)
     workbench.run_case()
-    key = CaseKey(workbench.sets[0].path, "endless")
-    await until(lambda: (trace := workbench.trace(key)) and trace.left_out > 100)
-    trace = workbench.trace(key)
+    key = CaseKey(workbench.sets.entries[0].path, "endless")
+    await until(lambda: (trace := workbench.outcomes.trace(key)) and trace.left_out > 100)
+    trace = workbench.outcomes.trace(key)
     assert trace.live
     assert len(trace.events) == 30
     workbench.cancel()
     await until(lambda: workbench.run.over)
-    assert workbench.trace(key) is None
+    assert workbench.outcomes.trace(key) is None
 
 
 async def test_of_several_runs_of_a_case_the_deciding_one_is_shown(write_agent, write_set, until):
@@ -176,7 +176,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
 
 async def test_results_are_kept_without_what_the_log_has(talker, until):
     workbench = await ran(talker, until)
-    scored = workbench.results.get(CaseKey(workbench.sets[0].path, "first"))
+    scored = workbench.outcomes.get(CaseKey(workbench.sets.entries[0].path, "first"))
     assert scored.result.turns
     assert all(not repeat.actual for repeat in scored.result.repeats)
 

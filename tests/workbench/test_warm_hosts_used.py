@@ -60,9 +60,9 @@ async def run(workbench: Workbench) -> tuple[int, bool]:
     """The process that the agent ran in, and whether its library was there before it."""
     workbench.run_case()
     await workbench.run_over()
-    case = workbench.selection.case
+    case = workbench.navigation.selection.case
     assert case is not None
-    pid, early = answer_of((workbench.traces.events_of(case) or {})[0])
+    pid, early = answer_of((workbench.outcomes.traces.events_of(case) or {})[0])
     return int(pid), early == "True"
 
 

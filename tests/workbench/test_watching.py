@@ -59,8 +59,8 @@ async def all_run(workbench, until):
 
 def statuses(workbench):
     return {
-        key.eval_id: ("old " if workbench.is_stale(key) else "") + workbench.status(key)
-        for key in workbench.every_case()
+        key.eval_id: ("old " if workbench.outcomes.is_stale(key) else "") + workbench.outcomes.status(key)
+        for key in workbench.sets.every_case()
     }
 
 
@@ -192,17 +192,20 @@ async def test_recorded_answers_are_run_again_until_something_else_is_asked(writ
     async with watched(folder, record_mode="auto") as workbench:
         for _ in range(2):
             await all_run(workbench, until)
-        assert {scored.calls.replayed for _, scored in workbench.results.of(workbench.sets[0].path)} == {1}
+        assert {
+            scored.calls.replayed
+            for _, scored in workbench.outcomes.results.of(workbench.sets.entries[0].path)
+        } == {1}
         text = (folder / "agent.py").read_text()
         (folder / "agent.py").write_text(text + "\n# nothing else is asked\n")
         await until(lambda: done(workbench, "agent.py") and not workbench.watching.waiting().keys)
         assert statuses(workbench) == {"one": "PASSED", "two": "PASSED", "three": "PASSED"}
         assert workbench.watching.last.calls.live == 0
-        workbench.select(Selection(workbench.sets[0].path, "two"))
+        workbench.navigation.select(Selection(workbench.sets.entries[0].path, "two"))
         (folder / "agent.py").write_text(text.replace("repeat it", "repeat it exactly"))
         await until(lambda: done(workbench, "agent.py") and workbench.run.code == 2)
         assert statuses(workbench) == {"one": "old PASSED", "two": "PASSED", "three": "old PASSED"}
-        assert workbench.results.get(CaseKey(workbench.sets[0].path, "two")).calls.live == 1
+        assert workbench.outcomes.get(CaseKey(workbench.sets.entries[0].path, "two")).calls.live == 1
 
 
 def edit(path, **changes):
@@ -225,7 +228,7 @@ def expect(text):
 async def test_of_a_set_only_the_cases_that_changed_are_run(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets[0].path
+        path = workbench.sets.entries[0].path
         edit(path, other=say("them"), third=expect("hello dear us"))
         await until(lambda: done(workbench, path.name))
         assert workbench.watching.last.cases == 1
@@ -237,7 +240,7 @@ async def test_of_a_set_only_the_cases_that_changed_are_run(greeter, until):
 async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets[0].path
+        path = workbench.sets.entries[0].path
         edit(path, third=expect("hello dear us"))
         await until(lambda: done(workbench, path.name))
         assert (workbench.watching.last.rescored, workbench.run.number) == (1, 1)
@@ -250,7 +253,7 @@ async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until
 
 async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
     async with watched(greeter) as workbench:
-        path = workbench.sets[0].path
+        path = workbench.sets.entries[0].path
         workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).answer.set_text("mine"))
         edit(path, other=expect("theirs"))
         await until(lambda: done(workbench, path.name))
@@ -271,36 +274,36 @@ async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
 async def test_what_is_saved_here_runs_the_cases_in_which_something_else_is_said(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets[0].path
-        workspace = workbench.workspace
+        path = workbench.sets.entries[0].path
+        workspace = workbench.sets.workspace
         workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("all"))
         assert workbench.editing.save(path)
         await until(lambda: done(workbench, path.name))
         assert [key.eval_id for key in workbench.run.done] == ["good"]
         assert statuses(workbench)["good"] == "FAILED"
-        assert workbench.workspace is not workspace
+        assert workbench.sets.workspace is not workspace
 
 
 async def test_sets_come_and_go(greeter, write_set, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
         write_set(greeter, "more", extra=("hi", "hi"))
-        await until(lambda: len(workbench.sets) == 2)
-        assert workbench.status(CaseKey(workbench.sets[1].path, "extra")) == "NOT_RUN"
-        workbench.sets[1].path.unlink()
-        await until(lambda: len(workbench.sets) == 1)
+        await until(lambda: len(workbench.sets.entries) == 2)
+        assert workbench.outcomes.status(CaseKey(workbench.sets.entries[1].path, "extra")) == "NOT_RUN"
+        workbench.sets.entries[1].path.unlink()
+        await until(lambda: len(workbench.sets.entries) == 1)
         assert statuses(workbench) == FIRST
 
 
 async def test_a_set_that_cannot_be_read_keeps_its_results(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets[0].path
+        path = workbench.sets.entries[0].path
         text = path.read_text()
         path.write_text(text[: len(text) // 2])
-        await until(lambda: not list(workbench.every_case()))
+        await until(lambda: not list(workbench.sets.every_case()))
         path.write_text(text)
-        await until(lambda: list(workbench.every_case()))
+        await until(lambda: list(workbench.sets.every_case()))
         assert statuses(workbench) == FIRST
 
 
@@ -335,7 +338,7 @@ async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_ag
     folder = write_agent("def root_agent(message, session):\n    return message\n")
     write_set(folder, good=("hi", "hi"), fine=("ho", "ho"))
     async with watched(folder) as workbench:
-        workbench.select(Selection(workbench.sets[0].path, "fine"))
+        workbench.navigation.select(Selection(workbench.sets.entries[0].path, "fine"))
         (folder / "agent.py").write_text("def root_agent(message, session):\n    return 'ho'\n")
         await until(lambda: done(workbench, "agent.py"))
         assert statuses(workbench) == {"good": "NOT_RUN", "fine": "PASSED"}

@@ -35,15 +35,15 @@ async def opened(folder):
 
 def statuses(workbench):
     return {
-        case.eval_id: workbench.status(CaseKey(entry.path, case.eval_id))
-        for entry in workbench.sets
+        case.eval_id: workbench.outcomes.status(CaseKey(entry.path, case.eval_id))
+        for entry in workbench.sets.entries
         for case in entry.cases
     }
 
 
 async def test_runs_the_selected_case_only(echo, until):
     workbench = await opened(echo)
-    assert workbench.selection.eval_id == "good"
+    assert workbench.navigation.selection.eval_id == "good"
     workbench.run_case()
     await until(lambda: workbench.run.over)
     assert statuses(workbench) == {"good": "PASSED", "bad": "NOT_RUN"}
@@ -63,7 +63,7 @@ async def test_runs_a_whole_set_and_says_how_far_it_is(echo, until):
     stages = list(dict.fromkeys(stage for stage, _ in seen))
     assert stages == [Stage.READING, Stage.STARTING, Stage.RUNNING, Stage.FINISHED]
     assert [done for _, done in seen] == sorted(done for _, done in seen)
-    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
 
 
 async def test_a_second_run_is_refused_while_one_is_going(write_agent, write_set, until):
@@ -90,7 +90,7 @@ async def test_cancelling_keeps_what_is_finished(write_agent, write_set, until):
     await until(lambda: workbench.run.over)
     assert workbench.run.stage is Stage.CANCELLED
     assert statuses(workbench) == {"quick": "PASSED", "endless": "NOT_RUN"}
-    assert not workbench.traces.live_events(CaseKey(workbench.sets[0].path, "endless"))
+    assert not workbench.outcomes.traces.live_events(CaseKey(workbench.sets.entries[0].path, "endless"))
 
 
 async def test_cancelling_stops_a_stream_of_quick_cases(write_agent, write_set, until):
@@ -122,10 +122,10 @@ async def test_results_name_the_run_that_they_come_from(echo, until):
     await until(lambda: workbench.run.over)
     workbench.run_case()
     await until(lambda: workbench.run.over)
-    path = workbench.sets[0].path
-    assert workbench.results.get(CaseKey(path, "good")).run == 2
-    assert workbench.results.get(CaseKey(path, "bad")).run == 1
-    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
+    path = workbench.sets.entries[0].path
+    assert workbench.outcomes.get(CaseKey(path, "good")).run == 2
+    assert workbench.outcomes.get(CaseKey(path, "bad")).run == 1
+    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
 
 
 async def test_sets_that_share_an_id_are_not_mixed_up(write_agent, write_set, until):
@@ -135,8 +135,8 @@ async def test_sets_that_share_an_id_are_not_mixed_up(write_agent, write_set, un
     workbench = await opened(folder)
     workbench.run_all()
     await until(lambda: workbench.run.over)
-    assert workbench.status(CaseKey(first, "hi")) == "PASSED"
-    assert workbench.status(CaseKey(second, "hi")) == "FAILED"
+    assert workbench.outcomes.status(CaseKey(first, "hi")) == "PASSED"
+    assert workbench.outcomes.status(CaseKey(second, "hi")) == "FAILED"
     assert len(workbench.run.done) == 2
 
 
@@ -165,12 +165,12 @@ async def test_a_broken_set_is_passed_over_and_named(echo, until):
     workbench = await opened(echo)
     workbench.run_all()
     await until(lambda: workbench.run.over)
-    assert workbench.results.counts() == {"PASSED": 1, "FAILED": 1}
+    assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
     assert [remark.partition(":")[0] for remark in workbench.run.remarks] == [
         "refused.evalset.json cannot be run"
     ]
-    assert workbench.errors(workbench.sets[1])
-    assert workbench.errors(workbench.sets[2])
+    assert workbench.sets.errors(workbench.sets.entries[1])
+    assert workbench.sets.errors(workbench.sets.entries[2])
 
 
 async def test_a_run_that_cannot_be_kept_still_runs(echo, until, monkeypatch):
@@ -193,7 +193,7 @@ async def test_a_run_reads_files_that_changed(echo, write_set, until):
     workbench.run_set()
     await until(lambda: workbench.run.over)
     assert statuses(workbench) == {"good": "PASSED", "added": "PASSED"}
-    assert workbench.results.counts() == {"PASSED": 2}
+    assert workbench.outcomes.results.counts() == {"PASSED": 2}
 
 
 async def test_failing_cases_are_walked_through_in_order_and_around(write_agent, write_set, until):
@@ -205,18 +205,18 @@ async def test_failing_cases_are_walked_through_in_order_and_around(write_agent,
     await until(lambda: workbench.run.over)
     seen = []
     for step in (1, 1, 1, -1):
-        workbench.select_failing(step)
-        seen.append(workbench.selection)
+        workbench.navigation.select_failing(step)
+        seen.append(workbench.navigation.selection)
     bad, boom = Selection(first, "bad"), Selection(second, "boom")
     assert seen == [bad, boom, bad, boom]
-    workbench.select(Selection(second))
-    workbench.select_failing(-1)
-    assert workbench.selection == bad
+    workbench.navigation.select(Selection(second))
+    workbench.navigation.select_failing(-1)
+    assert workbench.navigation.selection == bad
 
 
 async def test_a_folder_without_sets_has_nothing_to_run(write_agent):
     workbench = await opened(write_agent(ECHO))
-    assert workbench.selection == Selection()
+    assert workbench.navigation.selection == Selection()
     workbench.run_all()
     assert workbench.run is None
     assert workbench.notice.text == "there is no case to run"
@@ -229,4 +229,4 @@ async def test_a_given_set_stays_when_the_sets_are_read_again(echo, tmp_path, wr
     workbench = Workbench(echo, [given])
     for _ in range(2):
         await workbench.open()
-        assert {entry.eval_set_id for entry in workbench.sets} == {"greetings", "given"}
+        assert {entry.eval_set_id for entry in workbench.sets.entries} == {"greetings", "given"}

@@ -22,56 +22,63 @@ from evaltui.workbench.workbench import Workbench
 
 def fingerprint(workbench: Workbench) -> Hashable:
     """Changes whenever the page would: what is equal need not be written again."""
-    selection = workbench.selection
+    selection = workbench.navigation.selection
     key, path = selection.case, selection.path
-    opened = workbench.opened(path) if path else None
-    seen = id(workbench.workspace), path, key, id(opened), id(workbench.agent.error), workbench.watching.on
+    opened = workbench.sets.opened(path)
+    seen = (
+        id(workbench.sets.workspace),
+        path,
+        key,
+        id(opened),
+        id(workbench.agent.error),
+        workbench.watching.on,
+    )
     if key is None:
-        counts = workbench.results.counts(path) if path else None
+        counts = workbench.outcomes.results.counts(path) if path else None
         return *seen, tuple(counts.items()) if counts else ()
-    live = workbench.traces.live_events(key)
+    live = workbench.outcomes.traces.live_events(key)
     return (
         *seen,
-        id(workbench.results.get(key)),
-        id(workbench.history(key)),
-        workbench.is_stale(key),
-        workbench.status(key),
-        workbench.is_waiting(key),
+        id(workbench.outcomes.get(key)),
+        id(workbench.outcomes.history(key)),
+        workbench.outcomes.is_stale(key),
+        workbench.outcomes.status(key),
+        workbench.outcomes.is_waiting(key),
         id(live),
         len(live),
-        workbench.shows_equal_calls,
+        workbench.navigation.shows_equal_calls,
     )
 
 
 def page_title(workbench: Workbench) -> tuple[Line, Line]:
     """What the result pane shows, and which run that is from."""
-    selection = workbench.selection
+    selection = workbench.navigation.selection
     if selection.path is None:
         return [("Result", "bold")], []
-    entry = workbench.entry(selection.path)
+    entry = workbench.sets.entry(selection.path)
     set_id = visible(entry.eval_set_id) if entry else selection.path.name
     if selection.eval_id is None:
         return [(set_id, "bold")], []
     title: Line = [(visible(selection.eval_id), "bold")]
     if selection.turn is not None:
         title.append((f" › turn {selection.turn + 1}", ""))
-    scored = workbench.results.get(CaseKey(selection.path, selection.eval_id))
+    scored = workbench.outcomes.get(CaseKey(selection.path, selection.eval_id))
     return title, [(scored.run_name, "accent" if scored.past else "dim")] if scored else [(set_id, "dim")]
 
 
 def write_page(page: Page, workbench: Workbench) -> None:
-    if workbench.workspace is None:
+    if workbench.sets.workspace is None:
         page.row(("looking for eval sets …", "dim"))
         return
-    selection = workbench.selection
-    entry = workbench.entry(selection.path) if selection.path else None
-    scored = workbench.results.get(selection.case) if selection.case else None
+    selection = workbench.navigation.selection
+    entry = workbench.sets.entry(selection.path)
+    scored = workbench.outcomes.get(selection.case)
     if workbench.agent.error and not (scored and scored.result.error == workbench.agent.error):
         _write_broken_agent(page, workbench)
     if entry is None:
-        write_no_sets(page, workbench.workspace)
+        write_no_sets(page, workbench.sets.workspace)
     elif selection.case is None:
-        write_set_results(page, entry, workbench.errors(entry), workbench.results)
+        write_set_results(page, entry, workbench.sets.errors(entry), workbench.outcomes.results)
     else:
         _write_case(page, workbench, selection.case)
 
@@ -89,20 +96,20 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
 
 
 def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
-    scored = workbench.results.get(key)
-    if workbench.status(key) == RUNNING:
+    scored = workbench.outcomes.get(key)
+    if workbench.outcomes.status(key) == RUNNING:
         from evaltui.tui.pages.live import write_live
 
         page.row(*verdict(RUNNING))
-        write_live(page, workbench.traces.live_events(key))
+        write_live(page, workbench.outcomes.traces.live_events(key))
     elif scored is not None:
         from evaltui.tui.pages.case_result import write_case_result
         from evaltui.workbench.past_runs import case_changed
 
-        if workbench.is_waiting(key):
+        if workbench.outcomes.is_waiting(key):
             page.row((f"waits for its turn; this is from {scored.run_name}", "dim"))
             page.blank()
-        elif changed := workbench.changed_since(key):
+        elif changed := workbench.outcomes.changed_since(key):
             what = " and ".join(changed)
             were = "was" if len(changed) == 1 else "were"
             page.row((f"from {scored.run_name}, before {what} {were} changed", "yellow"))
@@ -117,10 +124,12 @@ def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
                 ]
             )
             page.blank()
-        write_case_result(page, scored, workbench.history(key), unfolded=workbench.shows_equal_calls)
+        write_case_result(
+            page, scored, workbench.outcomes.history(key), unfolded=workbench.navigation.shows_equal_calls
+        )
     else:
         _write_not_run(page, workbench, key)
-        _write_history(page, workbench.history(key))
+        _write_history(page, workbench.outcomes.history(key))
 
 
 def _write_history(page: Page, past: CasePast | None) -> None:
@@ -131,9 +140,9 @@ def _write_history(page: Page, past: CasePast | None) -> None:
 
 
 def _write_not_run(page: Page, workbench: Workbench, key: CaseKey) -> None:
-    entry = workbench.entry(key.path)
-    if entry is not None and (errors := workbench.errors(entry)):
-        write_set_results(page, entry, errors, workbench.results)
+    entry = workbench.sets.entry(key.path)
+    if entry is not None and (errors := workbench.sets.errors(entry)):
+        write_set_results(page, entry, errors, workbench.outcomes.results)
         return
-    hint = "it waits for its turn" if workbench.is_waiting(key) else "press r to run it"
+    hint = "it waits for its turn" if workbench.outcomes.is_waiting(key) else "press r to run it"
     page.row(*verdict(NOT_RUN), (f"  {hint}", ""))

@@ -47,7 +47,7 @@ class Header(Bar):
             left += [(f" · {visible(part)}", "dim") for part in known if part and part != folder]
         if self._workbench.agent.error is not None:
             left.append(("  ! cannot be imported", "red"))
-        outcomes = counts(self._workbench.results.counts())
+        outcomes = counts(self._workbench.outcomes.results.counts())
         watch: Line = [("watch ●", "accent"), ("   ", "")] if self._workbench.watching.on else []
         return both_ends(left, [*watch, *outcomes, (" ", "")], width)
 
@@ -60,7 +60,7 @@ class Status(Bar):
         reaction = self._workbench.watching.last
         if notice is not None and time.monotonic() - notice.at < _NOTICE_SECONDS:
             return [(" ", ""), ("▸ ", "accent"), (visible(notice.text), "")]
-        past = self._workbench.past
+        past = self._workbench.outcomes.previous_run
         if past is not None:
             back = key_name(keys_of(BY_ID["cancel"], self._workbench)[0])
             shown = [("shows the ", ""), (visible(past.title), "accent")]

@@ -30,13 +30,13 @@ class FilterInput(FilterLine):
         self._workbench = workbench
 
     def on_focus(self) -> None:
-        once(self, _BEFORE_PREPARING, self._workbench.prepare_filter)
+        once(self, _BEFORE_PREPARING, self._workbench.navigation.prepare_filter)
 
     def filter_text(self) -> str:
-        return self._workbench.filtered.text
+        return self._workbench.navigation.filtered.text
 
     def set_filter(self, text: str) -> None:
-        self._workbench.set_filter(text)
+        self._workbench.navigation.set_filter(text)
 
     def problem(self) -> str:
-        return self._workbench.filtered.problem or ""
+        return self._workbench.navigation.filtered.problem or ""

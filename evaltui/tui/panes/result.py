@@ -51,8 +51,8 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         return [*origin, *([("  ", "")] if origin else []), *title]
 
     def mark(self) -> Span | None:
-        case = self._workbench.selection.case
-        return glyph(self._workbench.status(case)) if case else None
+        case = self._workbench.navigation.selection.case
+        return glyph(self._workbench.outcomes.status(case)) if case else None
 
     def fingerprint(self) -> Hashable:
         return fingerprint(self._workbench)
@@ -65,7 +65,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     @property
     def _current(self) -> int | None:
         """Which of the differences on the page is selected."""
-        at = self._workbench.difference
+        at = self._workbench.navigation.difference
         if at is None:
             return None
         return next((number for number, one in enumerate(self.page.differences) if one.at == at), None)
@@ -81,25 +81,25 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         current = self._current
         if current is None:
             return range(0)
-        self._last = self._workbench.selection.case, current
+        self._last = self._workbench.navigation.selection.case, current
         difference = self.page.differences[current]
         return range(difference.first, difference.last)
 
     def step_difference(self, step: int) -> None:
         """Go to the next (1) or the previous (-1) difference and mark it, around the end with a notice."""
-        key = self._workbench.selection.case
-        scored = self._workbench.results.get(key) if key else None
+        key = self._workbench.navigation.selection.case
+        scored = self._workbench.outcomes.get(key)
         differences = list(differences_of(scored.result)) if scored else []
         if not differences:
             self._workbench.say(_NO_DIFFERENCES)
             return
-        at = self._workbench.difference
+        at = self._workbench.navigation.difference
         number = self._beyond(step) if at is None else differences.index(at) + step
         if not 0 <= number < len(differences):
             number = 0 if step > 0 else len(differences) - 1
             self._workbench.say("from the first difference again" if step > 0 else "from the last one again")
         # At once, for the key that comes next; a page that was hidden has its lines only later.
-        self._workbench.select_difference(differences[number])
+        self._workbench.navigation.select_difference(differences[number])
         self.call_after_refresh(self._show_difference)
 
     def _show_difference(self) -> None:
@@ -112,7 +112,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     def _beyond(self, step: int) -> int:
         """The one where the selected one has been, else the first one seen; or the last one before it."""
         case, last = self._last
-        if case == self._workbench.selection.case:
+        if case == self._workbench.navigation.selection.case:
             return last if step > 0 else last - 1
         top = self.scroll_offset.y
         above = sum(difference.first < top for difference in self.page.differences)
@@ -146,8 +146,8 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _open_all_findings(self) -> None:
         """Everything that judges found in the case, where one was asked."""
-        key = self._workbench.selection.case
-        scored = self._workbench.results.get(key) if key else None
+        key = self._workbench.navigation.selection.case
+        scored = self._workbench.outcomes.get(key)
         judged = [metric for metric in scored.shown.metrics if was_judged(metric)] if scored else []
         if not judged:
             hint = "n goes to a difference, enter shows all of it"
@@ -165,11 +165,11 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         cell = event.x - 1
         for one in self.page.repeats:
             if one.line == line and one.first <= cell < one.last:
-                self._workbench.show_repeat(one.repeat)
+                self._workbench.navigation.show_repeat(one.repeat)
                 return
         found = (one for one in self.page.differences if one.first <= line < one.last)
         if (difference := next(found, None)) is not None:
-            self._workbench.select_difference(difference.at)
+            self._workbench.navigation.select_difference(difference.at)
             self.follow()
             if event.chain == 2:
                 self.action_open_details()
@@ -189,7 +189,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench)))
 
     def action_relax(self) -> None:
-        key, at = self._workbench.selection.case, self._workbench.difference
+        key, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
         if key is None or at is None:
             return
         from evaltui.tui.screens.relax import RelaxScreen
@@ -199,7 +199,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def action_result_to_case(self) -> None:
         """Where a log is long, reading it takes its time."""
-        key = self._workbench.selection.case
+        key = self._workbench.navigation.selection.case
         if key is not None:
             self.run_worker(self._make_case(key), group="make a case", exclusive=True)
 
@@ -221,11 +221,11 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             self.post_message(self.CaseMade())
 
     def action_toggle_fold(self) -> None:
-        self._workbench.toggle_equal_calls()
+        self._workbench.navigation.toggle_equal_calls()
 
     def copied_json(self) -> Copied | None:
-        key = self._workbench.selection.case
-        scored = self._workbench.results.get(key) if key else None
+        key = self._workbench.navigation.selection.case
+        scored = self._workbench.outcomes.get(key)
         if scored is None:
             return None
         from evaltui.reports.json_report import case_result_json

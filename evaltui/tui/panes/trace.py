@@ -55,9 +55,14 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     # Following the workbench
 
     def follow(self) -> None:
-        key = self._workbench.selection.case
-        trace = self._workbench.trace(key) if key else None
-        if trace is None and key is not None and key == self._key and self._workbench.status(key) != NOT_RUN:
+        key = self._workbench.navigation.selection.case
+        trace = self._workbench.outcomes.trace(key) if key else None
+        if (
+            trace is None
+            and key is not None
+            and key == self._key
+            and self._workbench.outcomes.status(key) != NOT_RUN
+        ):
             # Its log is being read: what could be seen while it ran is what will be in there.
             return
         if self._is_another(key, trace):
@@ -70,8 +75,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self._outline.add(trace.events[known : known + _MOST_AT_ONCE])
             if self._outline.tree.events < len(trace.events):
                 self.call_later(self.follow)
-        if self._outline.search != self._workbench.trace_search:
-            self._outline.set_search(self._workbench.trace_search)
+        if self._outline.search != self._workbench.navigation.trace_search:
+            self._outline.set_search(self._workbench.navigation.trace_search)
         self._remark = self._remark_now(key, trace)
         drawn = self._outline.tree.events, self._remark, self._outline.search
         if self.line_count == 0 or drawn != self._drawn:
@@ -105,7 +110,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if key is None:
             return "select a case: its events are shown here"
         if trace is None:
-            status = self._workbench.status(key)
+            status = self._workbench.outcomes.status(key)
             return "nothing run yet: r runs the case" if status == NOT_RUN else "reading the log …"
         if trace.events and not self._outline.rows:
             return "nothing that happened here has this in it: / changes the search, esc shows all"
@@ -117,7 +122,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     def _go_to_selection(self) -> None:
         """To the turn that was selected in the list of cases."""
-        selection = self._workbench.selection
+        selection = self._workbench.navigation.selection
         if selection == self._shown or not self._outline.rows:
             return
         self._shown = selection
@@ -171,7 +176,9 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         """How a call differs from what is expected."""
         if span.call is None or span.turn is None or self._key is None or self._trace is None:
             return ""
-        return self._workbench.call_op(self._key, self._trace.run, self._trace.repeat, span.turn, span.call)
+        return self._workbench.outcomes.call_op(
+            self._key, self._trace.run, self._trace.repeat, span.turn, span.call
+        )
 
     # Keys
 

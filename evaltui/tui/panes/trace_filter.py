@@ -16,10 +16,10 @@ class TraceFilter(FilterLine):
         self._workbench = workbench
 
     def filter_text(self) -> str:
-        return self._workbench.trace_search
+        return self._workbench.navigation.trace_search
 
     def set_filter(self, text: str) -> None:
-        self._workbench.search_trace(text)
+        self._workbench.navigation.search_trace(text)
 
     def problem(self) -> str:
         return problem_of(self.value)

@@ -56,19 +56,19 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     @property
     def _marking(self) -> Marking:
-        return self._workbench.editing.marking
+        return self._workbench.navigation.marking
 
     def heading(self) -> Line:
         marked: Line = [(f"{len(self._marking)} marked", "accent"), ("  ", "")] if self._marking else []
-        total = sum(len(entry.cases) for entry in self._workbench.sets)
-        if self._workbench.filtered.filter:
-            return [*marked, (f"{self._workbench.filtered.count} of {total}", "accent")]
+        total = sum(len(entry.cases) for entry in self._workbench.sets.entries)
+        if self._workbench.navigation.filtered.filter:
+            return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "accent")]
         return [*marked, (str(total), "dim")] if total else []
 
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
-        selection = self._workbench.selection
-        entry = self._workbench.entry(selection.path) if selection.path else None
+        selection = self._workbench.navigation.selection
+        entry = self._workbench.sets.entry(selection.path)
         if entry is None:
             return None
         chosen = selection.eval_id if selection.eval_id is not None else entry.eval_set_id
@@ -78,28 +78,28 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         """Draw what the workbench knows now, and go where its selection is."""
-        workspace, kept = self._workbench.workspace, self._workbench.filtered.kept
+        workspace, kept = self._workbench.sets.workspace, self._workbench.navigation.filtered.kept
         if self._shown_workspace is not workspace or self._shown_kept is not kept:
             self._shown_workspace, self._shown_kept = workspace, kept
             self._rebuild()
-        elif self._selection_at(self.cursor) != self._workbench.selection:
+        elif self._selection_at(self.cursor) != self._workbench.navigation.selection:
             self._go_to_selection()
         self.refresh()
 
     def _rebuild(self) -> None:
         if self._marking:
-            self._marking.keep_only_in(self._workbench.sets)
+            self._marking.keep_only_in(self._workbench.sets.entries)
         self._count_rows()
         self._go_to_selection()
 
     def _count_rows(self) -> None:
-        filtered = self._workbench.filtered
+        filtered = self._workbench.navigation.filtered
         kept = filtered.kept if filtered.filter else None
-        self._rows = TreeRows(self._workbench.sets, kept, self._folded_sets, self._unfolded_cases)
+        self._rows = TreeRows(self._workbench.sets.entries, kept, self._folded_sets, self._unfolded_cases)
         self.lines_changed(self._rows.count or len(self._empty_lines()))
 
     def _go_to_selection(self) -> None:
-        selection = self._workbench.selection
+        selection = self._workbench.navigation.selection
         if selection.eval_id is not None and selection.path in self._folded_sets:
             self._folded_sets.discard(selection.path)
             self._count_rows()
@@ -119,7 +119,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def move_to(self, number: int) -> None:
         if self._rows.count:
             super().move_to(number)
-            self._workbench.select(self._selection_at(self.cursor))
+            self._workbench.navigation.select(self._selection_at(self.cursor))
 
     # Drawing
 
@@ -143,9 +143,9 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _empty_lines(self) -> list[Line]:
         """What is said where there is no case to show."""
-        if self._workbench.workspace is None:
+        if self._workbench.sets.workspace is None:
             return [[("looking for eval sets …", "dim")]]
-        if self._workbench.filtered.filter:
+        if self._workbench.navigation.filtered.filter:
             return [[("no case matches the filter: esc shows all", "dim")]]
         return [
             [("no eval sets yet", "dim")],
@@ -162,9 +162,9 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if entry.format not in (None, "eval set"):
             name.append(("  old format", "yellow"))
         name += self._saved_mark(entry.path)
-        if errors := self._workbench.errors(entry):
+        if errors := self._workbench.sets.errors(entry):
             return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
-        counts = self._workbench.results.counts(entry.path)
+        counts = self._workbench.outcomes.results.counts(entry.path)
         if not counts:
             return name, [(str(len(entry.cases)), "dim")]
         right: Line = [(f"{counts['PASSED']}/{len(entry.cases)}", "dim")]
@@ -175,11 +175,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _case_line(self, entry: SetEntry, case: CaseInfo) -> tuple[Line, Line]:
         key = CaseKey(entry.path, case.eval_id)
-        status = self._workbench.status(key)
-        scored = self._workbench.results.get(key)
-        waiting = self._workbench.is_waiting(key)
+        status = self._workbench.outcomes.status(key)
+        scored = self._workbench.outcomes.get(key)
+        outcomes = self._workbench.outcomes
+        waiting = outcomes.is_waiting(key)
         mark, tone = glyph(status)
-        stale = self._workbench.is_stale(key) and scored is not None and status == scored.result.status
+        stale = (
+            self._workbench.outcomes.is_stale(key) and scored is not None and status == scored.result.status
+        )
         pale = "dim" if waiting or self._marking.is_cut(key) else ""
         chosen = ("* ", "accent") if key in self._marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
@@ -220,7 +223,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return word if name_width + cells(word) + 4 < self.line_width else number
 
     def _turn_line(self, entry: SetEntry, case: CaseInfo, turn: int) -> Line:
-        scored = self._workbench.results.get(CaseKey(entry.path, case.eval_id))
+        scored = self._workbench.outcomes.get(CaseKey(entry.path, case.eval_id))
         status = turn_status(scored.shown, turn) if scored else NOT_RUN
         mark = glyph(status) if status else (" ", "")
         return [
@@ -246,7 +249,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if not self._rows.count:
             return
         row = self._rows.row(self.cursor)
-        if row.case is None and not self._workbench.errors(self._rows.entry(row)):
+        if row.case is None and not self._workbench.sets.errors(self._rows.entry(row)):
             self.action_toggle_fold()
         else:
             self.post_message(self.Opened())
@@ -316,7 +319,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self.app.push_screen(AcceptScreen(self._workbench, choices))
 
     def action_new_case(self) -> None:
-        if self._workbench.sets:
+        if self._workbench.sets.entries:
             self._add_case()
         else:
             self._ask_for_set("There is no eval set yet: what is the first one called?", self._add_case)

@@ -51,16 +51,16 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         self._key = key
         self._origin: Origin | None = None
         self._refused: str | None = None
-        entry = workbench.entry(key.path)
+        entry = workbench.sets.entry(key.path)
         case = next((case for case in entry.cases if case.eval_id == key.eval_id), None) if entry else None
         self._texts = case.texts if case else ()
         self._turns = case.turns or 0 if case else 0
-        scored = workbench.results.get(key)
+        scored = workbench.outcomes.get(key)
         if case is not None and case.turns is None and scored is not None:
             # A simulated user says something else each time.
             self._texts = tuple(turn.user for turn in scored.shown.turns)
             self._turns = len(self._texts)
-        selected = workbench.selection
+        selected = workbench.navigation.selection
         at = selected.turn if selected.case == key and selected.turn is not None else self._failing_turn()
         self.turn = min(self._turns, at)
 
@@ -81,7 +81,7 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
 
     def _failing_turn(self) -> int:
         """The first turn that did not pass; without one, the end."""
-        scored = self._workbench.results.get(self._key)
+        scored = self._workbench.outcomes.get(self._key)
         if scored is None or not needs_attention(scored.result):
             return self._turns
         result = scored.shown
@@ -112,7 +112,7 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
 
     def _ways(self) -> list[Way]:
         chat, key, turn = self._workbench.chat, self._key, self.turn
-        scored = self._workbench.results.get(key)
+        scored = self._workbench.outcomes.get(key)
         recorded = [
             Way(
                 f"{_turns(turn)} as in the last run",

@@ -129,7 +129,7 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
         row = self.rows.current
         if not isinstance(row, CaseChange):
             self.perform("fold_kind")
-        elif reason := self._workbench.refuses_to_open():
+        elif reason := self._workbench.outcomes.refuses_to_open():
             self._workbench.say(reason)
         else:
             path, title = self._candidate if row.candidate is not None else self._base

@@ -90,7 +90,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
     def _fingerprint(self) -> Hashable:
         run, draft = self._workbench.run, self._workbench.editing.draft(self.criteria.path)
         of_run = (run.number, len(run.done), run.over) if run else None
-        return of_run, draft.revision if draft else self.criteria.exists, id(self._workbench.workspace)
+        return of_run, draft.revision if draft else self.criteria.exists, id(self._workbench.sets.workspace)
 
     # Actions
 

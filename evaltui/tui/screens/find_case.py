@@ -59,7 +59,7 @@ class FindCaseScreen(DialogScreen[Selection | None], inherit_bindings=False):
         query = self.query_one(QuestionInput).value
         if query != self._looked_for:
             self._looked_for = query
-            found = rank_cases(query, self._workbench.sets, _MOST)
+            found = rank_cases(query, self._workbench.sets.entries, _MOST)
             self.query_one(FoundCases).show(query, found)
 
     def perform(self, action_id: str) -> None:
@@ -117,12 +117,20 @@ class FoundCases(CursorLines, can_focus=False, inherit_bindings=False):
         filled = (" " * (name_width - cells(name) + 2), "")
         set_id = (pad(visible(jump.set_id), min(20, self.line_width // 5)), "dim")
         text = (f"  {visible(jump.text)}", "dim")
-        return [here, glyph(self._workbench.status(jump.key)), (" ", ""), *name, filled, set_id, text]
+        return [
+            here,
+            glyph(self._workbench.outcomes.status(jump.key)),
+            (" ", ""),
+            *name,
+            filled,
+            set_id,
+            text,
+        ]
 
     def _why_none(self) -> str:
         if self._query.strip():
             return "no case is like this"
-        return f"{sum(len(entry.cases) for entry in self._workbench.sets):,} cases to look in"
+        return f"{sum(len(entry.cases) for entry in self._workbench.sets.entries):,} cases to look in"
 
     def open_current(self) -> None:
         if (jump := self.current) is not None:

@@ -132,7 +132,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def _draw(self) -> None:
         self._will_draw = False
-        if self._workbench.workspace is not None:
+        if self._workbench.sets.workspace is not None:
             # Cases do not wait for the frame after one that had none.
             self._drawn = time.monotonic()
             if not self._will_complete:
@@ -306,9 +306,9 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         from evaltui.tui.panes.trace import TraceView
 
         self._leap("trace")
-        at = self._workbench.difference
+        at = self._workbench.navigation.difference
         if at is not None and at.turn is not None:
-            call = self._workbench.made_call(at)
+            call = self._workbench.navigation.made_call(at)
             trace = self.query_one(TraceView)
             self.call_after_refresh(trace.show, at.turn, call)
 
@@ -317,7 +317,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         from evaltui.tui.panes.case.view import CaseView
 
         self._leap("case")
-        if (at := self._workbench.difference) is not None:
+        if (at := self._workbench.navigation.difference) is not None:
             self.call_after_refresh(self.query_one(CaseView).show_expected, at)
 
     def _leap(self, pane: str) -> None:
@@ -341,8 +341,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def reveal(self, selection: Selection) -> None:
         """Select, and make sure that the list shows it."""
-        self._workbench.clear_filter()
-        self._workbench.select(selection)
+        self._workbench.navigation.set_filter("")
+        self._workbench.navigation.select(selection)
         self._go_to("cases")
 
     def action_filter(self) -> None:
@@ -444,7 +444,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         elif left := editing.unapplied.now():
             # The files are saved; that is in none of them.
             if left[0].case is not None:
-                self._workbench.select(Selection(*left[0].case))
+                self._workbench.navigation.select(Selection(*left[0].case))
                 self._go_to("case")
             return
         self._leave()
@@ -469,12 +469,12 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
                 self._show_result()
             return
         workbench.say(f"reading the {wanted.title} …")
-        if not await workbench.open_run(wanted.path, wanted.title):
+        if not await workbench.outcomes.open_run(wanted.path, wanted.title):
             return
         if wanted.case is None:
             self._go_to("cases")
-        elif selection := workbench.case_of(wanted.case, wanted.eval_set_id):
-            workbench.select(selection)
+        elif selection := workbench.outcomes.case_of(wanted.case, wanted.eval_set_id):
+            workbench.navigation.select(selection)
             self._go_to("result")
         else:
             workbench.say(f"the case {wanted.case.eval_id} is not in the eval sets any more")
@@ -504,11 +504,11 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             self._show_result()
 
     def action_criteria(self) -> None:
-        if self._workbench.selection.path is not None:
+        if self._workbench.navigation.selection.path is not None:
             # It knows every metric, which the first frame need not wait for.
             from evaltui.tui.screens.criteria import CriteriaScreen
 
-            self.app.push_screen(CriteriaScreen(self._workbench, self._workbench.selection.path))
+            self.app.push_screen(CriteriaScreen(self._workbench, self._workbench.navigation.selection.path))
 
     def offer_unsaved(self) -> None:
         """Ask about the edits of an earlier sitting, as soon as no other screen lies over this one."""
@@ -544,8 +544,8 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def on_case_tree_opened(self) -> None:
         """The result of a case that has one, else what it says."""
-        case = self._workbench.selection.case
-        has_result = case is not None and self._workbench.status(case) != NOT_RUN
+        case = self._workbench.navigation.selection.case
+        has_result = case is not None and self._workbench.outcomes.status(case) != NOT_RUN
         self._go_to("result" if has_result else "case")
 
     def on_case_tree_edit(self) -> None:
@@ -553,7 +553,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def on_pane_chat_from_here(self) -> None:
         """Ask where in the case to begin; without a case there is nothing to ask."""
-        key, chat = self._workbench.selection.case, self._workbench.chat
+        key, chat = self._workbench.navigation.selection.case, self._workbench.chat
         if key is not None:
             from evaltui.tui.screens.chat_from import ChatFromScreen
 

@@ -69,7 +69,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
         self._fill()
         self._workbench.agent.learn_tools()
         self.every(_LEARNING, self._follow_agent)
-        if (key := self._workbench.selection.case) is not None:
+        if (key := self._workbench.navigation.selection.case) is not None:
             self.run_worker(self._offer_case(key), exit_on_error=False)
 
     def _hints(self) -> list[Hint]:

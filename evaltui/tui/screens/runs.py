@@ -134,7 +134,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             self._resume(row)
 
     def _open(self, row: KeptRow) -> None:
-        if reason := self._workbench.refuses_to_open():
+        if reason := self._workbench.outcomes.refuses_to_open():
             self._workbench.say(reason)
         else:
             self.dismiss(Wanted(row.path, row.title))
@@ -180,7 +180,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         except (SelectionError, OSError) as error:
             self._workbench.say(str(error))
             return
-        self._workbench.runs_changed()
+        self._workbench.outcomes.runs_changed()
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     def _resume(self, row: KeptRow) -> None:

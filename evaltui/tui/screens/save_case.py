@@ -62,7 +62,7 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
         self._targets = saving.targets(workbench)
 
     def compose(self) -> ComposeResult:
-        entries = [self._workbench.entry(path) for path in self._targets]
+        entries = [self._workbench.sets.entry(path) for path in self._targets]
         names = [entry.eval_set_id if entry else "" for entry in entries]
         target = self.choices.target
         chosen = self._targets.index(target) if target in self._targets else len(names)

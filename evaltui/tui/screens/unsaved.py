@@ -108,7 +108,7 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
         draft = self._workbench.editing.draft(path)
         if draft is not None and draft.saved is None:
             yield "a new file"
-        entry = self._workbench.entry(path)
+        entry = self._workbench.sets.entry(path)
         dirty = self._workbench.editing.dirty_cases(path)
         ordered = [case.eval_id for case in entry.cases if case.eval_id in dirty] if entry else sorted(dirty)
         yield from map(visible, ordered[:_MOST_CASES])

@@ -8,12 +8,12 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _refuses_to_relax(workbench: Workbench) -> str | None:
-    at = workbench.difference
+    at = workbench.navigation.difference
     if at is None:
         return "n goes to a difference: what is relaxed is an argument of a call"
     if at.kind != "argument":
         return "only an argument of a call can be relaxed: n goes on to the next difference"
-    return workbench.editing.refuses_to_edit(workbench.selection.path)
+    return workbench.editing.refuses_to_edit(workbench.navigation.selection.path)
 
 
 ACCEPTING: tuple[Action, ...] = (

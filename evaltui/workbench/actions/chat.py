@@ -23,8 +23,8 @@ def _nothing_waits(workbench: Workbench) -> str | None:
 
 def _no_conversation(workbench: Workbench) -> str | None:
     """Of a case that says what its user says, there is a case already."""
-    key = workbench.selection.case
-    scored = workbench.results.get(key) if key else None
+    key = workbench.navigation.selection.case
+    scored = workbench.outcomes.get(key)
     if scored is None:
         return "there is no conversation here yet: r runs the case"
     if not scored.stored.head.simulated:

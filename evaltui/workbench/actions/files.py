@@ -24,7 +24,7 @@ def _nothing_unsaved(workbench: Workbench) -> str | None:
 
 
 def _no_set(workbench: Workbench) -> str | None:
-    if workbench.selection.path is None:
+    if workbench.navigation.selection.path is None:
         return "nothing is selected: the criteria are those of a set"
     return None
 

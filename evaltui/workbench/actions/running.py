@@ -9,10 +9,10 @@ from evaltui.workbench.workbench import Workbench
 def _no_case_selected(workbench: Workbench) -> str | None:
     if reason := workbench.refuses_to_run():
         return reason
-    if workbench.selection.path is None:
+    if workbench.navigation.selection.path is None:
         return "nothing is selected"
-    entry = workbench.entry(workbench.selection.path)
-    if entry is not None and (errors := workbench.errors(entry)):
+    entry = workbench.sets.entry(workbench.navigation.selection.path)
+    if entry is not None and (errors := workbench.sets.errors(entry)):
         return f"{entry.path.name} cannot be run: {errors[0]}"
     if entry is not None and not entry.cases:
         return f"{entry.path.name} has no case that could be run"
@@ -32,10 +32,10 @@ def _nothing_to_leave(workbench: Workbench) -> str | None:
 def _what_is_left(workbench: Workbench) -> str:
     if workbench.busy:
         return "cancel"
-    if workbench.editing.marking:
+    if workbench.navigation.marking:
         return "unmark"
-    searched = workbench.trace_search or workbench.filtered.filter
-    return "show all" if searched or workbench.past is None else "latest results"
+    searched = workbench.navigation.trace_search or workbench.navigation.filtered.filter
+    return "show all" if searched or workbench.outcomes.previous_run is None else "latest results"
 
 
 def _never_ran(workbench: Workbench) -> str | None:
@@ -45,16 +45,16 @@ def _never_ran(workbench: Workbench) -> str | None:
 
 
 def _no_repeats(workbench: Workbench) -> str | None:
-    key = workbench.selection.case
-    scored = workbench.results.get(key) if key else None
+    key = workbench.navigation.selection.case
+    scored = workbench.outcomes.get(key)
     if scored is not None and len(scored.result.repeats) > 1:
         return None
     return "the case was not run several times: * does that"
 
 
 def _which_repeat(workbench: Workbench) -> str:
-    key = workbench.selection.case
-    scored = workbench.results.get(key) if key else None
+    key = workbench.navigation.selection.case
+    scored = workbench.outcomes.get(key)
     return f"{scored.repeat + 1} of {len(scored.result.repeats)} runs" if scored else "next repeat"
 
 
@@ -63,9 +63,9 @@ def _none_to_repeat(workbench: Workbench) -> str | None:
 
 
 def _nothing_fails(workbench: Workbench) -> str | None:
-    if workbench.results.attention:
+    if workbench.outcomes.results.attention:
         return None
-    return "no case failed" if workbench.results.counts() else "no case has been run yet"
+    return "no case failed" if workbench.outcomes.results.counts() else "no case has been run yet"
 
 
 def _no_checks(workbench: Workbench) -> str | None:
@@ -129,7 +129,7 @@ RUNNING = (
         "next repeat",
         "Show the next of the times that the case was run",
         ("right_square_bracket",),
-        do=lambda workbench: workbench.step_repeat(1),
+        do=lambda workbench: workbench.navigation.step_repeat(1),
         refusal=_no_repeats,
         rank=2,
         word=_which_repeat,
@@ -139,7 +139,7 @@ RUNNING = (
         "previous repeat",
         "Show the one before of the times that the case was run",
         ("left_square_bracket",),
-        do=lambda workbench: workbench.step_repeat(-1),
+        do=lambda workbench: workbench.navigation.step_repeat(-1),
         refusal=_no_repeats,
     ),
     Action(
@@ -171,7 +171,7 @@ RUNNING = (
         "next failing",
         "Go to the next case that did not pass",
         ("f",),
-        do=lambda workbench: workbench.select_failing(1),
+        do=lambda workbench: workbench.navigation.select_failing(1),
         refusal=_nothing_fails,
         rank=4,
     ),
@@ -180,7 +180,7 @@ RUNNING = (
         "previous failing",
         "Go to the previous case that did not pass",
         ("F",),
-        do=lambda workbench: workbench.select_failing(-1),
+        do=lambda workbench: workbench.navigation.select_failing(-1),
         refusal=_nothing_fails,
     ),
     Action(

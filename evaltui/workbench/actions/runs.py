@@ -7,7 +7,7 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _not_read(workbench: Workbench) -> str | None:
-    return "the eval sets are still being read" if workbench.workspace is None else None
+    return "the eval sets are still being read" if workbench.sets.workspace is None else None
 
 
 def _in_runs(id: str, title: str, help: str, *keys: str, rank: int | None = None) -> Action:

@@ -7,13 +7,18 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _no_cases(workbench: Workbench) -> str | None:
-    return None if any(entry.cases for entry in workbench.sets) else "there is no case to look for"
+    return None if any(entry.cases for entry in workbench.sets.entries) else "there is no case to look for"
 
 
 def _no_result(workbench: Workbench) -> str | None:
-    if workbench.selection.case is None:
+    case = workbench.navigation.selection.case
+    if case is None:
         return "select a case: sets have no differences of their own"
-    return None if workbench.results.get(workbench.selection.case) else "nothing run yet: r runs the case"
+    return (
+        None
+        if workbench.outcomes.get(workbench.navigation.selection.case)
+        else "nothing run yet: r runs the case"
+    )
 
 
 SCREEN = (

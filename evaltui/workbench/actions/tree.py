@@ -13,22 +13,22 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _not_read(workbench: Workbench) -> str | None:
-    return "the eval sets are still being read" if workbench.workspace is None else None
+    return "the eval sets are still being read" if workbench.sets.workspace is None else None
 
 
 def _no_place(workbench: Workbench) -> str | None:
     """Why there cannot be a new case; where there is no set at all, one is made first."""
     if reason := _not_read(workbench):
         return reason
-    return refuses_set(workbench) if workbench.sets else None
+    return refuses_set(workbench) if workbench.sets.entries else None
 
 
 def _no_case(workbench: Workbench) -> str | None:
-    return "select a case first" if workbench.selection.case is None else None
+    return "select a case first" if workbench.navigation.selection.case is None else None
 
 
 def _no_cases(workbench: Workbench) -> str | None:
-    return None if any(entry.cases for entry in workbench.sets) else "there is no case yet"
+    return None if any(entry.cases for entry in workbench.sets.entries) else "there is no case yet"
 
 
 def _in_list(

@@ -7,7 +7,7 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _not_read(workbench: Workbench) -> str | None:
-    return "the eval sets are still being read" if workbench.workspace is None else None
+    return "the eval sets are still being read" if workbench.sets.workspace is None else None
 
 
 def _nothing_waits(workbench: Workbench) -> str | None:

@@ -230,7 +230,7 @@ class Chat:
             return reason
         if self.transcript is None or not self.transcript.counted():
             return "no turn went through to its end: there is nothing to make a case of"
-        if self._workbench.workspace is None:
+        if self._workbench.sets.workspace is None:
             return "the eval sets are still being read"
         return None
 
@@ -336,15 +336,15 @@ class Chat:
         """In a thread: imports the models, reads the set and the log."""
         from evaltui.workbench.chat.origins import origin
 
-        opened = self._workbench.documents.open(key.path)
+        opened = self._workbench.sets.documents.open(key.path)
         case = opened.case(key.eval_id)
         if case is None:
             why = str(opened.errors[0]) if opened.errors else f"it is no longer in {key.path.name}"
             raise ValueError(f"{key.eval_id} cannot be continued: {why}")
-        scored = self._workbench.results.get(key)
+        scored = self._workbench.outcomes.get(key)
         if scored is None:
             return origin(key, case)
-        events = (self._workbench.traces.events_of(key) or {}).get(scored.repeat, ())
+        events = (self._workbench.outcomes.traces.events_of(key) or {}).get(scored.repeat, ())
         return origin(key, case, scored, events)
 
     async def _work(self, transcript: Transcript) -> None:

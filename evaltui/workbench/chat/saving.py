@@ -90,8 +90,10 @@ def proposed(workbench: Workbench, transcript: Transcript) -> SaveChoices:
 
 def targets(workbench: Workbench) -> list[Path]:
     """The sets that a case can be added to, the selected one first."""
-    paths = [entry.path for entry in workbench.sets if not workbench.editing.refuses_to_edit(entry.path)]
-    return sorted(paths, key=lambda path: path != workbench.selection.path)
+    paths = [
+        entry.path for entry in workbench.sets.entries if not workbench.editing.refuses_to_edit(entry.path)
+    ]
+    return sorted(paths, key=lambda path: path != workbench.navigation.selection.path)
 
 
 def problem(workbench: Workbench, choices: SaveChoices) -> str | None:
@@ -105,7 +107,7 @@ def problem(workbench: Workbench, choices: SaveChoices) -> str | None:
         if reason := set_editing.new_set_problem(workbench, choices.new_set):
             return reason
         return None if choices.eval_id else "a case needs an id"
-    if workbench.entry(choices.target) is None:
+    if workbench.sets.entry(choices.target) is None:
         return f"{choices.target.name} is not among the eval sets any more"
     if reason := workbench.editing.refuses_to_edit(choices.target):
         return reason
@@ -130,7 +132,7 @@ def save(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> 
         if path is None:
             if not set_editing.new_set(workbench, choices.new_set):
                 return False
-            path = workbench.selection.path
+            path = workbench.navigation.selection.path
             assert path is not None
         after = Selection(path, choices.eval_id)
         done = workbench.editing.do(
@@ -178,7 +180,7 @@ def _parts(drafted: Json) -> Iterator[Json]:
 
 
 def _taken(workbench: Workbench, path: Path | None) -> Sequence[str]:
-    entry = workbench.entry(path) if path else None
+    entry = workbench.sets.entry(path)
     return [case.eval_id for case in entry.cases] if entry else []
 
 

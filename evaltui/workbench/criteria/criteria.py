@@ -56,7 +56,7 @@ class Criteria:
     def __init__(self, workbench: Workbench, set_path: Path) -> None:
         self._workbench = workbench
         self._set_path = set_path
-        self.path = workbench.editing.config_path(set_path)
+        self.path = workbench.sets.config_path(set_path)
 
     # What there is
 
@@ -68,9 +68,7 @@ class Criteria:
     @property
     def sets(self) -> list[SetEntry]:
         """The sets that the config applies to."""
-        sets = self._workbench.sets
-        config_of = self._workbench.editing.config_paths(entry.path for entry in sets)
-        return [entry for entry in sets if config_of[entry.path] == self.path]
+        return self._workbench.sets.sets_of_config(self.path)
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""
@@ -148,7 +146,7 @@ class Criteria:
         for entry in self.sets:
             for case in entry.cases:
                 key = CaseKey(entry.path, case.eval_id)
-                scored = self._workbench.results.get(key)
+                scored = self._workbench.outcomes.get(key)
                 for metrics in _runs(scored.result) if scored else ():
                     for metric in metrics:
                         scores.setdefault(metric.name, {}).setdefault(key, []).append(metric.score)

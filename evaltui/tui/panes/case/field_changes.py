@@ -30,7 +30,7 @@ class FieldChanges:
 
     def apply(self, field: OpenedField) -> None:
         """Applies the text to the case, or sets `problem`."""
-        path = self._workbench.selection.path
+        path = self._workbench.navigation.selection.path
         if path is None or field.adds is not None:
             return
         field.problem = ""
@@ -63,14 +63,14 @@ class FieldChanges:
 
     def _renaming(self, field: OpenedField) -> tuple[dict[CaseKey, CaseKey] | None, Selection | None]:
         """The keys that change with the id of the case, and the selection then."""
-        key, text = self._workbench.selection.case, field.handled
+        key, text = self._workbench.navigation.selection.case, field.handled
         if key is None or field.row != ("id",) or text == key.eval_id:
             return None, None
         return {key: CaseKey(key.path, text)}, Selection(key.path, text)
 
     def keep_unapplied(self, field: OpenedField) -> None:
         """What is typed and not in the case is kept while it is not, wherever the user goes meanwhile."""
-        row, path = self._row(field), self._workbench.selection.path
+        row, path = self._row(field), self._workbench.navigation.selection.path
         if row is None or path is None or field.adds is not None:
             return
         at, unapplied = self._pane.document.place_of(row, field.part), self._workbench.editing.unapplied
@@ -80,7 +80,7 @@ class FieldChanges:
             unapplied.drop(path, *at)
 
     def drop_unapplied(self, field: OpenedField) -> None:
-        row, path = self._row(field), self._workbench.selection.path
+        row, path = self._row(field), self._workbench.navigation.selection.path
         if row is not None and path is not None and field.adds is None and not field.is_gone:
             place = self._pane.document.place_of(row, field.part)
             self._workbench.editing.unapplied.drop(path, *place)
@@ -105,7 +105,7 @@ class FieldChanges:
         if field.done:
             self._workbench.editing.undo_typing(field.typing)
             self._pane.read_rows()
-        now, path = self.now(field), self._workbench.selection.path
+        now, path = self.now(field), self._workbench.navigation.selection.path
         if field.fresh or field.is_gone or now is None or path is None:
             return
         field.field = now.of_kind(field.kind)

@@ -75,7 +75,7 @@ class FieldEditor:
         `typing` joins what is typed with an undo step; `fresh` is a field of something added by that step.
         """
         self.close(keep=True)
-        path = self._workbench.selection.path
+        path = self._workbench.navigation.selection.path
         left = None
         if path is not None and adds is None:
             left = self._workbench.editing.unapplied.at(path, *self._pane.document.place_of(row, part))
@@ -110,7 +110,7 @@ class FieldEditor:
 
     def _new_typing(self, row: RowId) -> Hashable:
         self._opened_times += 1
-        return "field of a case", self._workbench.selection.case, row, self._opened_times
+        return "field of a case", self._workbench.navigation.selection.case, row, self._opened_times
 
     # Typing
 

@@ -41,11 +41,11 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         self._went_to: Selection | None = None
 
     def heading(self) -> Line:
-        selection = self._workbench.selection
+        selection = self._workbench.navigation.selection
         if selection.path is None:
             return []
         if selection.eval_id is None:
-            entry = self._workbench.entry(selection.path)
+            entry = self._workbench.sets.entry(selection.path)
             return [(visible(entry.eval_set_id if entry else selection.path.name), "")]
         return [(visible(selection.eval_id), "")]
 
@@ -61,7 +61,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     @property
     def refusal_to_edit(self) -> str | None:
-        return self._workbench.editing.refuses_to_edit(self._workbench.selection.path)
+        return self._workbench.editing.refuses_to_edit(self._workbench.navigation.selection.path)
 
     # The page
 
@@ -72,21 +72,21 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
     def write(self, page: Page) -> None:
         workbench = self._workbench
         self.placed = ()
-        if workbench.workspace is None:
+        if workbench.sets.workspace is None:
             page.row(("looking for eval sets …", "dim"))
             return
-        path, key = workbench.selection.path, workbench.selection.case
-        entry = workbench.entry(path) if path else None
+        path, key = workbench.navigation.selection.path, workbench.navigation.selection.case
+        entry = workbench.sets.entry(path)
         if entry is None:
-            write_no_sets(page, workbench.workspace)
+            write_no_sets(page, workbench.sets.workspace)
         elif key is None:
-            write_set_facts(page, entry, workbench.opened(entry.path))
+            write_set_facts(page, entry, workbench.sets.opened(entry.path))
         elif self.rows:
             self._write_rows(page)
-        elif workbench.opened(entry.path) is None:
+        elif workbench.sets.opened(entry.path) is None:
             page.row(("reading the case …", "dim"))
         else:
-            write_set_facts(page, entry, workbench.opened(entry.path))
+            write_set_facts(page, entry, workbench.sets.opened(entry.path))
 
     def _write_rows(self, page: Page) -> None:
         if (reason := self.refusal_to_edit) is not None:
@@ -100,7 +100,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def _with_unapplied_text(self, row: Row) -> Row:
         """The row with texts that were typed and are not in the case yet."""
-        path = self._workbench.selection.path
+        path = self._workbench.navigation.selection.path
         if path is None:
             return row
         parts = dict.fromkeys(self.document.place_of(row, part) for part in _PARTS if row.of(part))
@@ -160,7 +160,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def go_to_selection(self) -> None:
         """Moves to the case, or to the turn, that was selected elsewhere."""
-        selection = self._workbench.selection
+        selection = self._workbench.navigation.selection
         if selection == self._went_to or (selection.case and not self.rows):
             return
         before, self._went_to = self._went_to, selection
@@ -178,14 +178,14 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
     def show_expected(self, at: DifferenceAt) -> None:
         """Moves to what is expected at a difference; to its turn where nothing is."""
         self.follow()
-        key = self._workbench.selection.case
+        key = self._workbench.navigation.selection.case
         if key is not None and (wanted := self._expected_row(key, at)) is not None:
             self.move_to_id(wanted)
             self.show_current()
             self.refresh()
 
     def _expected_row(self, key: CaseKey, at: DifferenceAt) -> RowId | None:
-        scored = self._workbench.results.get(key)
+        scored = self._workbench.outcomes.get(key)
         if scored is None:
             return None
         turn: RowId = ("final_state",) if at.turn is None else ("turn", at.turn)
@@ -301,7 +301,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def ready_row(self) -> Row | None:
         """The current row, with operations that fit the file; None where nothing can be edited."""
-        path, case = self._workbench.selection.path, self._workbench.selection.case
+        path, case = self._workbench.navigation.selection.path, self._workbench.navigation.selection.case
         if path is None or case is None:
             return None
         reason = self.refusal_to_edit
@@ -326,7 +326,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def do(self, operation: Operation, *, typing: Hashable = None) -> bool:
         """Does an operation and moves to the row it leads to; False where it is refused."""
-        path = self._workbench.selection.path
+        path = self._workbench.navigation.selection.path
         if path is None:
             return False
         done = True

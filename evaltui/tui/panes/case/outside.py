@@ -22,7 +22,7 @@ class OutsideEditing:
 
     def edit_raw(self, text: str | None = None) -> None:
         """Opens the JSON of the case, or `text` in its place, in a dialog."""
-        row, key = self._pane.ready_row(), self._workbench.selection.case
+        row, key = self._pane.ready_row(), self._workbench.navigation.selection.case
         if row is None or key is None:
             return
         from evaltui.tui.screens.raw import RawScreen
@@ -37,7 +37,7 @@ class OutsideEditing:
 
     def _replace_case(self, before: str, text: str) -> str | None:
         """Makes a JSON text the case, which was `before`; returns why it cannot be."""
-        key, document = self._workbench.selection.case, self._pane.document
+        key, document = self._workbench.navigation.selection.case, self._pane.document
         document.follow()
         if key is None or not document.rows:
             return "the case is gone"

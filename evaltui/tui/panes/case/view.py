@@ -52,10 +52,10 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._editor.place()
 
     def fingerprint(self) -> Hashable:
-        selection = self._workbench.selection
-        opened = self._workbench.opened(selection.path) if selection.path else None
+        selection = self._workbench.navigation.selection
+        opened = self._workbench.sets.opened(selection.path)
         return (
-            id(self._workbench.workspace) if not self.rows else self.document.version,
+            id(self._workbench.sets.workspace) if not self.rows else self.document.version,
             selection.path,
             selection.case,
             id(opened) if not self.rows else None,

@@ -1,0 +1,175 @@
+"""What the user looks at: the selection, the filter, the difference, the marked cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evaltui.workbench.differences import differences_of, made_call
+from evaltui.workbench.filtering import Filtered, Scores, scores_of
+from evaltui.workbench.marking import Marking
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+
+
+class Navigation:
+    """`changed` is called after every change; `say` shows a sentence."""
+
+    def __init__(
+        self,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.selection = Selection()
+        """The selected set, case or turn."""
+        self.marking = Marking()
+        """The cases that are marked, and those that are to be pasted."""
+        self.trace_search = ""
+        """Only what has this in it is shown of traces; "" for all."""
+        self.shows_equal_calls = False
+        """Whether calls that are as expected are shown one by one, or many as one line."""
+        self._sets = sets
+        self._outcomes = outcomes
+        self._changed = changed
+        self._say = say
+        self._filtered = Filtered()
+        self._filtered_from: object = None
+        self._difference: tuple[CaseKey | None, DifferenceAt | None] = (None, None)
+
+    # Selection
+
+    def select(self, selection: Selection) -> None:
+        if selection != self.selection:
+            self.selection = selection
+            self._changed()
+
+    def select_nearest(self, wanted: Selection) -> None:
+        """Selects what is wanted, or what is left of it; the caller notifies."""
+        entry = self._sets.entry(wanted.path)
+        if entry is None:
+            self.selection = self._first()
+        elif wanted.eval_id is None or any(case.eval_id == wanted.eval_id for case in entry.cases):
+            self.selection = wanted
+        else:
+            self.selection = Selection(wanted.path)
+
+    def _first(self) -> Selection:
+        first = next(self._sets.every_case(), None)
+        if first is not None:
+            return Selection(*first)
+        return Selection(self._sets.entries[0].path) if self._sets.entries else Selection()
+
+    def select_failing(self, step: int) -> None:
+        """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
+        order = {key: number for number, key in enumerate(self._sets.every_case())}
+        within = self._kept().keys() if self.filtered.filter else order.keys()
+        failing = sorted(self._outcomes.results.attention & within, key=order.__getitem__)
+        if not failing:
+            self._say("the filter hides every case that did not pass: esc clears it")
+            return
+        current = self.selection.case
+        here = order.get(current, -1) if current else self._before_selected_set(order)
+        ahead = [key for key in failing if (order[key] - here) * step > 0]
+        if ahead:
+            chosen = ahead[0] if step > 0 else ahead[-1]
+        else:
+            chosen = failing[0] if step > 0 else failing[-1]
+            self._say("from the top again" if step > 0 else "from the bottom again")
+        self.select(Selection(*chosen))
+
+    def _before_selected_set(self, order: dict[CaseKey, int]) -> float:
+        """A place just before the first case of the selected set."""
+        numbers = [number for key, number in order.items() if key.path == self.selection.path]
+        return min(numbers) - 0.5 if numbers else -0.5
+
+    # Difference
+
+    @property
+    def difference(self) -> DifferenceAt | None:
+        """The difference that is selected in the result of the selected case, as long as it has it."""
+        case, at = self._difference
+        if at is None or case is None or case != self.selection.case:
+            return None
+        scored = self._outcomes.get(case)
+        return at if scored and at in differences_of(scored.shown) else None
+
+    def select_difference(self, at: DifferenceAt | None) -> None:
+        self._difference = self.selection.case, at
+        self._changed()
+
+    def made_call(self, at: DifferenceAt) -> int | None:
+        """Which call of its turn, as they were made, a difference of the selected case is of."""
+        case = self.selection.case
+        scored = self._outcomes.get(case)
+        return made_call(scored.shown, at) if scored else None
+
+    # Filter
+
+    @property
+    def filtered(self) -> Filtered:
+        """The cases that the filter keeps; the selected one stays when its outcome changes."""
+        if self._filtered.filter and self._filtered_from != self._filter_source():
+            self._filter(self._filtered.text, self.selection.case)
+        return self._filtered
+
+    def set_filter(self, text: str) -> None:
+        """Shows only some of the cases; "" shows all."""
+        self._filter(text)
+        kept = self._kept()
+        if self._filtered.filter and kept and self.selection.case not in kept:
+            self.selection = Selection(*next(iter(kept)))
+        self._changed()
+
+    def prepare_filter(self) -> None:
+        """A filter is about to be typed."""
+        self._filtered.prepare(self._sets.entries)
+
+    def _filter(self, text: str, also: CaseKey | None = None) -> None:
+        self._filtered_from = self._filter_source()
+        self._filtered.update(text, self._sets.entries, self._outcomes.last_status, also, self._last_scores)
+
+    def _filter_source(self) -> object:
+        """Differs where the filter may keep other cases than before."""
+        return id(self._sets.entries), self._outcomes.version
+
+    def _kept(self) -> dict[CaseKey, None]:
+        """The cases that the filter keeps, in their order."""
+        return {
+            CaseKey(entry.path, entry.cases[number].eval_id): None
+            for entry in self._sets.entries
+            for number in self.filtered.kept.get(entry.path, ())
+        }
+
+    def _last_scores(self, key: CaseKey) -> Scores | None:
+        scored = self._outcomes.get(key)
+        return scores_of(scored.result) if scored else None
+
+    # How results and traces are shown
+
+    def toggle_equal_calls(self) -> None:
+        """Shows calls that are as expected one by one in results, or many as one line."""
+        self.shows_equal_calls = not self.shows_equal_calls
+        self._changed()
+
+    def search_trace(self, text: str) -> None:
+        """Shows only what of traces has this in it; "" shows all."""
+        self.trace_search = text
+        self._changed()
+
+    def show_repeat(self, repeat: int) -> None:
+        """Shows one of the runs of the selected case, counted from 0."""
+        if (key := self.selection.case) is not None:
+            self._outcomes.show_repeat(key, repeat)
+
+    def step_repeat(self, step: int) -> None:
+        """Shows the next (1) or the previous (-1) run of a case that was run several times."""
+        key = self.selection.case
+        scored = self._outcomes.get(key)
+        if scored is not None and len(scored.result.repeats) > 1:
+            self.show_repeat((scored.repeat + step) % len(scored.result.repeats))
+
+    def clear_marks(self) -> None:
+        self.marking.clear()
+        self._changed()

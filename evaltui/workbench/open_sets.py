@@ -1,0 +1,118 @@
+"""The eval sets of an agent: which there are, what is in them, and what is being edited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from evaltui.core.model.problems import Problem, Severity
+from evaltui.files.config_files import config_file, config_files
+from evaltui.files.workspace import SetEntry, Workspace, open_workspace
+from evaltui.workbench.documents import Documents, OpenSet
+from evaltui.workbench.draft import Draft
+from evaltui.workbench.drafts import Drafts
+from evaltui.workbench.live_sets import LiveSets
+from evaltui.workbench.state import CaseKey
+
+
+class OpenSets:
+    """The sets of the agent's folder and the `given` ones from elsewhere, files and folders.
+
+    `changed` is called when something has been read; `say` shows a sentence.
+    """
+
+    def __init__(
+        self,
+        agent_dir: Path,
+        given: Sequence[str | Path],
+        config: Path | None,
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.config = config
+        """The one config for all sets; None where each has its own."""
+        self.workspace: Workspace | None = None
+        """The sets as they are shown; None before they have been read."""
+        self.documents = Documents(config)
+        """The sets as models."""
+        self.drafts = Drafts(agent_dir, say)
+        """The files that have been edited in this sitting."""
+        self._agent_dir = agent_dir
+        self._given = given
+        self._changed = changed
+        self._live = LiveSets(self.drafts, self.documents, config)
+        self._reading: dict[Path, asyncio.Task[OpenSet]] = {}
+
+    @property
+    def is_read(self) -> bool:
+        return self.workspace is not None
+
+    @property
+    def entries(self) -> tuple[SetEntry, ...]:
+        return self.workspace.sets if self.workspace else ()
+
+    def entry(self, path: Path | None) -> SetEntry | None:
+        return next((entry for entry in self.entries if entry.path == path), None)
+
+    def every_case(self) -> Iterator[CaseKey]:
+        """The cases of all sets, in their order."""
+        for entry in self.entries:
+            for case in entry.cases:
+                yield CaseKey(entry.path, case.eval_id)
+
+    def opened(self, path: Path | None) -> OpenSet | None:
+        """A set as models; None while it is being read, and observers are called when it has been."""
+        if path is None:
+            return None
+        if known := self.documents.known(path):
+            return known
+        if path not in self._reading:
+            task = asyncio.create_task(asyncio.to_thread(self.documents.open, path))
+            self._reading[path] = task
+            task.add_done_callback(lambda _: self._was_read(path))
+        return None
+
+    def _was_read(self, path: Path) -> None:
+        del self._reading[path]
+        self._changed()
+
+    def errors(self, entry: SetEntry) -> list[Problem]:
+        """Why a set cannot be run, as far as is known: without its models not everything is."""
+        opened = self.documents.last(entry.path)
+        if opened is not None:
+            return opened.errors
+        return [problem for problem in entry.problems if problem.severity is Severity.ERROR]
+
+    def draft(self, path: Path) -> Draft | None:
+        """The file as it is being edited; None where it has not been edited."""
+        return self.drafts.known(path)
+
+    def config_path(self, set_path: Path) -> Path:
+        """The file that is the config of a set, or would be if there were one."""
+        return config_file(set_path, self.config)
+
+    def sets_of_config(self, config: Path) -> list[SetEntry]:
+        """The sets that a config scores."""
+        config_of = config_files((entry.path for entry in self.entries), self.config)
+        return [entry for entry in self.entries if config_of[entry.path] == config]
+
+    def is_config(self, path: Path) -> bool:
+        """Whether a file is a config and no set, wherever it is and however it is called."""
+        return path == self.config or self.drafts.is_config(path)
+
+    def scored_by(self, paths: Collection[Path]) -> set[Path]:
+        """The sets that there are among these files, and those that configs among them score, or did."""
+        sets = {entry.path for entry in self.entries}
+        above = {path.parent for path in paths if path not in sets}
+        is_for_all = self.config is not None and self.config in paths
+        return {path for path in sets if path in paths or is_for_all or not above.isdisjoint(path.parents)}
+
+    async def read(self) -> None:
+        """Looks in a thread which sets there are."""
+        self.workspace = await asyncio.to_thread(open_workspace, self._agent_dir, self._given)
+
+    def follow(self, paths: Iterable[Path]) -> None:
+        """Shows files, sets and configs, as they are being edited."""
+        if self.workspace is not None:
+            self.workspace = self._live.follow(self.workspace, paths)

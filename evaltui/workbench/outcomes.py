@@ -1,0 +1,286 @@
+"""What came of each case: in the last runs, or in the previous run that is opened instead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.files.case_paths import case_path
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.case_places import CasePlaces
+from evaltui.workbench.histories import CasePast, Histories
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.rescoring import Rescoring
+from evaltui.workbench.results import Results
+from evaltui.workbench.state import CaseKey, CaseOutcome, Run, Selection
+from evaltui.workbench.traces import Trace, Traces
+from evaltui.workbench.verdicts import NOT_RUN, RUNNING
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.workbench.past_runs import PastRun
+
+
+class Outcomes:
+    """The result and the trace of every case that was run.
+
+    `run` gives the run that was started last. `changed` is called after every change; `say` shows a sentence,
+    "" none.
+    """
+
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        run: Callable[[], Run | None],
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.results = Results()
+        """The results that are shown."""
+        self.traces = Traces(changed)
+        """What happened in these cases."""
+        self.previous_run: PastRun | None = None
+        """The run that is shown instead of the last results; None where those are."""
+        self.version = 0
+        """Another one whenever results have come or gone."""
+        self._agent = agent
+        self._sets = sets
+        self._run = run
+        self._changed = changed
+        self._say = say
+        # What was shown before a previous run was opened.
+        self._latest: tuple[Results, Traces] | None = None
+        self._rescoring = Rescoring(
+            lambda key: self.traces.events_of(key), self._rescored, lambda: agent.secrets
+        )
+        self._histories = Histories(agent.dir, changed)
+        self._opened_runs = 0
+
+    # What there is
+
+    @property
+    def _running(self) -> Collection[CaseKey]:
+        """The cases that are being run now."""
+        run = self._run()
+        return () if run is None or run.over else run.running
+
+    def get(self, key: CaseKey | None) -> CaseOutcome | None:
+        """What came of a case; None where it was not run, and without a case."""
+        return self.results.get(key) if key else None
+
+    def status(self, key: CaseKey) -> str:
+        """The status of a case's last result, or that it is running, or not run."""
+        return RUNNING if key in self._running else self.last_status(key)
+
+    def is_waiting(self, key: CaseKey) -> bool:
+        """Whether the run still has to come to the case."""
+        run = self._run()
+        return run is not None and run.is_waiting(key)
+
+    def last_status(self, key: CaseKey) -> str:
+        """The status of a case's last result, whether it is running again or not."""
+        scored = self.results.get(key)
+        return scored.result.status if scored else NOT_RUN
+
+    def is_stale(self, key: CaseKey) -> bool:
+        """Whether the agent, the case or the config has been changed since the case's last result."""
+        return bool(self.changed_since(key))
+
+    def changed_since(self, key: CaseKey) -> tuple[str, ...]:
+        """What has been changed since the case's last result: `the agent`, `the case`, `the config`."""
+        scored = self.results.get(key)
+        if scored is None:
+            return ()
+        return (("the agent",) if scored.code != self._agent.code_version else ()) + scored.outdated
+
+    def trace(self, key: CaseKey) -> Trace | None:
+        """What happened in a case in its last run, in the repeat that is shown; live while it runs.
+
+        None where the case has not been run, or while its log is being read: observers are called then.
+        """
+        if key in self._running:
+            return self.traces.get(key, 0)
+        scored = self.results.get(key)
+        return self.traces.get(key, scored.repeat) if scored else None
+
+    def call_op(self, key: CaseKey, run: int, repeat: int, turn: int, call: int) -> str:
+        """How a call that the agent made differs from what is expected, "" where nothing tells.
+
+        `turn` and `call` count from 0.
+        """
+        scored = self.results.get(key)
+        if scored is None or scored.run != run or not repeat < len(scored.result.repeats):
+            return ""
+        turns = scored.result.repeats[repeat].turns
+        made = [row.op for row in turns[turn].calls if row.actual] if turn < len(turns) else []
+        return made[call] if call < len(made) else ""
+
+    def case_id(self, key: CaseKey) -> CaseId:
+        """What runs call a case."""
+        return CaseId(case_path(self._agent.dir, key.path), key.eval_id)
+
+    def case_of(self, case: CaseId, eval_set_id: str) -> Selection | None:
+        """Where a case of a run is now; None where it is not any more."""
+        by_label = case.path == eval_set_id
+        key = CasePlaces(self._agent.dir, self._sets.entries).find(case, eval_set_id, by_label=by_label)
+        return Selection(*key) if key else None
+
+    def history(self, key: CaseKey) -> CasePast | None:
+        """What previous runs say of a case; None while they are being read, and observers are called then."""
+        entry = self._sets.entry(key.path)
+        return self._histories.get(self.case_id(key), entry.eval_set_id) if entry else None
+
+    # Changes
+
+    def put(self, key: CaseKey, scored: CaseOutcome) -> None:
+        """Notes the result of a case; the caller notifies."""
+        self.results.put(key, scored)
+        self.version += 1
+
+    def show_repeat(self, key: CaseKey, repeat: int) -> None:
+        """Shows one of the runs of a case that was run several times, counted from 0."""
+        scored = self.results.get(key)
+        if scored is not None:
+            self.results.put(key, replace(scored, chosen=repeat))
+            self._changed()
+
+    def move(self, moved: Mapping[CaseKey, CaseKey]) -> None:
+        """Cases have other keys now."""
+        for results, traces in self._all():
+            results.move(moved)
+            traces.move(moved)
+
+    def keep_only(self, keys: Collection[CaseKey]) -> None:
+        """Forgets cases that are gone. What came of those in a file that cannot be read now is still true."""
+        unreadable = [entry.path for entry in self._sets.entries if entry.format is None]
+        kept = {*keys, *(key for path in unreadable for key, _ in self.results.of(path))}
+        for results, traces in self._all():
+            results.keep_only(kept)
+            traces.keep_only(kept)
+        self.version += 1
+
+    def _all(self) -> Iterator[tuple[Results, Traces]]:
+        """What is shown, and what is kept for when a previous run is no longer shown."""
+        yield self.results, self.traces
+        if self._latest is not None:
+            yield self._latest
+
+    def runs_changed(self) -> None:
+        """There are other runs than before, or they have other names."""
+        self._histories.outdate()
+        self._changed()
+
+    # Scoring again
+
+    def rescore(self, paths: Iterable[Path]) -> None:
+        """Scores, in the background, what was run before against what is expected now."""
+        concerned = self._sets.scored_by(set(paths))
+        for path in self.results.paths():
+            opened = self._sets.documents.last(path)
+            if opened is None or opened.config is None or path not in concerned:
+                continue
+            for key, scored in self.results.of(path):
+                stored, config = opened.stored_case(key.eval_id), opened.config.config
+                if stored is not None and not _scored_by(scored, stored, config):
+                    self._rescoring.add(key, scored, scored.result.eval_set_id, stored, config)
+
+    async def rescored(self, paths: Iterable[Path]) -> None:
+        """Scores again what was run before of these sets, and waits for that."""
+        self.rescore(paths)
+        await self._rescoring.finish()
+
+    def _rescored(self, key: CaseKey, scored: CaseOutcome) -> None:
+        known = self.results.get(key)
+        if known is not None and known.run == scored.run:
+            self.results.put(key, replace(scored, chosen=known.chosen))
+            self._changed()
+
+    # Previous runs
+
+    async def restore(self) -> None:
+        """Shows the last result that earlier sittings have of each case, where this one has none yet."""
+        from evaltui.workbench.last_outcomes import MOST_RUNS, last_outcomes
+
+        # Numbers below zero are those of no run of this sitting.
+        number = -self._opened_runs - 1
+        self._opened_runs += MOST_RUNS
+        sets = self._sets
+        found = last_outcomes(self._agent.dir, sets.entries, sets.documents, self._agent.code_version, number)
+        while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
+            results, traces = self._latest or (self.results, self.traces)
+            running = self._running
+            for one in outcomes:
+                if results.get(one.key) is None and one.key not in running:
+                    results.put(one.key, one.scored)
+                    traces.keep_stretch(one.key, one.scored.run, one.log, one.logged)
+            self.version += 1
+            self._changed()
+
+    def refuses_to_open(self) -> str | None:
+        """Why no previous run can be shown now, as a sentence."""
+        run = self._run()
+        is_running = run is not None and not run.over
+        return "a run is going on: its results are shown as they come, esc cancels it" if is_running else None
+
+    async def open_run(self, path: Path, title: str) -> bool:
+        """Shows what came of a previous run instead of the last results; False where it cannot be read."""
+        from evaltui.workbench.past_runs import Opening, open_past_run
+
+        self._opened_runs += 1
+        opening = Opening(
+            self._agent.dir,
+            path,
+            title,
+            # Numbers below zero are those of no run of this sitting.
+            -self._opened_runs,
+            self._sets.entries,
+            self._sets.documents,
+            self._changed,
+            self._agent.code_version,
+        )
+        try:
+            past = await asyncio.to_thread(open_past_run, opening)
+        except (OSError, ValueError) as error:
+            self._say(str(error))
+            return False
+        if reason := self.refuses_to_open():
+            self._say(reason)
+            return False
+        self._latest = self._latest or (self.results, self.traces)
+        self.previous_run, self.results, self.traces = past, past.results, past.traces
+        self.version += 1
+        if past.unclear:
+            many = "1 of its cases" if past.unclear == 1 else f"{past.unclear} of its cases"
+            self._say(f"{many} may be of several files with the same set id, so none is shown")
+        elif past.gone:
+            self._say(f"{past.gone} of its cases are not in the eval sets any more")
+        else:
+            self._say("")
+        return True
+
+    def leave_previous_run(self) -> None:
+        """Shows the last results again."""
+        if self._latest is None:
+            return
+        self.results, self.traces = self._latest
+        self.previous_run = self._latest = None
+        self.version += 1
+        # What is expected may have been changed meanwhile.
+        self.rescore(self.results.paths())
+        self._changed()
+
+    async def close(self) -> None:
+        """Ends what is read in the background."""
+        await self._histories.close()
+
+
+def _scored_by(scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> bool:
+    """Whether this is what a result was scored by, although it may have been read again since then."""
+    same_case = stored is scored.stored or stored.says_the_same(scored.stored)
+    return same_case and (config is scored.config or config == scored.config)
