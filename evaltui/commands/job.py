@@ -81,8 +81,6 @@ def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         options.agent_dir,
         {entry.path: eval_ids for entry, eval_ids in chosen},
         only_failed=options.failed,
-        config=options.config,
-        initial_session=options.initial_session,
         runs=options.runs,
         pass_if=options.pass_if,
         parallel=options.parallel,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from evaltui.commands.output import width, write_lines
@@ -13,11 +13,10 @@ from evaltui.core.model.outcome import Status
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts
 from evaltui.reports.marks import GLYPHS, STYLES
-from evaltui.runs.adk_results import adk_results, is_own
-from evaltui.runs.history import name_run, open_run, run_id, run_names
-from evaltui.runs.log import is_being_written, run_logs
-from evaltui.runs.log_reader import StoredRun, read_run
-from evaltui.text.lines import Line, cut
+from evaltui.runs.history import name_run, run_id
+from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
+from evaltui.runs.log import run_logs
+from evaltui.text.lines import Line, Span, cut
 from evaltui.text.values import visible
 
 _SHOWN = 20
@@ -39,78 +38,63 @@ def runs(options: argparse.Namespace) -> int:
 
 
 def _list(agent_dir: Path, cells: int) -> Iterator[Line]:
-    logs = run_logs(agent_dir)[::-1]
-    names: dict[str, list[str]] = {}
-    for name, run in run_names(agent_dir).items():
-        names.setdefault(run, []).append(name)
-    for log in logs[:_SHOWN]:
-        try:
-            yield from [cut(line, cells) for line in _run(read_run(log), names.get(log.stem, []))]
-        except (OSError, ValueError) as error:
-            yield [("! ", "red"), (f"{log.stem}  cannot be read", "")]
-            yield [(f"    {visible(str(error))}", "dim")]
-    if not logs and not any(not is_own(path) for path in adk_results(agent_dir)):
+    logs, of_adk = run_logs(agent_dir)[::-1], results_of_adk(agent_dir)
+    names = names_by_run(agent_dir)
+    for path in logs[:_SHOWN]:
+        yield from _lines(read_row(path, names.get(run_id(path), ())), cells)
+    if not logs and not of_adk:
         yield [(f"no run of {visible(str(agent_dir))} was kept yet", "")]
     if len(logs) > _SHOWN:
         yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "dim")]
-    yield from _of_adk(agent_dir, cells)
+    # google-adk does not keep as much of them.
+    for path in of_adk[:_SHOWN]:
+        yield from _lines(read_row(path), cells)
 
 
-def _of_adk(agent_dir: Path, cells: int) -> Iterator[Line]:
-    """Results that google-adk itself has left; it does not keep as much of them."""
-    own = [path for path in adk_results(agent_dir)[::-1] if not is_own(path)]
-    for path in own[:_SHOWN]:
-        try:
-            run = open_run(path)
-        except (OSError, ValueError) as error:
-            yield [("! ", "red"), (f"{visible(run_id(path))}  cannot be read", "")]
-            yield [(f"    {visible(str(error))}", "dim")]
-            continue
-        status = run.status or Status.NOT_EVALUATED
-        began = f"{run.started.astimezone():%Y-%m-%d %H:%M}"
-        head: Line = [(GLYPHS[status], STYLES[status]), (f" {visible(run.id)}  {began}  google-adk", "")]
-        yield cut(head, cells)
-        yield cut([("    ", ""), *counts([case.status for case in run.summary.cases.values()])], cells)
+def _lines(row: RunRow, cells: int) -> Iterator[Line]:
+    if row.problem:
+        yield [("! ", "red"), (f"{visible(row.id)}  cannot be read", "")]
+        yield [(f"    {visible(row.problem)}", "dim")]
+        return
+    began = f" {visible(row.id)}  {row.started.astimezone():%Y-%m-%d %H:%M}  "
+    if row.is_of_adk:
+        yield cut([_mark(row), (f"{began}google-adk", "")], cells)
+        yield cut([("    ", ""), *_counts(row)], cells)
+        return
+    named = f"  {visible(', '.join(row.names))}" if row.names else ""
+    yield cut([_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
+    yield cut([("    ", ""), *_counts(row), (f" · {_selected(row)}", "dim")], cells)
 
 
-def _run(run: StoredRun, names: Sequence[str]) -> Iterator[Line]:
-    started = run.header.started.astimezone()
-    named = f"  {visible(', '.join(names))}" if names else ""
-    yield [*_mark(run), (f" {run.id}  {started:%Y-%m-%d %H:%M}  ", ""), (_ended(run), ""), (named, "bold")]
-    yield [("    ", ""), *_counts(run), (f" · {_selected(run)}", "dim")]
+def _mark(row: RunRow) -> Span:
+    if row.status is not None:
+        return GLYPHS[row.status], STYLES[row.status]
+    return ("…", "yellow")
 
 
-def _mark(run: StoredRun) -> Line:
-    if run.footer is None:
-        return [("…", "yellow")]
-    status = run.footer.status
-    return [(GLYPHS[status], STYLES[status])]
-
-
-def _ended(run: StoredRun) -> str:
-    if run.footer is None:
-        return "still running" if is_being_written(run.path) else "interrupted"
-    status = run.footer.status.lower().replace("_", " ")
+def _ended(row: RunRow) -> str:
+    if row.status is None:
+        return "still running" if row.ending == "going on" else "interrupted"
+    status = row.status.lower().replace("_", " ")
     # Logs of earlier versions do not say how long it took.
-    seconds = run.footer.seconds
-    return status if seconds is None else f"{status:13}  {seconds:.1f} s"
+    return status if row.seconds is None else f"{status:13}  {row.seconds:.1f} s"
 
 
-def _counts(run: StoredRun) -> Line:
-    line = counts([result.summary.status for result in run.results])
-    left = sum(len(one.eval_ids) for one in run.header.sets) - len(run.results)
+def _counts(row: RunRow) -> Line:
+    line = counts([Status(status) for status in Counter(row.counts).elements()])
+    left = row.selected - sum(row.counts.values())
     if left:
         line += [(", ", "")] if line else []
         line.append((f"{left} not finished", "yellow"))
     return line
 
 
-def _selected(run: StoredRun) -> str:
+def _selected(row: RunRow) -> str:
     """`lights (4 cases), thermostat:set_bedroom`"""
-    shared = Counter(one.eval_set_id for one in run.header.sets)
+    shared = Counter(one.eval_set_id for one in row.sets)
     named = (
         f"{name}:{one.eval_ids[0]}" if len(one.eval_ids) == 1 else f"{name} ({len(one.eval_ids)} cases)"
-        for one in run.header.sets
+        for one in row.sets
         for name in [one.eval_set_id if shared[one.eval_set_id] == 1 else one.path]
     )
     return visible(", ".join(named))

@@ -82,6 +82,8 @@ def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
     EvalSetError, OSError, and ValueError for a log that is damaged.
     """
     header = begun_with(path)
+    if header.data.get("initial_session") and sets.initial_session is None:
+        raise ResumeError("was begun with --initial-session: `evaltui run --resume` goes on with it")
     if header.twins:
         raise ResumeError(twins_in_words(header), differs=True)
     if changed := files_changed_since(path, header.files, agent_dir):

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
@@ -36,10 +35,6 @@ class RunRequest:
     """Whether cases that passed in the newest run are left out."""
     skips_invalid: bool = False
     """Whether a set that cannot be run is a note; else it is an EvalSetError."""
-    config: Path | None = None
-    """A config for all sets, instead of their own."""
-    initial_session: Path | None = None
-    """A file with the session that sets of the old format begin with."""
     runs: int | None = None
     """How often each case is run; None as each set's config says. The same goes for `pass_if`."""
     pass_if: PassIf | None = None
@@ -58,12 +53,9 @@ class RunRequest:
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
     """The request with all that the earlier run was begun with."""
     data = resumption.header.data
-    paths = {name: data.get(name) for name in ("config", "initial_session")}
     return replace(
         request,
         cases=resumption.eval_ids,
-        config=Path(paths["config"]) if paths["config"] else None,
-        initial_session=Path(paths["initial_session"]) if paths["initial_session"] else None,
         runs=data.get("runs"),
         pass_if=data.get("pass_if"),
         agent_name=data.get("agent_name"),
@@ -82,15 +74,10 @@ class SelectedRun:
     plan: RunPlan
     sets: tuple[SetInfo, ...]
     """The sets of the plan, in its order."""
+    header: Mapping[str, str]
+    """What its log says at the top besides what the plan says."""
     notes: tuple[str, ...] = ()
     """Sentences on what of the request is left out."""
-
-    @property
-    def header(self) -> dict[str, Any]:
-        """What its log says at the top besides what the plan says."""
-        files = {"config": self.request.config, "initial_session": self.request.initial_session}
-        named: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
-        return named | ({"resumed": self.request.resumes.id} if self.request.resumes else {})
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
@@ -113,20 +100,27 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
             notes.append(f"{path.name} cannot be run: {error.problems[0]}")
             continue
         named = case_path(request.agent_dir, path)
-        plan = found.plan(eval_ids)
+        one = found.plan(eval_ids)
         if named in whole_before:
             # Cases that came later are no part of the run.
-            plan = replace(plan, whole=True)
+            one = replace(one, whole=True)
         if passed:
-            plan = _without(plan, named, passed)
-        if plan.cases or (eval_ids is None and not request.only_failed):
-            plans.append(plan)
-            infos.append(SetInfo.of(found, plan, named))
+            one = _without(one, named, passed)
+        if one.cases or (eval_ids is None and not request.only_failed):
+            plans.append(one)
+            infos.append(SetInfo.of(found, one, named))
     if request.only_failed and not plans:
         raise SelectionError(
             "--failed: every selected case succeeded in the last run, so there is nothing to run"
         )
-    return SelectedRun(request, checked(_plan(request, plans)), tuple(infos), tuple(notes))
+    plan = checked(_plan(request, plans))
+    return SelectedRun(request, plan, tuple(infos), _header(request, sets), tuple(notes))
+
+
+def _header(request: RunRequest, sets: SetSource) -> dict[str, str]:
+    files = {"config": sets.config, "initial_session": sets.initial_session}
+    header = {name: str(path.resolve()) for name, path in files.items() if path}
+    return header | ({"resumed": request.resumes.id} if request.resumes else {})
 
 
 def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:

@@ -49,6 +49,16 @@ def only(cases: Sequence[EvalCase], eval_ids: Collection[str]) -> Sequence[EvalC
 class SetSource(Protocol):
     """Where the sets of a run are read: from files, or as they are open in the workbench."""
 
+    @property
+    def config(self) -> Path | None:
+        """The config of all sets, if they do not have their own."""
+        ...
+
+    @property
+    def initial_session(self) -> Path | None:
+        """A file with the session that sets of the old format begin with."""
+        ...
+
     def open(self, path: Path) -> SetToRun:
         """Raises EvalSetError for a set or a config with errors."""
         ...
@@ -66,15 +76,16 @@ class FileSets:
         self, agent_dir: Path, config: Path | None = None, initial_session: Path | None = None
     ) -> None:
         """Raises EvalSetError for a config that cannot be read."""
+        self.config = config
+        self.initial_session = initial_session
         self._agent_dir = agent_dir
         self._config = find_config(agent_dir, config) if config else None
-        self._initial_session = initial_session
         self._open: dict[Path, SetToRun] = {}
 
     def open(self, path: Path) -> SetToRun:
         """A file is read once."""
         if path not in self._open:
-            eval_set = load_eval_set(path, self._initial_session)
+            eval_set = load_eval_set(path, self.initial_session)
             config = self._config or find_config(path)
             self._open[path] = SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
         return self._open[path]

@@ -18,12 +18,12 @@ from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.workspace import SetEntry
 from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import over_repeats, run_id, run_names, stored_repeat
+from evaltui.runs.listing import run_title
 from evaltui.runs.log import run_logs
 from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run, repeats_of
 from evaltui.runs.resuming import files_changed_since
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
-from evaltui.workbench.past_titles import run_title
 from evaltui.workbench.state import CaseKey, CaseOutcome
 
 # Cases that none of the newest runs had stay `not run`.

@@ -15,10 +15,10 @@ from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import History, open_run
+from evaltui.runs.listing import read_row
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import finished_repeats
-from evaltui.workbench.kept_runs import read_row
 
 CASE = CaseId("evals/lights.evalset.json", "night")
 WRONG: tuple[Any, ...] = (None, 7, -1, "x", [1], {"a": 1}, True, 1e300)
@@ -51,7 +51,7 @@ def read_everywhere(log: Path) -> None:
     """Whatever reads runs; what is no run is an OSError or a ValueError with a sentence."""
     agent = log.parent.parent.parent
     History(agent).of(CASE, "lights")
-    for read in (read_run, finished_repeats, lambda path: read_row(path, "", {})):
+    for read in (read_run, finished_repeats, lambda path: read_row(path, files={})):
         with suppress(OSError, ValueError):
             read(log)
     with suppress(OSError, ValueError):

@@ -11,11 +11,11 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.history import CaseHistory, CasePoint
+from evaltui.runs.listing import when
 from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.histories import CasePast
-from evaltui.workbench.past_titles import when
 from evaltui.workbench.state import CaseOutcome
 
 KEY = ("lights", "off")

@@ -7,13 +7,13 @@ import pytest
 
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import name_run
+from evaltui.runs.listing import run_title, stored_runs
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.comparing import KindTitle, compare_kept, rows_of
-from evaltui.workbench.kept_runs import KeptRuns, kept_runs
+from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.past_runs import case_changed
-from evaltui.workbench.past_titles import run_title
 from evaltui.workbench.resuming import read_resumption
 from evaltui.workbench.state import CaseKey, Repeated, Selection
 from evaltui.workbench.workbench import Workbench
@@ -259,7 +259,7 @@ async def test_a_result_file_of_adk_opens_as_a_run(greeter, open_workbench, enco
     text = json.dumps(data)
     path.write_text(text if encodings == 1 else json.dumps(text))
     workbench, key = await open_workbench(), CaseKey(greeter, "call")
-    assert kept_runs(greeter.parent) == [path]
+    assert stored_runs(greeter.parent) == [path]
     assert await workbench.outcomes.open_run(path, "run of ADK")
     assert workbench.outcomes.get(key).result.status is Status.FAILED
     calls = [event for event in workbench.outcomes.trace(key).events if event.kind == "tool_call"]

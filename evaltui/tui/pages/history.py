@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evaltui.runs.history import CaseHistory
+from evaltui.runs.listing import when
 from evaltui.text.lines import Span, pad
 from evaltui.text.values import visible
 from evaltui.tui.pages.outcome import TONE_OF
 from evaltui.tui.pages.writer import LABEL, Page
 from evaltui.workbench.histories import CasePast
-from evaltui.workbench.past_titles import when
 
 
 def write_history_rows(page: Page, past: CasePast | None, *, passed: bool) -> None:

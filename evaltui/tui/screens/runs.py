@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.runs.listing import RunRow, when
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
@@ -23,8 +24,7 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.kept_runs import KeptRow, KeptRuns
-from evaltui.workbench.past_titles import when
+from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.verdicts import COUNTED, RUNNING
 from evaltui.workbench.workbench import Workbench
 
@@ -133,13 +133,13 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         else:
             self._resume(row)
 
-    def _open(self, row: KeptRow) -> None:
+    def _open(self, row: RunRow) -> None:
         if reason := self._workbench.outcomes.refuses_to_open():
             self._workbench.say(reason)
         else:
             self.dismiss(Wanted(row.path, row.title))
 
-    def _compare(self, row: KeptRow) -> None:
+    def _compare(self, row: RunRow) -> None:
         paths = self._runs.paths or ()
         base = self.base if self.base in paths else self._before(row.path, paths)
         if base is None:
@@ -163,7 +163,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         if chosen is not None:
             self.dismiss(Wanted(*chosen))
 
-    def _ask_name(self, row: KeptRow) -> None:
+    def _ask_name(self, row: RunRow) -> None:
         def take(name: str | None) -> None:
             if name is not None:
                 self._give_name(row, name.strip())
@@ -171,7 +171,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         hint = "a name that `evaltui compare` and `--baseline` know as well; another run that has it loses it"
         self.app.push_screen(PromptScreen(f"Name the {row.title}", row.name, _no_name, hint), take)
 
-    def _give_name(self, row: KeptRow, name: str) -> None:
+    def _give_name(self, row: RunRow, name: str) -> None:
         from evaltui.files.workspace import SelectionError
         from evaltui.runs.history import name_run
 
@@ -183,7 +183,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self._workbench.outcomes.runs_changed()
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
-    def _resume(self, row: KeptRow) -> None:
+    def _resume(self, row: RunRow) -> None:
         if row.is_of_adk:
             self._workbench.say("a result file of google-adk does not say what is missing")
         elif row.ending == "going on":
@@ -278,7 +278,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
 
-def run_line(row: KeptRow, width: int) -> Line:
+def run_line(row: RunRow, width: int) -> Line:
     """How it ended, when it began, its name, how its cases came out, how long it took, the agent's state."""
     name = "google-adk" if row.is_of_adk and not row.name else row.name
     roomy = width >= _ROOMY
@@ -300,14 +300,14 @@ def run_line(row: KeptRow, width: int) -> Line:
     ]
 
 
-def _state_columns(row: KeptRow, *, roomy: bool) -> Line:
+def _state_columns(row: RunRow, *, roomy: bool) -> Line:
     state = _agent_state(row, roomy=roomy)
     if not roomy:
         return [(f"  {state}", "dim")]
-    return [(f"  {pad(state, _STATE)}  {', '.join(map(visible, row.sets))}", "dim")]
+    return [(f"  {pad(state, _STATE)}  {', '.join(visible(one.eval_set_id) for one in row.sets)}", "dim")]
 
 
-def _mark(row: KeptRow) -> tuple[str, str]:
+def _mark(row: RunRow) -> tuple[str, str]:
     if row.problem:
         return glyph("ERROR")
     if row.ending == "going on":
@@ -315,13 +315,13 @@ def _mark(row: KeptRow) -> tuple[str, str]:
     return ("…", "yellow") if row.status is None else glyph(row.status)
 
 
-def _lasted(row: KeptRow) -> str:
+def _lasted(row: RunRow) -> str:
     if row.ending != "over":
         return row.ending
     return "" if row.seconds is None else show_seconds(row.seconds)
 
 
-def _agent_state(row: KeptRow, *, roomy: bool) -> str:
+def _agent_state(row: RunRow, *, roomy: bool) -> str:
     """Whether the agent is what it was then."""
     if row.changed is None:
         return ""
@@ -340,10 +340,10 @@ class RunDetails(LineView):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._row: KeptRow | None = None
+        self._row: RunRow | None = None
         self._lines: list[Line] = []
 
-    def show(self, row: KeptRow | None) -> None:
+    def show(self, row: RunRow | None) -> None:
         self._row = row
         self._write()
 
@@ -361,13 +361,13 @@ class RunDetails(LineView):
         return self._lines[number]
 
 
-def write_run(page: Page, row: KeptRow) -> None:
+def write_run(page: Page, row: RunRow) -> None:
     page.labelled("run", [(visible(row.id), "")])
     if row.problem:
         page.labelled("problem", [(visible(row.problem), "red")])
         return
     done = sum(row.counts.values())
-    sets = ", ".join(map(visible, row.sets))
+    sets = ", ".join(visible(one.eval_set_id) for one in row.sets)
     all_of_them = "1 case" if row.selected == 1 else f"{row.selected} cases"
     how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
     rest = ", r runs the rest" if row.ending == "interrupted" and done != row.selected else ""

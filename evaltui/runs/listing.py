@@ -1,0 +1,152 @@
+"""The stored runs of an agent as a list, and what each is called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from evaltui.core.model.outcome import Status, worst_status
+from evaltui.files.agent_files import changed_files
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
+from evaltui.runs.header import LoggedSet
+from evaltui.runs.history import run_id, run_names
+from evaltui.runs.log import is_being_written, run_logs
+from evaltui.runs.log_reader import read_agent, read_run
+
+RunEnding = Literal["over", "interrupted", "going on"]
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run as lists show it."""
+
+    path: Path
+    started: datetime
+    """UTC."""
+    names: tuple[str, ...] = ()
+    """What the user calls it."""
+    ending: RunEnding = "over"
+    status: Status | None = None
+    """None where it did not come to its end."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How the cases that are done came out, by status."""
+    selected: int = 0
+    """How many cases it was begun with."""
+    sets: tuple[LoggedSet, ...] = ()
+    seconds: float | None = None
+    """Wall time; None where nobody knows."""
+    model: str = ""
+    changed: tuple[str, ...] | None = None
+    """The agent's files that are not what they were; None where nobody knows."""
+    problem: str = ""
+    """Why it cannot be read; nothing else is known then."""
+
+    @property
+    def id(self) -> str:
+        return run_id(self.path)
+
+    @property
+    def name(self) -> str:
+        """The newest of its names; "" for none."""
+        return self.names[-1] if self.names else ""
+
+    @property
+    def is_of_adk(self) -> bool:
+        return self.path.name.endswith(ADK_SUFFIX)
+
+    @property
+    def title(self) -> str:
+        return run_title(self.started, self.name)
+
+
+def when(started: datetime) -> str:
+    """By the user's clock: `2026-11-20 14:03:12`"""
+    return f"{started.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def run_title(started: datetime, name: str) -> str:
+    """`run of 2026-11-20 14:03:12`, or with a name `run baseline of 2026-11-20 14:03:12`"""
+    return f"run {name} of {when(started)}" if name else f"run of {when(started)}"
+
+
+def stored_runs(agent_dir: Path) -> list[Path]:
+    """The run logs, and the result files that google-adk has left, the newest first."""
+    return newest_first([*run_logs(agent_dir), *results_of_adk(agent_dir)])
+
+
+def results_of_adk(agent_dir: Path) -> list[Path]:
+    """The result files that google-adk has left, the newest first; of those written here there are logs."""
+    return [path for path in adk_results(agent_dir)[::-1] if not is_own(path)]
+
+
+def newest_first(paths: Iterable[Path]) -> list[Path]:
+    return sorted(paths, key=_started, reverse=True)
+
+
+def names_by_run(agent_dir: Path) -> dict[str, tuple[str, ...]]:
+    """What each run is called, by its id."""
+    names: dict[str, tuple[str, ...]] = {}
+    for name, run in run_names(agent_dir).items():
+        names[run] = (*names.get(run, ()), name)
+    return names
+
+
+def read_row(path: Path, names: tuple[str, ...] = (), files: Mapping[str, str] | None = None) -> RunRow:
+    """A run; what cannot be read is a problem of the row. `files` are the agent's now, if that matters."""
+    try:
+        return _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _log_row(path, names, files)
+    except (OSError, ValueError) as error:
+        return RunRow(path, _started(path), names, problem=str(error))
+
+
+def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
+    run = read_adk_result(path)
+    statuses = [case.status for case in run.cases]
+    eval_ids = tuple(case.eval_id for case in run.cases)
+    return RunRow(
+        path,
+        run.started if run.created else _started(path),
+        names,
+        status=worst_status(statuses),
+        counts=Counter(status.value for status in statuses),
+        selected=len(run.cases),
+        sets=(LoggedSet(run.eval_set_id, run.eval_set_id, eval_ids),),
+    )
+
+
+def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) -> RunRow:
+    run = read_run(path)
+    header = run.header
+    ending: RunEnding = "over"
+    if run.footer is None:
+        ending = "going on" if is_being_written(path) else "interrupted"
+    return RunRow(
+        path,
+        header.started,
+        names,
+        ending,
+        run.footer.status if run.footer else None,
+        Counter(one.summary.status.value for one in run.results),
+        sum(len(one.eval_ids) for one in header.sets),
+        header.sets,
+        run.footer.seconds if run.footer else None,
+        str(read_agent(path).get("model") or ""),
+        None if files is None or not header.files else changed_files(header.files, files),
+    )
+
+
+def _started(path: Path) -> datetime:
+    """When a run began, going by the name of its log; else when its file was written."""
+    try:
+        return datetime.strptime(path.name[:19], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError:
+        return datetime.fromtimestamp(0, UTC)
