@@ -7,13 +7,17 @@ keyword that is not known here, and a reference that leads nowhere, allows every
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.problems import JsonPath, Problem, Severity
 from evaltui.text.values import show_value, type_change
 from evaltui.text.wording import did_you_mean, in_words
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 Schema = Mapping[str, Any]
 
@@ -29,14 +33,29 @@ _OF_THE_FRAMEWORK = frozenset(
 )
 _MOST_CHOICES = 6
 _DEEPEST = 32
+# As JSON schema names the types, and what a value of it is called.
+_TYPES = {
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as an agent declares it; `parameters` is its JSON schema, None where that is not known."""
+    """A tool as an agent declares it."""
 
     name: str
     parameters: Schema | None = None
+    """The JSON schema of its arguments, None where that is not known."""
+
+    @cached_property
+    def check(self) -> _Check:
+        return _Check(self.parameters or {}, warns=True)
 
 
 def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
@@ -55,12 +74,12 @@ def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
     given = {} if args is None else args
     if not isinstance(given, dict):
         return [_error((), f"the arguments must be an object, are {in_words(given)}")]
-    return list(_Check(tool.parameters).members(tool.parameters, given, (), 0))
+    return tool.check.problems(given)
 
 
 def check_value(schema: Schema, value: Any) -> list[Problem]:
     """What a schema does not allow in a value; `()` is the value itself."""
-    return [one for one in _Check(schema).value(schema, value, (), 0) if one.severity is Severity.ERROR]
+    return _Check(schema).problems(value)
 
 
 def check_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Problem]:
@@ -90,157 +109,186 @@ def _unknown_tool(name: str, known: Sequence[str]) -> str:
 
 
 class _Check:
-    """One schema and what its references point to."""
+    """A schema of a tool as JSON schema has it, and what it finds, in words."""
 
-    def __init__(self, root: Schema) -> None:
-        self._root = root
+    def __init__(self, schema: Schema, *, warns: bool = False) -> None:
+        from jsonschema import Draft202012Validator
 
-    def members(
-        self, schema: Schema, given: Mapping[str, Any], path: JsonPath, depth: int
-    ) -> Iterator[Problem]:
+        self._root = schema
+        self._definitions: dict[str, dict[str, Any]] = {}
+        self._numbers: dict[tuple[str, bool], str] = {}
+        whole = self._translated(schema, warns=warns, is_root=True)
+        self._validator = Draft202012Validator({**whole, "$defs": self._definitions})
+
+    def problems(self, value: Any) -> list[Problem]:
+        errors = []
+        # A schema that contains itself, or a value that is nested without end: what was found holds.
+        with suppress(RecursionError):
+            for error in self._validator.iter_errors(value):
+                errors.append(error)  # noqa: PERF402
+        return list(dict.fromkeys(_problems(errors)))
+
+    def _translated(
+        self, schema: Any, *, warns: bool, is_root: bool = False, depth: int = 0
+    ) -> dict[str, Any]:
+        """The schema in JSON schema's own spelling, what is not known here left out.
+
+        Each part says in its `description` what a value must be. With `warns`, members are found that it
+        neither knows nor forbids, too.
+        """
+        schema, reference = self._resolved(schema)
+        wanted = {"description": _wanted(schema)}
+        if depth > _DEEPEST:
+            return wanted
+        if reference:
+            return wanted | {"$ref": f"#/$defs/{self._defined(schema, reference, warns=warns)}"}
+        found = wanted | _kinds_and_choices(schema)
+        all_of, any_of = _list(schema, "allOf"), [one for name in _EITHER for one in _list(schema, name)]
+        # What one part does not know, another may: only where there is a single one is it unknown.
+        part = partial(self._translated, warns=warns and len(all_of) == 1, depth=depth + 1)
+        found |= {"allOf": [part(one) for one in all_of]} if all_of else {}
+        part = partial(self._translated, warns=False, depth=depth + 1)
+        found |= {"anyOf": [part(one) for one in any_of]} if any_of else {}
+        part = partial(self._translated, warns=warns, depth=depth + 1)
+        if "items" in schema:
+            found["items"] = part(schema["items"])
+        found |= self._members(schema, part, warns=warns, is_root=is_root)
+        if schema.get("nullable") is True:
+            return wanted | {"if": {"type": "null"}, "else": found}
+        return found
+
+    def _members(
+        self, schema: Schema, part: Callable[[Any], dict[str, Any]], *, warns: bool, is_root: bool
+    ) -> dict[str, Any]:
         properties = _object(schema, "properties")
-        required = schema.get("required")
-        for name in required if isinstance(required, list) else []:
-            if isinstance(name, str) and name not in given:
-                kind = _wanted(self._resolved(properties.get(name)))
-                yield _error((*path, name), f"missing; must be {kind}" if kind else "missing")
+        found: dict[str, Any] = {
+            "required": [name for name in _list(schema, "required") if isinstance(name, str)],
+            "properties": {name: part(one) for name, one in properties.items()},
+        }
         further = schema.get("additionalProperties", schema.get("additional_properties"))
-        for name, value in given.items():
-            if name in properties:
-                yield from self.value(properties[name], value, (*path, name), depth + 1)
-            elif isinstance(further, Mapping):
-                yield from self.value(further, value, (*path, name), depth + 1)
-            elif further is False or (further is None and (properties or not path)):
-                absent = [one for one in properties if one not in given]
-                message = f"unknown argument{did_you_mean(name, absent)}"
-                yield _error((*path, name), message) if further is False else _warning((*path, name), message)
+        if isinstance(further, Mapping):
+            found["additionalProperties"] = part(further)
+        elif further is False:
+            found["additionalProperties"] = False
+        elif further is None and warns and (properties or is_root):
+            found |= {"additionalProperties": False, "$comment": _NOT_FORBIDDEN}
+        return found
 
-    def value(self, schema: Any, value: Any, path: JsonPath, depth: int) -> Iterator[Problem]:
-        schema = self._resolved(schema)
-        if not schema or depth > _DEEPEST:
-            return
-        if value is None and schema.get("nullable") is True:
-            return
-        kinds = _kinds(schema)
-        if kinds and not any(_IS_KIND[kind](value) for kind in kinds):
-            yield _error(path, f"must be {_wanted(schema)}, is {in_words(value)}")
-            return
-        if problem := _not_a_choice(schema, value):
-            yield _error(path, problem)
-            return
-        yield from self._alternatives(schema, value, path, depth)
-        if isinstance(value, dict):
-            yield from self.members(schema, value, path, depth)
-        elif isinstance(value, list) and "items" in schema:
-            for index, item in enumerate(value):
-                yield from self.value(schema["items"], item, (*path, index), depth + 1)
+    def _defined(self, schema: Schema, reference: str, *, warns: bool) -> str:
+        """The name under which what a reference points to is among the definitions."""
+        if (reference, warns) not in self._numbers:
+            number = self._numbers[reference, warns] = str(len(self._numbers))
+            self._definitions[number] = self._translated(schema, warns=warns, is_root=schema is self._root)
+        return self._numbers[reference, warns]
 
-    def _alternatives(self, schema: Schema, value: Any, path: JsonPath, depth: int) -> Iterator[Problem]:
-        for part in _list(schema, "allOf"):
-            yield from self.value(part, value, path, depth + 1)
-        either = [self._resolved(one) for name in _EITHER for one in _list(schema, name)]
-        found = [list(self.value(one, value, path, depth + 1)) for one in either]
-        if not found or any(not _errors(problems) for problems in found):
-            return
-        # The alternative that was meant has the right type, and something wrong deeper inside.
-        deeper = [problems for problems in found if all(problem.path != path for problem in problems)]
-        if len(deeper) == 1:
-            yield from deeper[0]
-            return
-        wanted = " or ".join(dict.fromkeys(filter(None, map(_wanted, either))))
-        yield _error(path, f"must be {wanted}, is {in_words(value)}" if wanted else "fits no alternative")
-
-    def _resolved(self, schema: Any) -> Schema:
-        """A schema with its reference followed; one that cannot be read allows everything."""
+    def _resolved(self, schema: Any) -> tuple[Schema, str]:
+        """A schema with its reference followed, and the reference; {} where it cannot be read."""
+        found = ""
         for _ in range(_DEEPEST):
             if not isinstance(schema, Mapping):
-                return {}
+                return {}, ""
             reference = schema.get("$ref", schema.get("ref"))
             if not isinstance(reference, str):
-                return schema
+                return schema, found
             target: Any = self._root
             for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
                 name = step.replace("~1", "/").replace("~0", "~")
                 target = target.get(name) if isinstance(target, Mapping) else None
-            schema = target
-        return {}
+            schema, found = target, reference
+        return {}, ""
 
 
 _EITHER = ("anyOf", "any_of", "oneOf")
+# Marks a schema whose members are not all known, though it forbids no others.
+_NOT_FORBIDDEN = "open"
+# Of several findings at one place those that come first here say all.
+_RANKS = {"type": 0, "enum": 1}
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _problems(errors: Sequence[ValidationError]) -> Iterator[Problem]:
+    """What jsonschema found, at paths from the value or, inside alternatives, from their place."""
+    ranks: dict[JsonPath, int] = {}
+    for error in errors:
+        path = tuple(error.relative_path)
+        ranks[path] = min(_rank(error), ranks.get(path, len(_RANKS)))
+    for error in errors:
+        path = tuple(error.relative_path)
+        if _rank(error) == ranks[path]:
+            for problem in _in_words(error):
+                yield replace(problem, path=(*path, *problem.path))
 
 
-def _is_integer(value: Any) -> bool:
-    # JSON schema counts 3.0 as an integer.
-    return _is_number(value) and value == value // 1
+def _rank(error: ValidationError) -> int:
+    return _RANKS.get(str(error.validator), len(_RANKS))
 
 
-def _is(kind: type, value: Any) -> bool:
-    return isinstance(value, kind)
+def _in_words(error: ValidationError) -> Iterator[Problem]:
+    """The problems of one error, at paths from its place."""
+    schema: Any = error.schema
+    value: Any = error.instance
+    members = _object(schema, "properties")
+    match error.validator:
+        case "type" | "enum":
+            texts = [choice for choice in _list(schema, "enum") if isinstance(choice, str)]
+            hint = did_you_mean(value, texts) if isinstance(value, str) and error.validator == "enum" else ""
+            yield _error((), f"must be {schema['description']}, is {in_words(value)}{hint}")
+        case "required":
+            for name in schema["required"]:
+                if name not in value:
+                    words = members.get(name, {}).get("description")
+                    yield _error((name,), f"missing; must be {words}" if words else "missing")
+        case "additionalProperties":
+            kind = _warning if schema.get("$comment") == _NOT_FORBIDDEN else _error
+            for name in value:
+                if name not in members:
+                    absent = [one for one in members if one not in value]
+                    yield kind((name,), f"unknown argument{did_you_mean(name, absent)}")
+        case "anyOf":
+            yield from _no_alternative(error)
 
 
-_IS_KIND: dict[str, Callable[[Any], bool]] = {
-    "string": partial(_is, str),
-    "number": _is_number,
-    "integer": _is_integer,
-    "boolean": partial(_is, bool),
-    "object": partial(_is, dict),
-    "array": partial(_is, list),
-    "null": lambda value: value is None,
-}
-_KIND_IN_WORDS = {
-    "string": "text",
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "object": "an object",
-    "array": "a list",
-    "null": "null",
-}
+def _no_alternative(error: ValidationError) -> Iterator[Problem]:
+    of_each: dict[Any, list[ValidationError]] = {}
+    for one in error.context or ():
+        of_each.setdefault(one.relative_schema_path[0], []).append(one)
+    found = [list(_problems(errors)) for errors in of_each.values()]
+    # The alternative that was meant has the right type, and something wrong deeper inside.
+    deeper = [problems for problems in found if all(problem.path for problem in problems)]
+    if len(deeper) == 1:
+        yield from deeper[0]
+        return
+    alternatives: Any = error.validator_value
+    wanted = " or ".join(dict.fromkeys(filter(None, (one["description"] for one in alternatives))))
+    yield _error((), f"must be {wanted}, is {in_words(error.instance)}" if wanted else "fits no alternative")
 
 
 def _kinds(schema: Schema) -> list[str]:
     """The types that a schema allows; none where it does not say, or says what is not known here."""
     given = schema.get("type")
     kinds = [str(kind).lower() for kind in (given if isinstance(given, list) else [given])]
-    return kinds if all(kind in _IS_KIND for kind in kinds) else []
-
-
-def _wanted(schema: Schema) -> str:
-    choices = _choices(schema)
-    if choices:
-        shown = [show_value(choice) for choice in choices[:_MOST_CHOICES]]
-        more = [f"{len(choices) - _MOST_CHOICES} more"] if len(choices) > _MOST_CHOICES else []
-        return " or ".join([*shown, *more])
-    kinds = _kinds(schema) + ["null"] * (schema.get("nullable") is True)
-    return " or ".join(dict.fromkeys(_KIND_IN_WORDS[kind] for kind in kinds)) if _kinds(schema) else ""
+    return kinds if all(kind in _TYPES for kind in kinds) else []
 
 
 def _choices(schema: Schema) -> list[Any]:
     return [schema["const"]] if "const" in schema else _list(schema, "enum")
 
 
-def _not_a_choice(schema: Schema, value: Any) -> str | None:
-    choices = _choices(schema)
-    if not choices or any(_same(choice, value) for choice in choices):
-        return None
+def _kinds_and_choices(schema: Schema) -> dict[str, Any]:
+    kinds, choices = _kinds(schema), _choices(schema)
     # Schemas that were widened by null often leave it out of the choices.
-    if value is None and "null" in _kinds(schema):
-        return None
-    texts = [choice for choice in choices if isinstance(choice, str)]
-    hint = did_you_mean(value, texts) if isinstance(value, str) else ""
-    return f"must be {_wanted(schema)}, is {in_words(value)}{hint}"
+    allowed = [*choices, None] if "null" in kinds else choices
+    return ({"type": kinds} if kinds else {}) | ({"enum": allowed} if choices else {})
 
 
-def _same(one: Any, other: Any) -> bool:
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
-def _errors(problems: Sequence[Problem]) -> bool:
-    return any(problem.severity is Severity.ERROR for problem in problems)
+def _wanted(schema: Schema) -> str:
+    """What a value must be, in words; "" where anything may be."""
+    choices, kinds = _choices(schema), _kinds(schema)
+    if choices:
+        shown = [show_value(choice) for choice in choices[:_MOST_CHOICES]]
+        more = [f"{len(choices) - _MOST_CHOICES} more"] if len(choices) > _MOST_CHOICES else []
+        return " or ".join([*shown, *more])
+    kinds += ["null"] if kinds and schema.get("nullable") is True else []
+    return " or ".join(dict.fromkeys(_TYPES[kind] for kind in kinds))
 
 
 def _list(schema: Schema, name: str) -> list[Any]:
