@@ -27,7 +27,6 @@ IN_A_CIRCLE = {
     "evaltui.workbench.workbench",
 }
 TOO_LONG = {
-    "core/compare/run_comparison.py",
     "runner/plan.py",
     "tui/panes/chat.py",
     "tui/panes/tree.py",

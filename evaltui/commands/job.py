@@ -15,7 +15,8 @@ from evaltui.commands.preflight import announce
 from evaltui.commands.progress import Progress
 from evaltui.commands.reporting import ReportTarget, write_reports
 from evaltui.commands.usage import UsageError
-from evaltui.core.compare.run_comparison import Circumstances, Comparison, RunSummary, compare, summarize
+from evaltui.core.compare.run_comparison import Comparison, compare
+from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.model.problems import EvalSetError

@@ -7,18 +7,17 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from evaltui.core.compare.changes_between_runs import what_changed
 from evaltui.core.compare.run_comparison import (
     KINDS,
     CaseChange,
-    CaseSummary,
     Comparison,
     Kind,
-    RunSummary,
     ScoreChange,
     Total,
     case_name,
-    what_changed,
 )
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.valid_json import valid_json

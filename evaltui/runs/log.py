@@ -21,7 +21,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.run_comparison import summarize
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.compare.run_comparison import config_changes
+from evaltui.core.compare.changes_between_runs import config_changes
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.fingerprints import case_fingerprint

@@ -5,7 +5,7 @@ import json
 import pytest
 from command_line import call
 
-from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.runs.log import RunLog
 

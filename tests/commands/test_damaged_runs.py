@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from command_line import call
 
-from evaltui.core.compare.run_comparison import CaseSummary, compare
+from evaltui.core.compare.run_comparison import compare
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json

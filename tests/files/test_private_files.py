@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.files.agent_settings import remember_config

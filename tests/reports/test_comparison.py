@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evaltui.core.compare.run_comparison import CaseSummary, Circumstances, RunSummary, compare
+from evaltui.core.compare.run_comparison import compare
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.outcome import Status
 from evaltui.reports.comparison import comparison_json, comparison_lines
 from evaltui.reports.console import render_console

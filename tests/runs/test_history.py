@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json

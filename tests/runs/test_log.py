@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.compare.run_comparison import CaseSummary
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.runs.log import RunLog, is_being_written, latest_run, run_logs
@@ -122,7 +122,7 @@ def test_a_log_cut_anywhere_is_read_up_to_the_cut(tmp_path):
 def test_a_killed_run_leaves_every_result(tmp_path):
     code = (
         "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
-        "from evaltui.core.compare.run_comparison import CaseSummary\n"
+        "from evaltui.core.compare.run_summary import CaseSummary\n"
         "from evaltui.core.model.outcome import Status\n"
         "log = RunLog.create(Path(sys.argv[1]), {})\n"
         "for number in range(8): log.result(CaseSummary('s', str(number), Status.FAILED))\n"

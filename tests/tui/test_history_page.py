@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.compare.run_comparison import CaseSummary, Circumstances, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status

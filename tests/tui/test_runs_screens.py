@@ -226,7 +226,7 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
 
 
 async def test_ten_thousand_cases_are_compared_and_scrolled(coin):
-    from evaltui.core.compare.run_comparison import CaseSummary
+    from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.outcome import RepeatResult
     from evaltui.core.model.stored_results import repeat_to_json

@@ -17,9 +17,8 @@ from evaltui.core.compare.rules import (
     rule_in_words,
     same_args,
 )
-from evaltui.core.compare.values import equal, frozen, side_by_side
 from evaltui.core.model.eval_set import Intermediate, Invocation, tool_calls
-from evaltui.core.model.json_values import ABSENT
+from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side
 from evaltui.core.model.outcome import (
     ArgDiff,
     ArgOp,

@@ -1,7 +1,8 @@
-"""Parsed JSON read by path."""
+"""Parsed JSON: read by path, two values side by side, values as keys."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable, Iterator
 from typing import Any
 
 from evaltui.core.model.problems import JsonPath
@@ -26,3 +27,61 @@ def list_at(data: Any, path: JsonPath) -> list[Any]:
     """The list at a path; empty where something else or nothing is there."""
     value = value_at(data, path)
     return value if isinstance(value, list) else []
+
+
+def side_by_side(
+    expected: Any, actual: Any, path: JsonPath = (), *, lists: bool = True
+) -> Iterator[tuple[JsonPath, Any, Any]]:
+    """Every place of the two, equal or not: in the order of the expected one, then what only the other has.
+
+    Objects that both sides have, and `lists`, are gone through item by item, unless both are empty;
+    anything else is one place. The side that has nothing there is ABSENT.
+    """
+    if isinstance(expected, dict) and isinstance(actual, dict) and (expected or actual):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
+            yield from side_by_side(
+                expected.get(key, ABSENT), actual.get(key, ABSENT), (*path, key), lists=lists
+            )
+    elif lists and isinstance(expected, list) and isinstance(actual, list) and (expected or actual):
+        for index in range(max(len(expected), len(actual))):
+            yield from side_by_side(_item(expected, index), _item(actual, index), (*path, index))
+    else:
+        yield path, expected, actual
+
+
+def _item(items: list[Any], index: int) -> Any:
+    return items[index] if index < len(items) else ABSENT
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Equality of decoded JSON as in google-adk: `1 == 1.0 == True`. What is absent equals nothing."""
+    return one is not ABSENT and other is not ABSENT and bool(one == other)
+
+
+def frozen(value: Any) -> Hashable:
+    """Decoded JSON as something that can be a key: equal ones exactly where the values are by `==`."""
+    if isinstance(value, dict):
+        return frozenset((key, frozen(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(frozen(item) for item in value)
+    hashable: Hashable = value
+    return hashable
+
+
+def without(value: Any, places: Collection[JsonPath]) -> Any:
+    """The value with these places taken out; those that it does not have are passed over."""
+    if not places or () in places:
+        return ABSENT if () in places else value
+    inside: dict[str | int, list[JsonPath]] = {}
+    for place in places:
+        inside.setdefault(place[0], []).append(place[1:])
+    if isinstance(value, dict):
+        items = {key: without(item, inside.get(key, ())) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item is not ABSENT}
+    if isinstance(value, list):
+        return [
+            item
+            for index, given in enumerate(value)
+            if (item := without(given, inside.get(index, ()))) is not ABSENT
+        ]
+    return value

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.model.json_values import ABSENT, side_by_side
 from evaltui.core.model.problems import JsonPath, Problem, Severity
 from evaltui.text.values import show_value, type_change
 from evaltui.text.wording import did_you_mean, in_words
@@ -84,19 +85,11 @@ def check_value(schema: Schema, value: Any) -> list[Problem]:
 
 def check_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Problem]:
     """Warnings for keys of the state whose value is of another JSON type afterwards; null is of any."""
-    return list(_changed_types(before, after, ()))
-
-
-def _changed_types(before: Mapping[str, Any], after: Mapping[str, Any], path: JsonPath) -> Iterator[Problem]:
-    for key, old in before.items():
-        if key not in after:
-            continue
-        new = after[key]
-        if isinstance(old, dict) and isinstance(new, dict):
-            yield from _changed_types(old, new, (*path, key))
-        elif kind := type_change(old, new):
-            was = type_change(new, old)
-            yield _warning((*path, key), f"becomes {_article(kind)}, was {_article(was)}: {show_value(old)}")
+    return [
+        _warning(path, f"becomes {_article(kind)}, was {_article(type_change(new, old))}: {show_value(old)}")
+        for path, old, new in side_by_side(before, after, lists=False)
+        if ABSENT not in (old, new) and (kind := type_change(old, new))
+    ]
 
 
 def _unknown_tool(name: str, known: Sequence[str]) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evaltui.core.compare.values import side_by_side
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import ABSENT
+from evaltui.core.model.json_values import ABSENT, side_by_side
 from evaltui.core.recordings.entry import ModelCall, Shared, asked_of, describe
 from evaltui.core.recordings.request import Fingerprints
 from evaltui.text.values import cut, show_change, show_value, visible

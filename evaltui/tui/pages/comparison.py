@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from evaltui.core.compare.run_comparison import (
-    KINDS,
-    CaseChange,
-    CaseSummary,
-    Comparison,
-    Kind,
-    ScoreChange,
-    Total,
-)
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange, Total
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.values import show_duration, visible
 from evaltui.tui.pages.outcome import TONE_OF, glyph

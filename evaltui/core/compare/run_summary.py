@@ -1,0 +1,188 @@
+"""A run and its cases as they are compared with those of another run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.text.wording import in_words
+
+Json = dict[str, Any]
+
+_TOKENS = "token_usage_v1"
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """What is compared of a case in a run.
+
+    `scores` are those of the metrics that pass or fail it, `seconds` wall time, `tokens` those of all turns:
+    each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
+    `judges` the model and the prompt by which each metric was judged that was, `path` the case's file as in
+    `CaseId`.
+    """
+
+    eval_set_id: str
+    eval_id: str
+    status: Status
+    runs: int = 1
+    passed: int = 0
+    policy: str = "all"
+    policy_met: bool = False
+    scores: Mapping[str, float] = field(default_factory=dict)
+    seconds: float | None = None
+    tokens: float | None = None
+    expects: str = ""
+    judges: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    @property
+    def id(self) -> CaseId:
+        return CaseId(self.path or self.eval_set_id, self.eval_id)
+
+    @property
+    def passes(self) -> bool:
+        """Whether it counts as passed, a flaky case by its policy."""
+        return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)
+
+    def to_json(self) -> Json:
+        """Without what is usual: one run, its verdict by the policy `all`."""
+        data: Json = {"path": self.path} if self.path else {}
+        data |= {
+            "eval_id": self.eval_id,
+            "eval_set_id": self.eval_set_id,
+            "status": self.status.value,
+        }
+        if self.runs != 1:
+            data |= {"runs": self.runs, "passed": self.passed}
+        if self.policy != "all":
+            data |= {"pass_if": self.policy, "policy_met": self.policy_met}
+        known: Json = {
+            "scores": dict(self.scores),
+            "seconds": self.seconds,
+            "tokens": self.tokens,
+            "expects": self.expects,
+            "judges": dict(self.judges),
+        }
+        return data | {name: value for name, value in known.items() if value or value == 0.0}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CaseSummary:
+        """Raises ValueError for what is no summary."""
+        status = Status(_checked(data, "status", str))
+        runs = _checked(data, "runs", int, 1)
+        passed = _checked(data, "passed", int, int(status is Status.PASSED))
+        if not 0 <= passed <= runs or runs < 1:
+            raise ValueError(f"{passed} of {runs} runs cannot have passed")
+        return cls(
+            eval_set_id=_checked(data, "eval_set_id", str),
+            eval_id=_checked(data, "eval_id", str),
+            status=status,
+            runs=runs,
+            passed=passed,
+            policy=_checked(data, "pass_if", str, "all"),
+            policy_met=_checked(data, "policy_met", bool, passed == runs),
+            scores=_checked_all(data, "scores", (int, float)),
+            seconds=_checked(data, "seconds", (int, float, type(None)), None),
+            tokens=_checked(data, "tokens", (int, float, type(None)), None),
+            expects=_checked(data, "expects", str, ""),
+            judges=_checked_all(data, "judges", (str,)),
+            path=_checked(data, "path", str, ""),
+        )
+
+
+def _checked(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> Any:
+    value = data.get(name, absent)
+    if value is ...:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{name} is {in_words(value)}")
+    return value
+
+
+def _checked_all(data: Mapping[str, Any], name: str, kind: tuple[type, ...]) -> Any:
+    values = _checked(data, name, dict, {})
+    for one in values:
+        _checked(values, one, kind)
+    return values
+
+
+def summarize(case: CaseResult) -> CaseSummary:
+    scores: dict[str, list[float]] = {}
+    for repeat in case.repeats:
+        for metric in repeat.metrics:
+            if metric.status is not Status.INFORMATIONAL and metric.score is not None:
+                scores.setdefault(metric.name, []).append(metric.score)
+    seconds = _mean([repeat.seconds for repeat in case.repeats if repeat.seconds])
+    return CaseSummary(
+        eval_set_id=case.eval_set_id,
+        eval_id=case.eval_id,
+        status=case.status,
+        runs=len(case.repeats),
+        passed=case.passed_repeats,
+        policy=case.policy,
+        policy_met=case.policy_met,
+        scores={name: round(sum(values) / len(values), 6) for name, values in scores.items()},
+        seconds=None if seconds is None else round(seconds, 3),
+        tokens=_mean(list(_tokens(case))),
+        expects=case.repeats[0].expects if case.repeats else "",
+        judges={
+            metric.name: f"{metric.judge.model} ({metric.judge.prompt})"
+            for metric in case.metrics
+            if metric.judge is not None
+        },
+        path=case.path,
+    )
+
+
+def _tokens(case: CaseResult) -> Iterator[float]:
+    for repeat in case.repeats:
+        for metric in repeat.metrics:
+            known = [turn.score for turn in metric.per_invocation if turn.score is not None]
+            if metric.name == _TOKENS and known:
+                yield sum(known)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a run depends on besides its cases.
+
+    `files` are the agent's with what they hold, as fingerprints; `configs` the effective config of each set
+    as JSON, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    agent: str = ""
+    model: str = ""
+    configs: Mapping[str, Json] = field(default_factory=dict)
+    adk_verdicts: bool = False
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run as it is compared with another one.
+
+    `unfinished` are cases that were selected and have no result; `whole` are the paths of the sets of which
+    every case was selected, so that a case that is not there did not exist. Where it is `by_label`, the run
+    tells cases by set id only, as results of google-adk and logs of earlier versions do. `ambiguous` are its
+    cases of which nobody knows the file: they are never taken for a case of another run.
+    """
+
+    id: str
+    cases: Mapping[CaseId, CaseSummary]
+    unfinished: frozenset[CaseId] = frozenset()
+    whole: frozenset[str] = frozenset()
+    circumstances: Circumstances = Circumstances()
+    by_label: bool = False
+    ambiguous: frozenset[CaseId] = frozenset()
+
+    def lacks(self, key: CaseId) -> bool:
+        """Whether there was no such case when the run began, as far as the run can tell."""
+        return key not in self.cases and key not in self.unfinished and key.path in self.whole
