@@ -26,11 +26,10 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text
-from evaltui.files.set_entry import CaseInfo, SetEntry, read_entry
+from evaltui.files.set_entry import SetEntry, read_entry
 from evaltui.text.wording import did_you_mean
 
 __all__ = [
-    "CaseInfo",
     "Selection",
     "SelectionError",
     "SetEntry",

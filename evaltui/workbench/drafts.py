@@ -28,6 +28,8 @@ from evaltui.workbench.draft import Clashing, Draft, read_draft, unusable
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.steps import Entry, Step, Steps
 
+Known = tuple[JsonDocument, Fingerprint]
+
 MERGED = "merge with what changed outside"
 RESTORED = "restore unsaved changes"
 EARLIER = "unsaved changes"
@@ -44,13 +46,20 @@ class Drafts:
     or not at all. What others change is a new base and no step: it is merged into a draft, and undoing what
     was done before leaves it alone.
 
-    `complain` is told what goes wrong with the recovery journal, which must not stop anybody's work.
-    Everything raises OSError and EvalSetError for files that cannot be read, and EditError for edits that
-    cannot be done; nothing has changed then.
+    `read` gives a file that was read already, None where it was not or has changed since. `complain` is told
+    what goes wrong with the recovery journal, which must not stop anybody's work. Everything raises OSError
+    and EvalSetError for files that cannot be read, and EditError for edits that cannot be done; nothing has
+    changed then.
     """
 
-    def __init__(self, agent_dir: Path, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        agent_dir: Path,
+        complain: Callable[[str], None],
+        read: Callable[[Path], Known | None],
+    ) -> None:
         self._agent_dir = agent_dir
+        self._read = read
         self._complain = complain
         self._drafts: dict[Path, Draft] = {}
         self._done = Steps()
@@ -72,7 +81,9 @@ class Drafts:
         """The file to be edited; one that does not exist begins with `new_text`, where that is given."""
         draft = self._drafts.get(path)
         if draft is None:
-            draft = self._drafts[path] = read_draft(path, new_text)
+            known = self._read(path)
+            draft = Draft(path, *known) if known else read_draft(path, new_text)
+            self._drafts[path] = draft
         elif draft.gone:
             new = read_draft(path, new_text)
             self._rebase(draft, new.document, new.saved, new.fingerprint)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.editing.json_paths import Changes, eval_ids
 from evaltui.core.editing.set import EditBuilder, SetEditor
-from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.jsondoc.edits import Edit, EditError, alike
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.saving import Source
 from evaltui.workbench.draft import Clashing, Draft
 from evaltui.workbench.navigation import Navigation
@@ -365,7 +365,7 @@ def _differing(draft: Draft) -> frozenset[str]:
     )
 
 
-def _differs(saved: Chunk | None, now: Chunk) -> bool:
+def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
     if saved is None or saved.text == now.text:
         return saved is None
     return not alike(saved.value, now.value)

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaltui.files.workspace import CaseInfo, SetEntry
+from evaltui.core.model.case_info import CaseInfo
+from evaltui.files.workspace import SetEntry
 from evaltui.workbench.state import CaseKey
 
 # What a word is worth by where it is found; within one kind, tighter and earlier is better.

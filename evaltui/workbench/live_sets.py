@@ -2,124 +2,50 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.model.aliases import spelt
-from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import Listed, StoredCase
 from evaltui.files.config_files import config_file, config_files
-from evaltui.files.set_entry import CaseInfo, SetEntry, case_info
+from evaltui.files.set_entry import SetEntry
 from evaltui.files.workspace import Workspace
-from evaltui.workbench.documents import Documents, OpenSet, stamp_of
+from evaltui.workbench.documents import Documents, stamp_of
 from evaltui.workbench.draft import Draft
 from evaltui.workbench.drafts import Drafts
 
 if TYPE_CHECKING:
-    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.files.configs import ConfigInUse
+    from evaltui.files.eval_set_file import EvalSetFile
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What is known of a case; `stored` is None where it has errors. Paths are relative to the case."""
-
-    info: CaseInfo
-    info_problems: tuple[Problem, ...]
-    stored: StoredCase | None
-    problems: tuple[Problem, ...]
-
-
-class LiveSet:
-    """`entry` and `opened` are the set as it was read: what is the same in them is not read again."""
-
-    def __init__(self, draft: Draft, entry: SetEntry, opened: OpenSet | None) -> None:
-        self.draft = draft
-        self.entry = entry
-        # The chunks of a document that were not edited stay the same objects.
-        self._known: dict[Chunk, _Known] = {}
-        stored = opened.stored if opened and len(opened.stored) == len(entry.cases) else ()
-        found = _by_case(opened.problems if opened else ())
-        # As it was before the first edit, so that the cases are in the order of `entry`.
-        chunks = draft.saved.cases if draft.saved else ()
-        for number, (chunk, info, case) in enumerate(zip(chunks, entry.cases, stored, strict=False)):
-            self._known[chunk] = _Known(info, (), case, tuple(found[number]))
-
-    def follow(self, config: ConfigInUse | EvalSetError) -> OpenSet:
-        """The set as the draft has it now; `entry` is renewed as well."""
-        from evaltui.core.model.stored_cases import StoredCases
-        from evaltui.core.model.validation import validate_set_level
-
-        data = self.draft.document.value
-        chunks = self.draft.document.cases
-        known = [self._known.get(chunk) or _look_at(chunk.value) for chunk in chunks]
-        self._known = dict(zip(chunks, known, strict=True))
-        head, problems = validate_set_level(data)
-        key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
-        for number, one in enumerate(known):
-            problems += [_placed(problem, key, number) for problem in one.problems]
-        path = self.draft.path
-        problems = [self._located(problem) for problem in problems]
-        self.entry = replace(
-            self.entry,
-            # Whatever has become of the file meanwhile.
-            format="eval set",
-            eval_set_id=str(data.get(spelt("eval_set_id", data)) or self.entry.eval_set_id),
-            cases=tuple(one.info for one in known),
-            problems=tuple(
-                self._located(_placed(problem, key, number))
-                for number, one in enumerate(known)
-                for problem in one.info_problems
-            ),
-        )
-        stored = [one.stored for one in known if one.stored is not None]
-        usable = head is not None and len(stored) == len(known) and not _has_error(problems)
-        of_config = config.problems
-        return OpenSet.of(
-            path,
-            head if usable else None,
-            None if isinstance(config, EvalSetError) else config,
-            (*problems, *of_config),
-            StoredCases(stored if usable else ()),
-        )
-
-    def _located(self, problem: Problem) -> Problem:
-        # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
-        error = problem.severity is Severity.ERROR
-        line = self.draft.document.line_of(problem.path) if error else None
-        return replace(problem, line=line, file=str(self.draft.path))
-
-
-def _look_at(raw: Any) -> _Known:
-    from evaltui.core.model.stored_cases import StoredCase, head_of
-    from evaltui.core.model.validation import validate_case
-
-    found: list[Problem] = []
-    info = case_info(raw, (), found)
-    model, problems = validate_case(raw)
-    stored = None if model is None else StoredCase(head_of(model), raw)
-    return _Known(info, tuple(found), stored, tuple(problems))
-
-
-def _by_case(problems: Iterable[Problem]) -> defaultdict[int, list[Problem]]:
-    """The problems of a set that are in its cases, as they are seen from each case."""
-    found: defaultdict[int, list[Problem]] = defaultdict(list)
-    for problem in problems:
-        match problem.path:
-            case ("eval_cases" | "evalCases", int(number), *below):
-                found[number].append(replace(problem, path=tuple(below), line=None))
-    return found
-
-
-def _placed(problem: Problem, key: str, number: int) -> Problem:
-    return replace(problem, path=(key, number, *problem.path))
-
-
-def _has_error(problems: Iterable[Problem]) -> bool:
-    return any(problem.severity is Severity.ERROR for problem in problems)
+def _listed(entry: SetEntry, opened: EvalSetFile, before: Sequence[StoredCase]) -> SetEntry:
+    """The set as a list shows it. `before` are the cases that the entry is of, not looked at again."""
+    if len(before) == len(entry.cases):
+        for case, info in zip(before, entry.cases, strict=True):
+            if case.listed is None and case.eval_id == info.eval_id:
+                case.listed = Listed(info, ())
+    document = opened.document
+    assert document is not None
+    data, path = document.value, opened.path
+    key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
+    cases = [case.look_up() for case in document.cases]
+    problems = [
+        replace(one, path=(key, number, *one.path))
+        for number, case in enumerate(cases)
+        for one in case.problems
+    ]
+    return replace(
+        entry,
+        # Whatever has become of the file meanwhile.
+        format="eval set",
+        eval_set_id=str(data.get(spelt("eval_set_id", data)) or entry.eval_set_id),
+        cases=tuple(case.info for case in cases),
+        problems=tuple(replace(one, line=document.line_of(one.path), file=str(path)) for one in problems),
+    )
 
 
 class LiveSets:
@@ -132,7 +58,6 @@ class LiveSets:
         self._drafts = drafts
         self._documents = documents
         self._explicit_config = config
-        self._live: dict[Path, LiveSet] = {}
         self._configs: dict[Path, tuple[object, ConfigInUse | EvalSetError]] = {}
 
     def follow(self, workspace: Workspace, paths: Iterable[Path]) -> Workspace:
@@ -157,16 +82,15 @@ class LiveSets:
         if draft is None:
             # Only its config was edited.
             opened = self._documents.open(path)
-            of_set = tuple(problem for problem in opened.problems if problem.file == str(path))
-            changed = replace(opened, config=None if isinstance(config, EvalSetError) else config)
-            self._documents.edited(path, replace(changed, problems=(*of_set, *config.problems)))
+            self._documents.edited(path, opened.scored_by(config))
             assert entry is not None
             return entry
-        if path not in self._live or self._live[path].draft is not draft:
-            self._live[path] = LiveSet(draft, entry or _new_entry(path), self._documents.last(path))
-        live = self._live[path]
-        self._documents.edited(path, live.follow(config))
-        return live.entry
+        from evaltui.files.eval_set_file import edited_eval_set_file
+
+        opened = edited_eval_set_file(path, draft.document.copy()).scored_by(config)
+        before = draft.saved.cases if draft.saved and not self._documents.is_edited(path) else ()
+        self._documents.edited(path, opened)
+        return _listed(entry or _new_entry(path), opened, before)
 
     def _last_config(self, set_path: Path) -> Path | None:
         """The file that the set was scored by when it was last looked at."""

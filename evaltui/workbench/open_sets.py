@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.problems import Problem, Severity
 from evaltui.files.config_files import config_file, config_files
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.saving import Fingerprint
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
-from evaltui.workbench.documents import Documents, OpenSet
+from evaltui.workbench.documents import Documents
 from evaltui.workbench.draft import Draft
 from evaltui.workbench.drafts import Drafts
 from evaltui.workbench.live_sets import LiveSets
@@ -36,13 +39,13 @@ class OpenSets:
         """The sets as they are shown; None before they have been read."""
         self.documents = Documents(config)
         """The sets as models."""
-        self.drafts = Drafts(agent_dir, say)
+        self.drafts = Drafts(agent_dir, say, self._read_already)
         """The files that have been edited in this sitting."""
         self._agent_dir = agent_dir
         self._given = given
         self._changed = changed
         self._live = LiveSets(self.drafts, self.documents, config)
-        self._reading: dict[Path, asyncio.Task[OpenSet]] = {}
+        self._reading: dict[Path, asyncio.Task[EvalSetFile]] = {}
 
     @property
     def is_read(self) -> bool:
@@ -61,7 +64,7 @@ class OpenSets:
             for case in entry.cases:
                 yield CaseKey(entry.path, case.eval_id)
 
-    def opened(self, path: Path | None) -> OpenSet | None:
+    def opened(self, path: Path | None) -> EvalSetFile | None:
         """A set as models; None while it is being read, and observers are called when it has been."""
         if path is None:
             return None
@@ -83,6 +86,12 @@ class OpenSets:
         if opened is not None:
             return opened.errors
         return [problem for problem in entry.problems if problem.severity is Severity.ERROR]
+
+    def _read_already(self, path: Path) -> tuple[JsonDocument, Fingerprint] | None:
+        known = self.documents.known(path)
+        if known is None or known.document is None or known.fingerprint is None:
+            return None
+        return known.document.copy(), known.fingerprint
 
     def draft(self, path: Path) -> Draft | None:
         """The file as it is being edited; None where it has not been edited."""

@@ -17,13 +17,14 @@ from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.recording.replay import steps_of_invocation
 from evaltui.core.recording.steps import split
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import SetEntry
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.history import over_repeats, run_id, stored_repeat
 from evaltui.workbench.case_places import CasePlaces
-from evaltui.workbench.documents import Documents, OpenSet
+from evaltui.workbench.documents import Documents
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseOutcome
 from evaltui.workbench.traces import Traces
@@ -64,7 +65,7 @@ def open_past_run(opening: Opening) -> PastRun:
     """In a thread. Raises OSError, and ValueError for what is neither a run log nor a result file."""
     results, traces = Results(), Traces(opening.changed)
     places = CasePlaces(opening.agent_dir, opening.sets)
-    opened: dict[Path, OpenSet] = {}
+    opened: dict[Path, EvalSetFile] = {}
     gone = unclear = 0
     for found in _found(opening.path):
         eval_set_id = found.result.eval_set_id

@@ -116,7 +116,7 @@ async def score_again(
     masked = secrets if _needs_masking(stored, secrets) else None
     result = await again(_expected(eval_set_id, stored, config, secrets), masked)
     new = replace(scored, result=result, stored=stored, config=config, judged_as=judged_as, outdated=())
-    if not secrets.may_be_in(stored.text()) or _is_known(new, scored, secrets):
+    if not secrets.may_be_in(stored.text) or _is_known(new, scored, secrets):
         return new
     by_secrets = await again(Expected(eval_set_id, stored.model(), config), masked)
     if by_secrets.status is result.status:
@@ -129,7 +129,7 @@ def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
     """Whether a result that secrets may decide holds: it is as before, when they were the same ones."""
     if last.outdated or new.result.status is not last.result.status:
         return False
-    return secrets.hidden_in(new.stored.text()) == secrets.hidden_in(last.stored.text())
+    return secrets.hidden_in(new.stored.text) == secrets.hidden_in(last.stored.text)
 
 
 async def _scored_by(
@@ -167,7 +167,7 @@ async def _scored_by(
 
 def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
     """Whether a case has secrets, which a log has not, or was kept without them itself."""
-    text = stored.text()
+    text = stored.text
     return secrets.may_be_in(text) or secrets.has_marks(text)
 
 

@@ -266,7 +266,7 @@ class Workbench:
             self.outcomes.rescore({key.path for key in run.done})
             self.outcomes.runs_changed()
             if len(run.done) >= _MANY:
-                from evaltui.workbench.memory import give_back
+                from evaltui.files.memory import give_back
 
                 await asyncio.to_thread(give_back)
 

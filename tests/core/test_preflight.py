@@ -200,9 +200,7 @@ def test_stored_cases_are_looked_at_as_models_are():
     ]
     criteria = {RUBRICS: 0.5, MATCH: 0.5, "response_match_score": 0.5}
     plain = to_check(cases, criteria)
-    stored = [
-        StoredCase(StoredCase.of(model).head, data) for model, data in zip(plain.cases, cases, strict=True)
-    ]
+    stored = [StoredCase.of_data(data) for data in cases]
     assert preflight([SetToCheck("s", StoredCases(stored), plain.config)], HERE) == preflight([plain], HERE)
 
 

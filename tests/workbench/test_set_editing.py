@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.files.workspace import CaseInfo, SetEntry
+from evaltui.core.model.case_info import CaseInfo
+from evaltui.files.workspace import SetEntry
 from evaltui.workbench import converting, set_editing
 from evaltui.workbench.case_plan import gathered, moves
 from evaltui.workbench.state import CaseKey, Selection

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.jsondoc.chunks import eval_ids_of
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove, alike
 from evaltui.core.model.aliases import camel, spelt
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import eval_ids_of
 
 # The fields whose two spellings differ, and which therefore tell how a case is spelt. A user's own keys do
 # not. The models would tell too, but importing them takes half a second, and the tree must not wait for it.

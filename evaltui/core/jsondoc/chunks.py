@@ -3,116 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex, overload
+from typing import Any
 
 from evaltui.core.jsondoc.spans import BOM, Node, Tree, decode_at, skip_space
-from evaltui.core.model.aliases import camel, spelt
+from evaltui.core.model.aliases import camel
+from evaltui.core.model.stored_cases import CaseList, StoredCase
 
 CASES = "eval_cases"
-
-
-class Chunk:
-    """The text of one case. Its value is parsed when it is asked for, and kept from then on."""
-
-    __slots__ = ("_eval_id", "_lines", "_value", "text")
-
-    def __init__(self, text: str, value: Any = None) -> None:
-        self.text = text
-        self._value = value
-        # None while nobody asked.
-        self._eval_id: tuple[str | None] | None = None
-        self._lines: int | None = None
-
-    @property
-    def value(self) -> Any:
-        if self._value is None:
-            self._value = json.loads(self.text)
-        return self._value
-
-    @property
-    def eval_id(self) -> str | None:
-        """The id of the case, None where it has none. A value that is parsed for that is not kept."""
-        if self._eval_id is None:
-            self._eval_id = (_eval_id_of(json.loads(self.text) if self._value is None else self._value),)
-        return self._eval_id[0]
-
-    @property
-    def lines(self) -> int:
-        """How many line breaks the text has."""
-        if self._lines is None:
-            self._lines = self.text.count("\n")
-        return self._lines
-
-    @classmethod
-    def of(cls, value: Any) -> Chunk:
-        """A case whose text is not known, of two lists that are both called its cases."""
-        return cls(json.dumps(value), value)
-
-    @classmethod
-    def found(cls, text: str, value: Any) -> Chunk:
-        """A chunk of a text that was just parsed: the value is looked at and not kept."""
-        chunk = cls(text)
-        chunk._eval_id = (_eval_id_of(value),)
-        return chunk
-
-
-def _eval_id_of(case: Any) -> str | None:
-    value = case.get(spelt("eval_id", case)) if isinstance(case, dict) else None
-    return value if isinstance(value, str) else None
-
-
-class CaseList(list[Any]):
-    """The cases of a set as a list of JSON values, each of which is parsed when it is asked for.
-
-    It is never changed in place.
-    """
-
-    def __init__(self, chunks: Iterable[Chunk]) -> None:
-        self.chunks = tuple(chunks)
-        # So that its length, and whether it is empty, are those of any list.
-        super().__init__(self.chunks)
-
-    def __iter__(self) -> Iterator[Any]:
-        return (chunk.value for chunk in self.chunks)
-
-    def __reversed__(self) -> Iterator[Any]:
-        return (chunk.value for chunk in reversed(self.chunks))
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> Any:
-        if isinstance(index, slice):
-            return [chunk.value for chunk in self.chunks[index]]
-        return self.chunks[index].value
-
-    def __contains__(self, value: object) -> bool:
-        return any(one == value for one in self)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, CaseList) and self.chunks == other.chunks:
-            return True
-        return isinstance(other, list) and len(self) == len(other) and all(map(_equal, self, other))
-
-    def copy(self) -> list[Any]:
-        return list(self)
-
-    def __repr__(self) -> str:
-        return repr(list(self))
-
-
-def eval_ids_of(cases: Sequence[Any]) -> list[str | None]:
-    """The ids of cases, which are JSON values, in order; None for those that have none."""
-    if isinstance(cases, CaseList):
-        return [chunk.eval_id for chunk in cases.chunks]
-    return [_eval_id_of(case) for case in cases]
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return bool(one == other)
 
 
 @dataclass(frozen=True)
@@ -125,7 +24,7 @@ class Chunks:
 
     head: str
     leads: tuple[str, ...]
-    cases: tuple[Chunk, ...]
+    cases: tuple[StoredCase, ...]
     tail: str
     key: str | None
     frame: Any
@@ -155,7 +54,7 @@ class Chunks:
         return self.frame if self.key is None else {**self.frame, self.key: CaseList(self.cases)}
 
 
-def _same_text(one: Chunk, other: Chunk) -> bool:
+def _same_text(one: StoredCase, other: StoredCase) -> bool:
     return one is other or one.text == other.text
 
 
@@ -181,7 +80,7 @@ def _cut_cases(text: str, like: Chunks | None) -> Chunks | None:
     key, start = opening
     known = _Known(like.cases if like else ())
     leads: list[str] = []
-    cases: list[Chunk] = []
+    cases: list[StoredCase] = []
     # Ten thousand leads are two texts.
     shared: dict[str, str] = {}
     end, position = start, skip_space(text, start)
@@ -229,12 +128,12 @@ def _list_of_cases(text: str) -> tuple[str, int] | None:
 class _Known:
     """Chunks that a text may have again, most often in the same order."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[StoredCase]) -> None:
         self._chunks = chunks
         self._next = 0
         self._numbers: dict[str, int] | None = None
 
-    def at(self, text: str, position: int) -> Chunk:
+    def at(self, text: str, position: int) -> StoredCase:
         """The chunk that begins at a position. Raises ValueError where no JSON value does."""
         if self._next < len(self._chunks):
             expected = self._chunks[self._next]
@@ -245,14 +144,14 @@ class _Known:
         value, end = decode_at(text, position)
         own = text[position:end]
         if not self._chunks:
-            return Chunk.found(own, value)
+            return StoredCase.found(own, value)
         if self._numbers is None:
-            self._numbers = {chunk.text: number for number, chunk in enumerate(self._chunks)}
+            self._numbers = {case.text: number for number, case in enumerate(self._chunks)}
         number = self._numbers.get(own)
         if number is None:
             # Most often it is the one that was expected, changed.
             self._next += 1
-            return Chunk.found(own, value)
+            return StoredCase.found(own, value)
         self._next = number + 1
         return self._chunks[number]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from evaltui.core.jsondoc.chunks import CASES, Chunk, Chunks, cut
+from evaltui.core.jsondoc.chunks import CASES, Chunks, cut
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.preview import LineChange, changed_lines
 from evaltui.core.jsondoc.spans import Tree
@@ -13,6 +13,7 @@ from evaltui.core.jsondoc.splices import Splice, applied, differences
 from evaltui.core.jsondoc.windows import Editor
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import StoredCase
 
 
 class JsonDocument:
@@ -42,12 +43,12 @@ class JsonDocument:
         return self._value
 
     @property
-    def cases(self) -> Sequence[Chunk]:
+    def cases(self) -> Sequence[StoredCase]:
         """The cases of an eval set; none of any other file."""
         if self.chunks.key is not None or not isinstance(self.value, dict):
             return self.chunks.cases
         cases = self.value.get(spelt(CASES, self.value))
-        return [Chunk.of(case) for case in cases] if isinstance(cases, list) else []
+        return [StoredCase.of_data(case) for case in cases] if isinstance(cases, list) else []
 
     def copy(self) -> JsonDocument:
         """The document as it is now, which shares everything with this one."""
@@ -127,7 +128,7 @@ class JsonDocument:
         """Whether both texts are the same."""
         return self.chunks is other.chunks or self.chunks.has_text_of(other.chunks)
 
-    def cases_at(self, path: JsonPath) -> tuple[Chunk, ...]:
+    def cases_at(self, path: JsonPath) -> tuple[StoredCase, ...]:
         """The chunks of the list at a path, none for any list but that of the cases of an eval set."""
         return self.chunks.cases if path == (self.chunks.key,) else ()
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.jsondoc.chunks import Chunk
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, InsertText, Move, Put, PutText, Remove, alike, at_path, same
 from evaltui.core.jsondoc.ordering import merged_order, moves, with_added
 from evaltui.core.jsondoc.shapes import EVAL_SET, ByEntry, ByMember, FileShape, Shape, UnmergeableError
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import StoredCase
 
 Side = Literal["mine", "theirs"]
 
@@ -116,7 +116,7 @@ class _Version:
     name: str
     document: JsonDocument
     path: JsonPath
-    case: Chunk | None = None
+    case: StoredCase | None = None
     absent: bool = False
 
     @cached_property
@@ -163,7 +163,7 @@ class _Version:
         cases = self.document.cases_at(self.path)
         return {name: self._at(index, cases[index] if cases else None) for index, name in enumerate(names)}
 
-    def _at(self, step: str | int, case: Chunk | None = None) -> _Version:
+    def _at(self, step: str | int, case: StoredCase | None = None) -> _Version:
         return _Version(self.name, self.document, (*self.path, step), case)
 
     def without(self, step: str | int) -> _Version:

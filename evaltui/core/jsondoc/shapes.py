@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.jsondoc.chunks import eval_ids_of
 from evaltui.core.model.aliases import spelt
+from evaltui.core.model.stored_cases import eval_ids_of
 
 
 class UnmergeableError(Exception):

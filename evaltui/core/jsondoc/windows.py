@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.jsondoc.chunks import Chunk, Chunks, cases_node, cut
+from evaltui.core.jsondoc.chunks import Chunks, cases_node, cut
 from evaltui.core.jsondoc.edits import (
     Duplicate,
     Edit,
@@ -22,6 +22,7 @@ from evaltui.core.jsondoc.spans import Node, Tree
 from evaltui.core.jsondoc.splices import Splice, applied
 from evaltui.core.jsondoc.writing import cut_out, paste, performed
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import StoredCase
 
 # Cases on each side whose form a new value may take, as `style.model_for` has it.
 _AROUND = 4
@@ -258,14 +259,14 @@ class Editor:
         place = tree.place((self._key or "",))
         known = {case.text: case for case in self._cases[window.low : window.high]}
         leads: list[str] = []
-        cases: list[Chunk] = []
+        cases: list[StoredCase] = []
         at = place.start + 1
         for child in place.nodes:
             begin, end = at + child.lead, at + child.extent
             own = tree.text[begin:end]
             case = known.get(own)
             if case is None or case.value is not child.value:
-                case = Chunk(own, child.value)
+                case = StoredCase(own, child.value)
             leads.append(tree.text[at:begin])
             cases.append(case)
             at = end

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
-from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.case_info import CaseInfo, case_info
+from evaltui.core.model.problems import Problem
+
+if TYPE_CHECKING:
+    from evaltui.core.model.eval_set import EvalCase
 
 
 class CaseHead(NamedTuple):
@@ -19,37 +23,128 @@ class CaseHead(NamedTuple):
     simulated: bool = False
 
 
+class Checked(NamedTuple):
+    """What was found in a case by making a model of it; paths are relative to the case."""
+
+    is_valid: bool
+    problems: tuple[Problem, ...]
+
+
+class Listed(NamedTuple):
+    """A case as a list shows it, and what is seen to be wrong without a model; paths as in `Checked`."""
+
+    info: CaseInfo
+    problems: tuple[Problem, ...]
+
+
 class StoredCase:
-    """A case as compressed JSON text, a model whenever it is asked for; that takes ten times the memory."""
+    """A case as JSON text, to the byte that of its file where it is one's.
 
-    __slots__ = ("_packed", "head")
+    Its value is parsed when it is asked for. A model is made whenever one is asked for: it takes ten times
+    the memory.
+    """
 
-    def __init__(self, head: CaseHead, data: Any) -> None:
-        """`data` is the case as JSON data that has been found valid."""
-        self.head = head
-        self._packed = zlib.compress(json.dumps(data).encode(), 1)
+    __slots__ = ("_given_id", "_head", "_lines", "_value", "checked", "listed", "text")
 
-    def says_the_same(self, other: StoredCase) -> bool:
-        """Whether both are the same text; cases that mean the same may be written otherwise."""
-        return self._packed == other._packed
+    def __init__(self, text: str, value: Any = None) -> None:
+        self.text = text
+        self.checked: Checked | None = None
+        """None while nobody looked."""
+        self.listed: Listed | None = None
+        """None while nobody looked."""
+        self._value = value
+        self._head: CaseHead | None = None
+        # None while nobody asked.
+        self._given_id: tuple[str | None] | None = None
+        self._lines: int | None = None
 
-    def text(self) -> str:
-        """The case as JSON text."""
-        return zlib.decompress(self._packed).decode()
+    @classmethod
+    def found(cls, text: str, value: Any) -> StoredCase:
+        """A case that was just parsed: the value is looked at and not kept."""
+        found = cls(text)
+        found._given_id = (_eval_id_of(value),)
+        return found
 
-    def data(self) -> Any:
-        """The case as JSON data."""
-        return json.loads(zlib.decompress(self._packed))
-
-    def model(self) -> EvalCase:
-        return EvalCase.model_validate_json(zlib.decompress(self._packed))
+    @classmethod
+    def of_data(cls, data: Any) -> StoredCase:
+        """A case whose text is not known."""
+        return cls(json.dumps(data), data)
 
     @classmethod
     def of(cls, case: EvalCase) -> StoredCase:
-        return cls(head_of(case), case.model_dump(mode="json", exclude_unset=True))
+        return cls.of_data(case.model_dump(mode="json", exclude_unset=True))
+
+    @property
+    def value(self) -> Any:
+        """The case as JSON data, the same object each time."""
+        if self._value is None:
+            self._value = json.loads(self.text)
+        return self._value
+
+    def data(self) -> Any:
+        """As `value`, not to be kept: of a thousand cases it is to be forgotten again."""
+        return json.loads(self.text) if self._value is None else self._value
+
+    def model(self) -> EvalCase:
+        from evaltui.core.model.eval_set import EvalCase
+
+        # Not the text itself: of a key given twice, the last one counts.
+        return EvalCase.model_validate_json(json.dumps(self.data()))
+
+    @property
+    def given_id(self) -> str | None:
+        """The id of the case, None where it has none."""
+        if self._given_id is None:
+            self._given_id = (_eval_id_of(self.data()),)
+        return self._given_id[0]
+
+    @property
+    def eval_id(self) -> str:
+        """The id of the case, "" where it has none."""
+        return self.given_id or ""
+
+    @property
+    def head(self) -> CaseHead:
+        """What is known of a valid case without its model."""
+        if self._head is None:
+            data = self.data()
+            simulated = data.get(spelt("conversation_scenario", data)) is not None
+            has_turns = bool(data.get(spelt("conversation", data))) or simulated
+            self._head = CaseHead(self.eval_id, has_turns, simulated)
+        return self._head
+
+    def look_up(self) -> Listed:
+        """As a list shows it."""
+        if self.listed is None:
+            found: list[Problem] = []
+            self.listed = Listed(case_info(self.data(), (), found), tuple(found))
+        return self.listed
+
+    @property
+    def lines(self) -> int:
+        """How many line breaks the text has."""
+        if self._lines is None:
+            self._lines = self.text.count("\n")
+        return self._lines
+
+    def says_the_same(self, other: StoredCase) -> bool:
+        """Whether both are the same JSON, members in the same order."""
+        return self.text == other.text or json.dumps(self.data()) == json.dumps(other.data())
 
 
-class StoredCases(Sequence[EvalCase]):
+def _eval_id_of(case: Any) -> str | None:
+    value = case.get(spelt("eval_id", case)) if isinstance(case, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def eval_ids_of(cases: Sequence[Any]) -> list[str | None]:
+    """The ids of cases, which are JSON values, in order; None for those that have none."""
+    if isinstance(cases, CaseList):
+        return [case.given_id for case in cases.stored]
+    return [_eval_id_of(case) for case in cases]
+
+
+class StoredCases(Sequence["EvalCase"]):
     """Stored cases to be used like any others; none of the models is kept."""
 
     def __init__(self, stored: Iterable[StoredCase]) -> None:
@@ -64,7 +159,7 @@ class StoredCases(Sequence[EvalCase]):
         return [one.head for one in self._stored]
 
     def only(self, eval_ids: set[str]) -> StoredCases:
-        return StoredCases(one for one in self._stored if one.head.eval_id in eval_ids)
+        return StoredCases(one for one in self._stored if one.eval_id in eval_ids)
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -90,3 +185,48 @@ def head_of(case: EvalCase) -> CaseHead:
 def heads_of(cases: Sequence[EvalCase]) -> list[CaseHead]:
     """Of each case, without making a model of any."""
     return cases.heads if isinstance(cases, StoredCases) else [head_of(case) for case in cases]
+
+
+class CaseList(list[Any]):
+    """The cases of a set as a list of JSON values, each of which is parsed when it is asked for.
+
+    It is never changed in place.
+    """
+
+    def __init__(self, stored: Iterable[StoredCase]) -> None:
+        self.stored = tuple(stored)
+        # So that its length, and whether it is empty, are those of any list.
+        super().__init__(self.stored)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (case.value for case in self.stored)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return (case.value for case in reversed(self.stored))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        if isinstance(index, slice):
+            return [case.value for case in self.stored[index]]
+        return self.stored[index].value
+
+    def __contains__(self, value: object) -> bool:
+        return any(one == value for one in self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, CaseList) and self.stored == other.stored:
+            return True
+        return isinstance(other, list) and len(self) == len(other) and all(map(_equal, self, other))
+
+    def copy(self) -> list[Any]:
+        return list(self)
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return bool(one == other)

@@ -7,13 +7,13 @@ from itertools import islice
 from pathlib import Path
 
 from evaltui.core.model.problems import Problem, Severity
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.problems import write_problems
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.documents import OpenSet
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.verdicts import COUNTED, NOT_RUN, WORDS, figure
@@ -22,7 +22,7 @@ from evaltui.workbench.verdicts import COUNTED, NOT_RUN, WORDS, figure
 _MAX_LISTED = 50
 
 
-def write_set_facts(page: Page, entry: SetEntry, opened: OpenSet | None) -> None:
+def write_set_facts(page: Page, entry: SetEntry, opened: EvalSetFile | None) -> None:
     """What the file is, what scores it, and what is wrong with it; `opened` is None while it is read."""
     problems = opened.problems if opened else entry.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -48,7 +48,7 @@ def write_set_results(page: Page, entry: SetEntry, errors: Sequence[Problem], re
     _write_attention(page, entry, results)
 
 
-def _write_facts(page: Page, entry: SetEntry, opened: OpenSet | None) -> None:
+def _write_facts(page: Page, entry: SetEntry, opened: EvalSetFile | None) -> None:
     if entry.name and entry.name != entry.eval_set_id:
         page.labelled("name", [(visible(entry.name), "")])
     if opened and opened.eval_set and opened.eval_set.description:

@@ -11,7 +11,8 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.jsondoc.chunks import Chunks
-from evaltui.files.workspace import CaseInfo, SetEntry
+from evaltui.core.model.case_info import CaseInfo
+from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.values import visible
 from evaltui.tui.bindings import bindings

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from evaltui.workbench import reading_apart
-from evaltui.workbench.reading import read_cases
-from evaltui.workbench.reading_apart import read_apart
+from evaltui.files import reading_apart
+from evaltui.files.eval_set_file import read_eval_set_file
+from evaltui.files.reading_apart import read_apart
 
 TURN = {"user_content": {"role": "user", "parts": [{"text": "x" * 3000}]}}
 LARGE = 500
@@ -48,12 +48,15 @@ def given_back(monkeypatch):
 )
 def test_a_large_set_is_what_it_would_be_if_it_were_read_here(tmp_path, started, first):
     path = write(tmp_path, LARGE, **first)
-    there, here = read_apart(path), read_cases(path)
+    there, here = read_apart(path), read_eval_set_file(path)
     assert len(started) == 1
     assert there.eval_set == here.eval_set
     assert there.problems == here.problems
     assert there.cases.heads == here.cases.heads
     assert [one.data() for one in there.cases.stored] == [one.data() for one in here.cases.stored]
+    assert there.fingerprint == here.fingerprint
+    assert there.document.text == path.read_text()
+    assert all(case in there.document.cases for case in there.cases.stored)
 
 
 def test_a_small_set_starts_no_process_and_leaves_no_memory_behind(tmp_path, started, given_back):

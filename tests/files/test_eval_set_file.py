@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
+from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.eval_sets import read_eval_set
+from evaltui.files.memory import give_back
 from evaltui.workbench.documents import Documents
-from evaltui.workbench.memory import give_back
-from evaltui.workbench.reading import read_cases
 
 TURN = {"user_content": {"role": "user", "parts": [{"text": "hello"}]}}
 GOOD = {"conversation": [TURN]}
@@ -37,7 +37,7 @@ def write(folder, cases, **others):
 )
 def test_it_finds_what_the_whole_set_has(tmp_path, cases, others):
     path = write(tmp_path, cases, **others)
-    whole, parts = read_eval_set(path), read_cases(path)
+    whole, parts = read_eval_set(path), read_eval_set_file(path)
     assert Counter(parts.problems) == Counter(whole.problems)
     assert (parts.eval_set is None) == (whole.eval_set is None)
     if whole.eval_set and parts.eval_set:
