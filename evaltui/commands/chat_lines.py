@@ -17,7 +17,7 @@ from evaltui.core.recording.responding import request_of
 from evaltui.core.recording.waiting import REQUESTS, WaitingCall
 from evaltui.core.secrets import Secrets
 from evaltui.text.lines import Line, cut
-from evaltui.text.values import show_change, show_size, show_value, visible, visible_lines
+from evaltui.text.values import show_change, show_size, show_value, visible, visible_block, visible_lines
 
 _MAX_RESULT = 100
 _MAX_PAYLOAD = 400
@@ -175,7 +175,7 @@ class ChatLines:
 
     def _write(self, text: str, event: Event) -> None:
         who = "" if self._in_line else self._who(event)
-        shown = who + "\n".join(visible_lines(self._plain(text)))
+        shown = who + visible_block(self._plain(text))
         write_stdout(shown)
         self._in_line = not shown.endswith("\n")
 

@@ -12,11 +12,11 @@ from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.model.outcome import Status
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts
-from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.runs.history import name_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.log import run_logs
 from evaltui.text.lines import Line, Span, cut
+from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 
 _SHOWN = 20
@@ -68,7 +68,7 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
 
 def _mark(row: RunRow) -> Span:
     if row.status is not None:
-        return GLYPHS[row.status], STYLES[row.status]
+        return glyph(row.status)
     return ("…", "yellow")
 
 

@@ -18,10 +18,10 @@ from evaltui.core.compare.run_comparison import (
     case_name,
 )
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
-from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.text.lines import Line, cut, pad, wrap
+from evaltui.text.outcomes import glyph
 from evaltui.text.valid_json import valid_json
-from evaltui.text.values import visible
+from evaltui.text.values import show_score, visible
 
 Json = dict[str, Any]
 
@@ -98,26 +98,21 @@ def _case(change: CaseChange, name: str) -> Line:
 
 
 def _side(summary: CaseSummary) -> Line:
-    glyph = GLYPHS[summary.status]
-    figure = f" {summary.passed}/{summary.runs}" if summary.runs > 1 else ""
-    return [(f"{glyph}{figure}", STYLES[summary.status])]
+    mark, tone = glyph(summary.status)
+    return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, tone)]
 
 
 def _details(change: CaseChange) -> Iterator[str]:
     yield from map(visible, change.reasons)
     for score in change.scores:
         if change.base and change.candidate and _differs(score):
-            yield f"{visible(score.metric)} {_figure(score.base)} → {_figure(score.candidate)}"
+            yield f"{visible(score.metric)} {show_score(score.base)} → {show_score(score.candidate)}"
     if change.base and change.candidate:
         before, after = change.base, change.candidate
         if _much_more(before.seconds, after.seconds, _SECONDS):
             yield f"{before.seconds:.1f} s → {after.seconds:.1f} s"
         if _much_more(before.tokens, after.tokens, 1.0):
             yield f"{before.tokens:.0f} → {after.tokens:.0f} tokens"
-
-
-def _figure(score: float | None) -> str:
-    return "–" if score is None else f"{score:.2f}"
 
 
 def _much_more(before: float | None, after: float | None, least: float) -> bool:
@@ -140,13 +135,9 @@ def _sums(comparison: Comparison) -> Iterator[str]:
 
 def _spent(comparison: Comparison) -> Iterator[str]:
     if seconds := comparison.seconds:
-        yield f"time {seconds.base:.1f} s → {seconds.candidate:.1f} s{_percent(seconds)}"
+        yield f"time {seconds.base:.1f} s → {seconds.candidate:.1f} s{seconds.growth}"
     if tokens := comparison.tokens:
-        yield f"{tokens.base:.0f} → {tokens.candidate:.0f} tokens{_percent(tokens)}"
-
-
-def _percent(total: Total) -> str:
-    return f" ({(total.candidate - total.base) / total.base:+.0%})" if total.base else ""
+        yield f"{tokens.base:.0f} → {tokens.candidate:.0f} tokens{tokens.growth}"
 
 
 def _counted(cases: int) -> str:

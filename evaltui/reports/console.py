@@ -10,11 +10,11 @@ from evaltui.core.compare.explain import summary
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.comparison import comparison_lines
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.repeats import repeat_lines
 from evaltui.runs.sets import SetInfo
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
+from evaltui.text.outcomes import TONES, glyph
 from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
@@ -82,7 +82,7 @@ def case_lines(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
     column = max((len(figure) for figure in figures), default=0)
     for case, figure in zip(cases, figures, strict=True):
         line: Line = [
-            (GLYPHS[case.status], STYLES[case.status]),
+            glyph(case.status),
             (f" {pad(visible(case.eval_id), ids)}  {figure:>{column}}  ", ""),
             (summary(case), ""),
         ]
@@ -124,7 +124,7 @@ def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
 def _rule(case: CaseResult, width: int) -> Line:
     head: Line = [
         ("── ", "dim"),
-        (GLYPHS[case.status], STYLES[case.status]),
+        glyph(case.status),
         (f" {visible(case.eval_id)} ", "bold"),
     ]
     return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "dim")], width)
@@ -136,7 +136,7 @@ def counts(statuses: Sequence[Status]) -> Line:
     for status, one, many in _COUNTED:
         if number := statuses.count(status):
             line += [(", ", "")] if line else []
-            line.append((f"{number} {one if number == 1 else many}", STYLES[status]))
+            line.append((f"{number} {one if number == 1 else many}", TONES[status]))
     return line
 
 

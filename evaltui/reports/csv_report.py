@@ -19,7 +19,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.reports.model import RunReport
-from evaltui.text.values import visible_lines
+from evaltui.text.values import visible_block
 
 # Those up to actual_tool_calls are the columns of the CSV file that google-adk's AgentEvaluator writes.
 COLUMNS = (
@@ -73,7 +73,7 @@ def csv_report(report: RunReport) -> str:
 def _cell(value: str | float | None) -> str | float | None:
     if not isinstance(value, str):
         return value
-    text = "\n".join(visible_lines(value))
+    text = visible_block(value)
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 

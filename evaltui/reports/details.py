@@ -16,7 +16,6 @@ from evaltui.core.compare.judged import (
     over_conversation,
     was_judged,
 )
-from evaltui.core.compare.text_diff import WordOp, words
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -30,10 +29,19 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.reports.judged import finding_rows, judge_line, judged_head
-from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.reports.repeats import repeat_lines
-from evaltui.text.lines import Line, Span, cells, cut, pad, wrap
-from evaltui.text.values import scores, show_change, show_value, type_change, visible, visible_lines
+from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import (
+    scores,
+    show_change,
+    show_value,
+    type_change,
+    visible,
+    visible_block,
+    visible_lines,
+)
+from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
 
 _EXPECTATIONS: dict[Expectation, str] = {
     "these calls": "expects these calls",
@@ -51,11 +59,6 @@ _ROWS = {
     "extra": ("+", "green", "extra"),
 }
 _GRAVE = (Status.FAILED, Status.ERROR)
-_WORD_MARKS: dict[WordOp, tuple[str, str, str]] = {
-    "same": ("", "", ""),
-    "removed": ("[-", "-]", "red"),
-    "added": ("{+", "+}", "green"),
-}
 
 # Lines longer than this are hard to follow to the note at their end.
 MAX_WIDTH = 100
@@ -63,8 +66,6 @@ _MAX_PATH = 28
 _MAX_TRACEBACK_LINES = 24
 _MAX_SAME_TEXT = 160
 _MAX_TEXT = 800
-# Below this share of common text, marking single words confuses more than it shows.
-_MIN_COMMON = 0.3
 
 
 def case_details(case: CaseResult, width: int) -> list[Line]:
@@ -92,10 +93,7 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
 
 def _wrapped(indent: int, spans: Sequence[Span], width: int, first: Sequence[Span] = ()) -> list[Line]:
     """Text behind a margin; `first` stands in the margin of the first line and must fill it."""
-    lines = wrap(spans, max(20, width - indent))
-    margin: Span = (" " * indent, "")
-    margins = [list(first) or [margin], *([margin] for _ in lines[1:])]
-    return [[*before, *line] for before, line in zip(margins, lines, strict=True)]
+    return wrap_behind(first or [(" " * indent, "")], spans, width, least=20)
 
 
 def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
@@ -106,7 +104,7 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
         score, _, needs = _score(metric).partition(", ")
         head: Line = [
             ("  ", ""),
-            (GLYPHS[metric.status], STYLES[metric.status]),
+            glyph(metric.status),
             (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:<10}", ""),
         ]
         # What judges found is told turn by turn.
@@ -301,14 +299,13 @@ def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iter
     head: Line = [("    answer  ", "")]
     indent = 12
     if score is not None and score.score is not None:
-        head += [(GLYPHS[score.status], STYLES[score.status]), (f" {score.score:.2f}  ", "")]
+        head += [glyph(score.status), (f" {score.score:.2f}  ", "")]
         indent += 8
     if actual is None:
         yield from _wrapped(indent, [("none, expected was: ", "red"), *_plain(expected)], width, head)
         return
     parts = words(expected, actual)
-    common = sum(len(text) for op, text in parts if op == "same")
-    if common >= _MIN_COMMON * max(len(expected), len(actual)):
+    if much_in_common(parts):
         yield from _wrapped(indent, _marked(parts), width, head)
     else:
         yield from _wrapped(indent, [("[-", "red"), *_plain(expected, "red"), ("-]", "red")], width, head)
@@ -323,14 +320,14 @@ def _shown(text: str, limit: int) -> str:
     """A text of several lines, its middle left out where it is long."""
     if len(text) > limit:
         text = f"{text[: limit // 2]} … {text[-limit // 2 :]}"
-    return "\n".join(visible_lines(text))
+    return visible_block(text)
 
 
 def _marked(parts: Sequence[tuple[WordOp, str]]) -> list[Span]:
     spans: list[Span] = []
     before: WordOp = "same"
     for op, text in parts:
-        start, end, style = _WORD_MARKS[op]
+        start, end, style = MARKS[op]
         # In the text they touch; for the eye they are two words.
         gap = " " if op == "added" and before == "removed" else ""
         limit = _MAX_SAME_TEXT if op == "same" else _MAX_TEXT

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from evaltui.core.compare.judged import Finding, answered
 from evaltui.core.model.outcome import InvocationScore, JudgedBy, MetricResult, Status, Vote
-from evaltui.reports.marks import GLYPHS, STYLES
 from evaltui.text.lines import Line, Span, cells
-from evaltui.text.values import cut, scores, visible, visible_lines
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import cut, scores, visible, visible_block
 
 _STATUS_OF = {True: Status.PASSED, False: Status.FAILED, None: Status.NOT_EVALUATED}
 _LONGEST_WHY = 600
@@ -28,8 +28,7 @@ class Row(NamedTuple):
 
 def mark(good: bool | None) -> Span:
     """A glyph for yes, no, and not judged."""
-    status = _STATUS_OF[good]
-    return GLYPHS[status], STYLES[status]
+    return glyph(_STATUS_OF[good])
 
 
 def judge_line(judge: JudgedBy) -> str:
@@ -41,7 +40,7 @@ def judged_head(metric: MetricResult, scored: InvocationScore, found: Sequence[F
     """`✗ hallucinations_v1  0.67, needs 0.80  2 of 3 supported`; of what passed without what it needs."""
     needs = None if scored.status is Status.PASSED else metric.threshold
     line: Line = [
-        (GLYPHS[scored.status], STYLES[scored.status]),
+        glyph(scored.status),
         (f" {visible(metric.name)}", "bold"),
         (f"  {scores(scored.score, needs, metric.lower_is_better)}", ""),
     ]
@@ -118,4 +117,4 @@ def _against(finding: Finding) -> Vote | None:
 
 def shown(text: str, limit: int) -> str:
     """A text of others, on as many lines as it has, cut to `limit` characters."""
-    return cut("\n".join(visible_lines(text.strip())), limit)
+    return cut(visible_block(text.strip()), limit)

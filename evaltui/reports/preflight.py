@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.metrics.requirements import Readiness
-from evaltui.text.lines import Line, Span, cut, pad, wrap
+from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
 from evaltui.text.values import visible
 
 _INDENT = 4
@@ -47,8 +47,7 @@ def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
 
 
 def _indented(spans: Sequence[Span], width: int) -> Iterator[Line]:
-    for line in wrap(spans, width - _INDENT):
-        yield [(" " * _INDENT, ""), *line]
+    yield from wrap_behind([(" " * _INDENT, "")], spans, width)
 
 
 def _mark(check: MetricCheck) -> Span:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaltui.core.compare.repeats import Trajectory, TrajectoryGroup, pass_rates, trajectory_groups
-from evaltui.core.model.outcome import Call, CaseResult, Status
-from evaltui.reports.marks import GLYPHS, STYLES
+from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.text.lines import Line, cut
-from evaltui.text.values import show_value, visible
+from evaltui.text.outcomes import TONES, glyph
 
 # More kinds of trajectories than this are noise.
 _MOST_GROUPS = 8
@@ -22,11 +21,11 @@ def repeat_lines(case: CaseResult, width: int) -> list[Line]:
 
 
 def _runs(case: CaseResult) -> Iterator[Line]:
-    glyphs = [(GLYPHS[repeat.status], STYLES[repeat.status]) for repeat in case.repeats]
+    glyphs = [glyph(repeat.status) for repeat in case.repeats]
     flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
     meets = "meets" if case.policy_met else "fails"
     figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}, {meets} policy {case.policy}"
-    yield [("  runs    ", ""), *glyphs, (figure, STYLES[case.status])]
+    yield [("  runs    ", ""), *glyphs, (figure, TONES[case.status])]
     yield [("          the gravest one is shown below", "dim")]
 
 
@@ -44,26 +43,11 @@ def _trajectories(case: CaseResult) -> Iterator[Line]:
         return
     yield [(f"  calls   {len(groups)} different trajectories", "")]
     for group in groups[:_MOST_GROUPS]:
-        yield [*_group_head(group), (_calls(group.calls), "")]
+        yield [*_group_head(group), (in_words(group.calls), "")]
     if len(groups) > _MOST_GROUPS:
         yield [(f"          and {len(groups) - _MOST_GROUPS} more", "dim")]
 
 
 def _group_head(group: TrajectoryGroup) -> Line:
-    glyphs = [(GLYPHS[status], STYLES[status]) for status in dict.fromkeys(group.statuses)]
+    glyphs = [glyph(status) for status in dict.fromkeys(group.statuses)]
     return [(f"    {len(group.repeats):>3}×  ", ""), *glyphs, (" " * (3 - len(glyphs)), "")]
-
-
-def _calls(trajectory: Trajectory) -> str:
-    """`turn 1: get_mode; turn 2: set_temperature (degrees 19), notify_user`"""
-    turns = [
-        (number, ", ".join(map(_call, calls))) for number, calls in enumerate(trajectory, start=1) if calls
-    ]
-    if len(trajectory) > 1:
-        return "; ".join(f"turn {number}: {calls}" for number, calls in turns)
-    return turns[0][1] if turns else "no calls"
-
-
-def _call(call: Call) -> str:
-    args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (call.args or {}).items())
-    return f"{visible(call.name)} ({args})" if args else visible(call.name)

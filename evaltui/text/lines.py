@@ -87,6 +87,15 @@ def wrap(spans: Sequence[Span], width: int) -> list[Line]:
     return lines
 
 
+def wrap_behind(first: Sequence[Span], spans: Sequence[Span], width: int, least: int = 8) -> list[Line]:
+    """Text behind `first`, further lines behind as many spaces; a line has room for `least` cells of it."""
+    margin = cells(first)
+    return [
+        [*(first if number == 0 else [(" " * margin, "")]), *line]
+        for number, line in enumerate(wrap(spans, max(least, width - margin)))
+    ]
+
+
 def _pieces(spans: Sequence[Span], width: int) -> Iterator[Span]:
     for text, style in spans:
         for piece in re.findall(r"\n|[^\S\n\xa0]+|[\S\xa0]+", text):

@@ -61,6 +61,11 @@ def _json(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 
+def show_score(score: float | None) -> str:
+    """`0.62`, `–` for none."""
+    return "–" if score is None else f"{score:.2f}"
+
+
 def show_duration(seconds: float) -> str:
     """`<1 ms`, `12 ms`, `1.23 s`, `123 s`"""
     if seconds < 0.9995:
@@ -85,6 +90,11 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> list[str]:
     """The lines of a text, each as by `visible`, tabs as four spaces."""
     return [visible(line.removesuffix("\r").replace("\t", "    ")) for line in text.split("\n")]
+
+
+def visible_block(text: str) -> str:
+    """A text on as many lines as it has, each as by `visible_lines`."""
+    return "\n".join(visible_lines(text))
 
 
 def visible_text(text: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.differences import answer_differs, calls_in, differences_of
 from evaltui.workbench.state import CaseKey, DifferenceAt
-from evaltui.workbench.verdicts import RUNNING
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:

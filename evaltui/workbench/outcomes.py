@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.case_paths import case_path
+from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.histories import CasePast, Histories
@@ -18,7 +19,6 @@ from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseKey, CaseOutcome, Run, Selection
 from evaltui.workbench.traces import Trace, Traces
-from evaltui.workbench.verdicts import NOT_RUN, RUNNING
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig

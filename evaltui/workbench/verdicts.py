@@ -1,43 +1,16 @@
-"""Outcomes as a list shows them: a glyph, a word, and the figure that says most.
+"""What a result says in a list and of its turns.
 
 Statuses are compared by their text, so that nothing heavy is imported to draw a case that has not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from evaltui.core.compare.judged import over_conversation
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult, MetricResult
-
-NOT_RUN = "NOT_RUN"
-RUNNING = "RUNNING"
-
-GLYPHS: Mapping[str, str] = {
-    "PASSED": "✓",
-    "FAILED": "✗",
-    "ERROR": "!",
-    "FLAKY": "≈",
-    "NOT_EVALUATED": "–",
-    "INFORMATIONAL": "·",
-    NOT_RUN: "○",
-    RUNNING: "◐",
-}
-WORDS: Mapping[str, str] = {
-    "PASSED": "passed",
-    "FAILED": "failed",
-    "ERROR": "error",
-    "FLAKY": "flaky",
-    "NOT_EVALUATED": "not evaluated",
-    "INFORMATIONAL": "measured",
-    NOT_RUN: "not run",
-    RUNNING: "running",
-}
-# In the order in which they are counted on screen.
-COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 
 
 def needs_attention(result: CaseResult) -> bool:

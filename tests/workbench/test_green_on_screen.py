@@ -3,8 +3,8 @@
 import pytest
 from green_rows import AGENT, JUDGES, METRICS, ROWS
 
+from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.state import Stage
-from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
 # One of a kind; the others differ in what the same code says of them.

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from evaltui.runs.log import latest_run
+from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.state import CaseKey
-from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
 ECHO = """

@@ -9,12 +9,28 @@ from math import comb
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.outcome import GRAVEST_FIRST, Call, CaseResult, RepeatResult, Status
+from evaltui.text.values import show_value, visible
 
 # The k of pass@k and pass^k that are worth a figure.
 _K_SHOWN = (1, 2, 3, 5, 10, 20, 50, 100)
 
 # The calls of a run, turn by turn.
 Trajectory = tuple[tuple[Call, ...], ...]
+
+
+def in_words(trajectory: Trajectory) -> str:
+    """`turn 1: get_mode; turn 2: set_temperature (degrees 19), notify_user`"""
+    turns = [
+        (number, ", ".join(map(_call, calls))) for number, calls in enumerate(trajectory, start=1) if calls
+    ]
+    if len(trajectory) > 1:
+        return "; ".join(f"turn {number}: {calls}" for number, calls in turns)
+    return turns[0][1] if turns else "no calls"
+
+
+def _call(call: Call) -> str:
+    args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (call.args or {}).items())
+    return f"{visible(call.name)} ({args})" if args else visible(call.name)
 
 
 def case_over_repeats(

@@ -81,6 +81,11 @@ class Total:
     base: float
     candidate: float
 
+    @property
+    def growth(self) -> str:
+        """` (+29%)`; "" from nothing."""
+        return f" ({(self.candidate - self.base) / self.base:+.0%})" if self.base else ""
+
 
 @dataclass(frozen=True)
 class Comparison:

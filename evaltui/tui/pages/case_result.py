@@ -8,7 +8,6 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.explain import error_text, sentence
 from evaltui.core.compare.judged import judged_in, was_judged
-from evaltui.core.compare.text_diff import WordOp, words
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import (
     CallDiff,
@@ -21,17 +20,18 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.reports.judged import judge_line
 from evaltui.text.lines import Span, pad
-from evaltui.text.values import scores, visible, visible_lines
+from evaltui.text.outcomes import WORDS, glyph, verdict
+from evaltui.text.values import scores, visible, visible_block
+from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
 from evaltui.tui.pages.calls import MARGIN, write_call, write_change, write_made_call
 from evaltui.tui.pages.history import write_history_rows
 from evaltui.tui.pages.judged import write_conversation, write_judged
-from evaltui.tui.pages.outcome import glyph, verdict
 from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.repeats import repeats_verdict, write_repeats
 from evaltui.tui.pages.writer import LABEL, SIDE_BY_SIDE, Page
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
-from evaltui.workbench.verdicts import WORDS, turn_status
+from evaltui.workbench.verdicts import turn_status
 
 EXPECTATIONS: dict[Expectation, str] = {
     "these calls": "expects these calls",
@@ -41,13 +41,6 @@ EXPECTATIONS: dict[Expectation, str] = {
     "context": "context: run, not scored",
     "simulated": "with a simulated user",
 }
-_WORD_MARKS: dict[WordOp, tuple[str, str, str]] = {
-    "same": ("", "", ""),
-    "removed": ("[-", "-]", "red"),
-    "added": ("{+", "+}", "green"),
-}
-# Below this share of common text, marking single words confuses more than it shows.
-_MIN_COMMON = 0.3
 _LONGEST_TEXT = 20_000
 _WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 # So many equal calls in a row are worth a line, not more.
@@ -223,8 +216,7 @@ def write_answers(page: Page, turn: TurnResult, number: int) -> None:
 
 def _write_difference(page: Page, expected: str, actual: str, first: list[Span]) -> None:
     parts = words(expected, actual)
-    common = sum(len(text) for op, text in parts if op == "same")
-    if common >= _MIN_COMMON * max(len(expected), len(actual)):
+    if much_in_common(parts):
         page.text(list(_marked(parts)), first)
     else:
         page.text([("[-", "red"), (_shown(expected), "red"), ("-]", "red")], first)
@@ -234,7 +226,7 @@ def _write_difference(page: Page, expected: str, actual: str, first: list[Span])
 def _marked(parts: Sequence[tuple[WordOp, str]]) -> Iterator[Span]:
     touching = False
     for op, text in parts:
-        start, end, tone = _WORD_MARKS[op]
+        start, end, tone = MARKS[op]
         words_only = text.strip() or text
         before, after = text[: text.index(words_only)], text[text.index(words_only) + len(words_only) :]
         # In the texts they touch; for the eye they are two words.
@@ -250,7 +242,7 @@ def _shown(text: str) -> str:
     if len(text) > _LONGEST_TEXT:
         half = _LONGEST_TEXT // 2
         text = f"{text[:half]}\n… {len(text) - 2 * half} characters …\n{text[-half:]}"
-    return "\n".join(visible_lines(text))
+    return visible_block(text)
 
 
 def _write_errors(page: Page, result: CaseResult) -> None:

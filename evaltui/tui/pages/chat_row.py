@@ -9,7 +9,16 @@ from rich.cells import cell_len
 
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
-from evaltui.text.values import cut, show_change, show_duration, show_size, show_value, visible, visible_lines
+from evaltui.text.values import (
+    cut,
+    show_change,
+    show_duration,
+    show_size,
+    show_value,
+    visible,
+    visible_block,
+    visible_lines,
+)
 from evaltui.tui.pages.calls import inline_args
 from evaltui.workbench.chat.rows import FileShown, Row, RowKind
 
@@ -100,7 +109,7 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
 def _text(text: str, tone: str, room: int) -> Iterator[Line]:
     if not text:
         return
-    shown = "\n".join(visible_lines(text[:_LONGEST_TEXT].rstrip("\n")))
+    shown = visible_block(text[:_LONGEST_TEXT].rstrip("\n"))
     yield from wrap([(shown, tone)], room)
     if len(text) > _LONGEST_TEXT:
         yield [(f"… {len(text) - _LONGEST_TEXT:,} more characters: enter shows them", "yellow")]
@@ -133,7 +142,7 @@ def _called(row: Row) -> Line:
 
 def _request(row: Row, room: int) -> Iterator[Line]:
     """What is asked, what comes with it, and what may be typed."""
-    asked = "\n".join(visible_lines(row.text[:_LONGEST_TEXT]))
+    asked = visible_block(row.text[:_LONGEST_TEXT])
     yield from wrap([("? ", "yellow"), (asked, "bold")], room)
     for name, value in (row.args or {}).items():
         shown = show_value(value, _LONGEST_CALL)

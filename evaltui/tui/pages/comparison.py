@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange, Total
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.text.lines import Line, Span, cells, cut, pad
-from evaltui.text.values import show_duration, visible
-from evaltui.tui.pages.outcome import TONE_OF, glyph
+from evaltui.text.outcomes import TONES, WORDS, glyph
+from evaltui.text.values import show_duration, show_score, visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.comparing import Compared, KindTitle
-from evaltui.workbench.verdicts import WORDS
 
 _TONES: Mapping[Kind, str] = {"broken": "red", "fixed": "green", "flaky": "yellow"}
 _MEANINGS: Mapping[Kind, str] = {
@@ -80,12 +79,8 @@ def _what(change: CaseChange) -> Line:
 
 
 def _score_change(score: ScoreChange) -> Line:
-    before, after = _figure(score.base), _figure(score.candidate)
+    before, after = show_score(score.base), show_score(score.candidate)
     return [(before, ""), (" → ", "dim"), (after, "" if before == after else "bold")]
-
-
-def _figure(score: float | None) -> str:
-    return "–" if score is None else f"{score:.2f}"
 
 
 def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable[[float], str]) -> str:
@@ -117,19 +112,15 @@ def spent_line(compared: Compared) -> Line:
     parts: list[str] = []
     if seconds := compared.comparison.seconds:
         both = f"{show_duration(seconds.base)} → {show_duration(seconds.candidate)}"
-        parts.append(f"time {both}{_percent(seconds)}")
+        parts.append(f"time {both}{seconds.growth}")
     if tokens := compared.comparison.tokens:
-        parts.append(f"tokens {tokens.base:,.0f} → {tokens.candidate:,.0f}{_percent(tokens)}")
+        parts.append(f"tokens {tokens.base:,.0f} → {tokens.candidate:,.0f}{tokens.growth}")
     line: Line = [(" · ".join(parts), "dim")] if parts else []
     if between := compared.between:
         line += [("  changed: " if parts else "changed: ", "dim"), ("; ".join(map(visible, between)), "")]
     elif not parts:
         line = [("nothing else is known to be different", "dim")]
     return line
-
-
-def _percent(total: Total) -> str:
-    return f" ({(total.candidate - total.base) / total.base:+.0%})" if total.base else ""
 
 
 def write_change(page: Page, change: CaseChange) -> None:
@@ -153,4 +144,4 @@ def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
     mark, tone = glyph(summary.status)
     yield f"{mark} {WORDS[summary.status]}", tone
     if summary.runs > 1:
-        yield f" {summary.passed}/{summary.runs}", TONE_OF[summary.status]
+        yield f" {summary.passed}/{summary.runs}", TONES[summary.status]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from google.genai import types
 
 from evaltui.text.lines import Line, Span
-from evaltui.text.values import show_size, show_value, visible, visible_lines
+from evaltui.text.values import show_size, show_value, visible, visible_block
 from evaltui.tui.pages.calls import inline_args
 
 _MAX_VALUE = 400
@@ -50,4 +50,4 @@ def _part(part: types.Part) -> Iterator[Span]:
 
 def shown_text(text: str) -> str:
     """A text of several lines as the terminal may have it."""
-    return "\n".join(visible_lines(text))
+    return visible_block(text)

@@ -10,13 +10,13 @@ from evaltui.core.model.problems import Problem, Severity
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line
+from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
 from evaltui.text.values import cut, visible
-from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.problems import write_problems
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseKey
-from evaltui.workbench.verdicts import COUNTED, NOT_RUN, WORDS, figure
+from evaltui.workbench.verdicts import figure
 
 # This page is written anew while results come in.
 _MAX_LISTED = 50

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from evaltui.runs.history import CaseHistory
 from evaltui.runs.listing import when
 from evaltui.text.lines import Span, pad
+from evaltui.text.outcomes import TONES
 from evaltui.text.values import visible
-from evaltui.tui.pages.outcome import TONE_OF
 from evaltui.tui.pages.writer import LABEL, Page
 from evaltui.workbench.histories import CasePast
 
@@ -44,7 +44,7 @@ def _bars(past: CasePast | None) -> list[Span]:
     history = past.history
     metric = _metric(history)
     bars: list[Span] = [
-        (bar, TONE_OF[point.summary.status])
+        (bar, TONES[point.summary.status])
         for bar, point in zip(history.sparkline(metric), history.points, strict=True)
     ]
     runs = "1 run" if len(bars) == 1 else f"last {len(bars)} runs"

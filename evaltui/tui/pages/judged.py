@@ -10,8 +10,8 @@ from evaltui.core.compare.judged import findings_in, judged_as_a_whole, over_con
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, worst_status
 from evaltui.reports.judged import finding_rows, judged_head
 from evaltui.text.lines import Line, cells
+from evaltui.text.outcomes import verdict
 from evaltui.text.values import visible
-from evaltui.tui.pages.outcome import verdict
 from evaltui.tui.pages.writer import Page
 
 

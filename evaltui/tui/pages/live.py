@@ -8,7 +8,7 @@ from typing import Any
 from evaltui.core.model.events import Event
 from evaltui.core.recording.responding import describe_response
 from evaltui.text.lines import Span
-from evaltui.text.values import show_value, visible, visible_lines
+from evaltui.text.values import show_value, visible, visible_block
 from evaltui.tui.pages.calls import inline_args
 from evaltui.tui.pages.writer import Page
 
@@ -49,4 +49,4 @@ def _write_event(page: Page, event: Event) -> None:
 def _text(part: dict[str, Any]) -> str:
     if response := part.get("function_response"):
         return describe_response(response)
-    return "\n".join(visible_lines(str(part.get("text") or "")))
+    return visible_block(str(part.get("text") or ""))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.problems import Problem, Severity, format_path
-from evaltui.text.values import visible, visible_lines
+from evaltui.text.values import visible, visible_block, visible_lines
 from evaltui.tui.pages.writer import Page
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def write_sentences(page: Page, sentences: Sequence[str]) -> None:
 def write_error(page: Page, error: ErrorInfo) -> None:
     """What was raised, the place in the user's code, then the traceback."""
     head = f"{error.type}: {error.message}" if error.message else error.type
-    page.block([("\n".join(visible_lines(head.rstrip("\n"))), "red")], 2)
+    page.block([(visible_block(head.rstrip("\n")), "red")], 2)
     if error.where:
         page.block([("at ", "dim"), (visible(error.where), "bold")], 2)
     if error.traceback.strip() in ("", head.strip()):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from evaltui.core.compare.repeats import Trajectory, TrajectoryGroup, pass_rates, trajectory_groups
-from evaltui.core.model.outcome import Call, CaseResult
+from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
+from evaltui.core.model.outcome import CaseResult
 from evaltui.text.lines import Span, pad
-from evaltui.text.values import cut, show_value, visible
-from evaltui.tui.pages.outcome import glyph
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import cut
 from evaltui.tui.pages.writer import LABEL, Page, RepeatAt
 from evaltui.workbench.state import CaseOutcome
 
@@ -16,8 +14,6 @@ from evaltui.workbench.state import CaseOutcome
 _MOST_GROUPS = 8
 _LONGEST_CALLS = 2_000
 _MOST_NUMBERS = 6
-# Cells of the glyph of a run.
-_GLYPH = 3
 # Cells of the glyph of a run.
 _GLYPH = 3
 
@@ -79,24 +75,4 @@ def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
         *outcomes,
         (pad("", 3 - len(outcomes)), ""),
     ]
-    page.text([(_calls(group.calls), ""), (f"  run {numbers}{more}", "dim")], head)
-
-
-def _calls(trajectory: Trajectory) -> str:
-    """`turn 1: get_mode; turn 2: set_temperature (degrees 19), notify_user`"""
-    turns = [
-        (number, ", ".join(map(_call, calls))) for number, calls in enumerate(trajectory, start=1) if calls
-    ]
-    if len(trajectory) > 1:
-        return cut("; ".join(f"turn {number}: {calls}" for number, calls in turns), _LONGEST_CALLS)
-    return cut(turns[0][1], _LONGEST_CALLS) if turns else "no calls"
-
-
-def _call(call: Call) -> str:
-    args = ", ".join(_args(call))
-    return f"{visible(call.name)} ({args})" if args else visible(call.name)
-
-
-def _args(call: Call) -> Iterator[str]:
-    for name, value in (call.args or {}).items():
-        yield f"{visible(name)} {show_value(value)}"
+    page.text([(cut(in_words(group.calls), _LONGEST_CALLS), ""), (f"  run {numbers}{more}", "dim")], head)

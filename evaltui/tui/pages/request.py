@@ -7,7 +7,7 @@ from typing import Any
 from evaltui.core.model.events import Json
 from evaltui.core.trace.requests import Request
 from evaltui.text.lines import Line
-from evaltui.text.values import visible, visible_lines
+from evaltui.text.values import visible, visible_block, visible_lines
 from evaltui.tui.pages.calls import inline_args
 from evaltui.tui.pages.json_value import write_json
 from evaltui.tui.pages.writer import Page
@@ -57,7 +57,7 @@ def _write_contents(page: Page, request: Request) -> None:
 
 def _part(part: Json, tone: str) -> Line:
     if part.get("text"):
-        text = "\n".join(visible_lines(str(part["text"])))
+        text = visible_block(str(part["text"]))
         return [("(thought) ", "dim"), (text, tone)] if part.get("thought") else [(text, tone)]
     if call := part.get("function_call"):
         return [("→ ", "dim"), (visible(str(call.get("name"))), tone), (inline_args(call.get("args")), "dim")]

@@ -8,8 +8,8 @@ from evaltui.core.compare.judged import Finding, findings, over_conversation, wa
 from evaltui.core.model.outcome import MetricResult, Vote
 from evaltui.reports.judged import judge_line, mark, shown
 from evaltui.text.lines import Line, cells
+from evaltui.text.outcomes import glyph
 from evaltui.text.values import scores, visible
-from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.writer import Page
 
 _LONGEST = 20_000

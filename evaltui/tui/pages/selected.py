@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from evaltui.text.lines import Line
+from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
 from evaltui.text.values import visible
 from evaltui.tui.pages.empty import write_no_sets
 from evaltui.tui.pages.eval_set import write_set_results
-from evaltui.tui.pages.outcome import verdict
 from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.state import CaseKey
-from evaltui.workbench.verdicts import NOT_RUN, RUNNING
 from evaltui.workbench.workbench import Workbench
 
 # The modules that show cases load google.genai. They are imported where a case is shown, which is after the

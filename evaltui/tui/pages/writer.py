@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.text.lines import Line, Span, cells, cut, pad, wrap
+from evaltui.text.lines import Line, Span, cells, cut, pad, wrap, wrap_behind
 from evaltui.workbench.differences import place_of
 from evaltui.workbench.state import DifferenceAt
 
@@ -91,12 +91,10 @@ class Page:
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
         """Text of any length, wrapped behind `first`, or below it where that leaves too little room."""
-        margin = cells(first)
-        if margin > self.width // 2:
+        if cells(first) > self.width // 2:
             self.hanging([*first, *spans], 4)
             return
-        for number, line in enumerate(wrap(spans, max(8, self.width - margin))):
-            self.lines.append([*(first if number == 0 else [(" " * margin, "")]), *line])
+        self.lines += wrap_behind(first, spans, self.width)
 
     def hanging(self, spans: Sequence[Span], indent: int) -> None:
         """Text of any length; what does not fit in its first line goes on behind `indent` cells."""

@@ -10,8 +10,8 @@ from textual import events
 from textual.message import Message
 
 from evaltui.text.lines import Line, Span, cells
+from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
-from evaltui.tui.pages.outcome import counts
 from evaltui.tui.widgets.one_line import OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keys import key_name

@@ -7,6 +7,7 @@ from functools import partial
 
 from evaltui.core.trace.spans import Span
 from evaltui.text.lines import Line
+from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import show_duration, visible
 from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.span_row import span_line
@@ -17,7 +18,6 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.trace_outline import Outline
 from evaltui.workbench.traces import Trace
-from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.

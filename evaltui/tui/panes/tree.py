@@ -14,9 +14,9 @@ from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_info import CaseInfo
 from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line, cells, cut
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.tui.bindings import bindings
-from evaltui.tui.pages.outcome import TONE_OF, glyph
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench import set_editing
@@ -25,7 +25,7 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.tree_rows import Row, TreeRows
-from evaltui.workbench.verdicts import GLYPHS, NOT_RUN, WORDS, figure, turn_status
+from evaltui.workbench.verdicts import figure, turn_status
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         right: Line = [(f"{counts['PASSED']}/{len(entry.cases)}", "dim")]
         for status in ("FAILED", "ERROR"):
             if counts[status]:
-                right.append((f" {GLYPHS[status]}{counts[status]}", TONE_OF[status]))
+                right.append((f" {GLYPHS[status]}{counts[status]}", TONES[status]))
         return name, right
 
     def _case_line(self, entry: SetEntry, case: CaseInfo) -> tuple[Line, Line]:
@@ -220,7 +220,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _verdict(self, result: CaseResult, name_width: int) -> Line:
         """The figure that says most, behind the outcome as a word where there is room."""
         number: Line = [(f"{visible(figure(result)):>5}", "dim")]
-        word: Line = [(f"{WORDS[result.status]}", TONE_OF[result.status]), (" ", ""), *number]
+        word: Line = [(f"{WORDS[result.status]}", TONES[result.status]), (" ", ""), *number]
         return word if name_width + cells(word) + 4 < self.line_width else number
 
     def _turn_line(self, entry: SetEntry, case: CaseInfo, turn: int) -> Line:

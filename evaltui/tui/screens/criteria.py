@@ -12,10 +12,10 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from evaltui.text.lines import Line, cells, pad
+from evaltui.text.outcomes import glyph
 from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
-from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.prompt import PromptScreen

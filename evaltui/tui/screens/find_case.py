@@ -11,10 +11,10 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.text.lines import Line, cells, cut, pad
+from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
-from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.screens.prompt import ANSWER_MOVES, QuestionInput, QuestionKeys, QuestionTitle
 from evaltui.tui.timing import once
 from evaltui.tui.widgets.cursor_lines import CursorLines

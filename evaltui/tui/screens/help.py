@@ -11,15 +11,14 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from evaltui.text.lines import Line, pad, wrap
+from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
-from evaltui.tui.pages.outcome import glyph
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Action, Scope, actions_in, chain_of, keys_of, place_of
 from evaltui.workbench.keys import key_name
-from evaltui.workbench.verdicts import COUNTED, NOT_RUN, RUNNING, WORDS
 from evaltui.workbench.workbench import Workbench
 
 _KEYS = 18

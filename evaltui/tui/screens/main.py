@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from evaltui.text.lines import Line, Span
+from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.bindings import bindings
@@ -31,7 +32,6 @@ from evaltui.tui.widgets.message_box import MessageField
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.draft import Clashing
 from evaltui.workbench.state import Selection
-from evaltui.workbench.verdicts import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:

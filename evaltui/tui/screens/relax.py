@@ -17,6 +17,7 @@ from evaltui.core.compare.rules import match_in_words
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.problems import EvalSetError
 from evaltui.text.lines import Line
+from evaltui.text.outcomes import GLYPHS, WORDS
 from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
@@ -28,7 +29,6 @@ from evaltui.tui.widgets.hints import Hint, Hints
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.relaxing import Effect, Relaxing, match_problem
-from evaltui.workbench.verdicts import GLYPHS, WORDS
 from evaltui.workbench.workbench import Workbench
 
 _SCOPES = ("this case", "every case")

@@ -12,10 +12,10 @@ from textual.message import Message
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.listing import RunRow, when
 from evaltui.text.lines import Line, cells, pad
+from evaltui.text.outcomes import COUNTED, RUNNING, counts, glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen
 from evaltui.tui.bindings import bindings
-from evaltui.tui.pages.outcome import counts, glyph
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status, show_seconds
 from evaltui.tui.screens.comparison import ComparisonScreen
@@ -25,7 +25,6 @@ from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import KeptRuns
-from evaltui.workbench.verdicts import COUNTED, RUNNING
 from evaltui.workbench.workbench import Workbench
 
 _TICK = 0.1

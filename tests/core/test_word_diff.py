@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.compare import text_diff
-from evaltui.core.compare.text_diff import words
+from evaltui.text import word_diff
+from evaltui.text.word_diff import words
 
 sentences = st.lists(
     st.sampled_from(
@@ -48,7 +48,7 @@ def test_both_texts_can_be_put_together_again(expected, actual):
 
 
 def test_long_texts_keep_their_common_ends(monkeypatch):
-    monkeypatch.setattr(text_diff, "MAX_WORDS", 10)
+    monkeypatch.setattr(word_diff, "MAX_WORDS", 10)
     middle = " ".join(str(n) for n in range(20))
     parts = words(f"start {middle} end", f"start {middle[::-1]} end")
     assert [op for op, _ in parts] == ["same", "removed", "added", "same"]

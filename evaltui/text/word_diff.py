@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
-from typing import Literal
+from typing import Literal, get_args
 
 # Beyond this many words, differing texts are shown as one removed and one added part.
 MAX_WORDS = 6_000
 
+_MIN_COMMON = 0.3
+
 WordOp = Literal["same", "removed", "added"]
+# What stands before and after a part, and its tone.
+MARKS: Mapping[WordOp, tuple[str, str, str]] = {
+    "same": ("", "", ""),
+    "removed": ("[-", "-]", "red"),
+    "added": ("{+", "+}", "green"),
+}
 
 # Chinese and Japanese are written without spaces: there every character counts as a word.
 _SINGLE = (
@@ -31,6 +39,12 @@ def words(expected: str, actual: str) -> tuple[tuple[WordOp, str], ...]:
     return tuple(
         (op, "".join(text for _, text in group)) for op, group in groupby(parts, key=lambda part: part[0])
     )
+
+
+def much_in_common(parts: Sequence[tuple[WordOp, str]]) -> bool:
+    """Whether to mark single words: where the two texts share little, that confuses more than it shows."""
+    same, removed, added = (sum(len(text) for op, text in parts if op == one) for one in get_args(WordOp))
+    return same >= _MIN_COMMON * (same + max(removed, added))
 
 
 def _parts(before: list[str], after: list[str]) -> Iterator[tuple[WordOp, str]]:

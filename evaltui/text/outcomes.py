@@ -1,0 +1,66 @@
+"""Outcomes as reports and screens show them: a glyph, which says it without colour, a word and a tone.
+
+Statuses are their texts here, so that nothing heavy is imported to draw a case that has not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evaltui.text.lines import Line, Span
+
+NOT_RUN = "NOT_RUN"
+RUNNING = "RUNNING"
+
+GLYPHS: Mapping[str, str] = {
+    "PASSED": "✓",
+    "FAILED": "✗",
+    "ERROR": "!",
+    "FLAKY": "≈",
+    "NOT_EVALUATED": "–",
+    "INFORMATIONAL": "·",
+    NOT_RUN: "○",
+    RUNNING: "◐",
+}
+WORDS: Mapping[str, str] = {
+    "PASSED": "passed",
+    "FAILED": "failed",
+    "ERROR": "error",
+    "FLAKY": "flaky",
+    "NOT_EVALUATED": "not evaluated",
+    "INFORMATIONAL": "measured",
+    NOT_RUN: "not run",
+    RUNNING: "running",
+}
+# What is green, red and yellow is an outcome, and nothing else is.
+TONES: Mapping[str, str] = {
+    "PASSED": "green",
+    "FAILED": "red",
+    "ERROR": "red",
+    "FLAKY": "yellow",
+    "NOT_EVALUATED": "yellow",
+    "INFORMATIONAL": "dim",
+    NOT_RUN: "dim",
+    RUNNING: "accent",
+}
+# In the order in which they are counted on screen.
+COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
+
+
+def glyph(status: str) -> Span:
+    return GLYPHS[status], TONES[status]
+
+
+def verdict(status: str) -> Line:
+    """`✗ failed`"""
+    return [(f"{GLYPHS[status]} {WORDS[status]}", TONES[status])]
+
+
+def counts(by_status: Mapping[str, int]) -> Line:
+    """`✓ 41  ✗ 5  ! 1`, without what there is none of."""
+    line: Line = []
+    for status in COUNTED:
+        if number := by_status.get(status, 0):
+            line += [("  ", "")] if line else []
+            line.append((f"{GLYPHS[status]} {number}", TONES[status]))
+    return line
