@@ -22,6 +22,42 @@ _ADK = """
     root_agent = LlmAgent(name="echo", model=Echo(model="echo"))
 """
 
+_ADK_CALLS = """
+    from google.adk.agents import LlmAgent
+    from google.adk.models.base_llm import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
+    from google.genai import types
+
+
+    def look_up(number: int) -> dict:
+        '''The price of an order.'''
+        return {"order": number, "price": 12.5}
+
+
+    class Scripted(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False):
+            last = llm_request.contents[-1].parts[-1]
+            if last.function_response:
+                yield _response(types.Part(text=f"it costs {last.function_response.response['price']}"))
+            else:
+                call = types.FunctionCall(name="look_up", args={"number": int(last.text.split()[2])})
+                yield _response(types.Part(function_call=call))
+
+
+    def _response(part):
+        return LlmResponse(
+            content=types.Content(role="model", parts=[part]),
+            usage_metadata=types.GenerateContentResponseUsageMetadata(
+                prompt_token_count=100, candidates_token_count=20, total_token_count=120
+            ),
+        )
+
+
+    root_agent = LlmAgent(
+        name="prices", model=Scripted(model="scripted"), instruction="Answer briefly.", tools=[look_up]
+    )
+"""
+
 _NATIVE = """
     from evaltui import Agent, Rule, ScriptedModel
 
@@ -38,6 +74,11 @@ _FUNCTION = """
 
 def adk_echo(folder: Path) -> Path:
     return _write(folder / "adk_echo", _ADK)
+
+
+def adk_calls(folder: Path) -> Path:
+    """Two model calls and one tool call per turn."""
+    return _write(folder / "adk_calls", _ADK_CALLS)
 
 
 def native_echo(folder: Path) -> Path:
@@ -74,6 +115,30 @@ def write_set(agent: Path, cases: int, padding: int = 0) -> Path:
         ],
     }
     path = agent / "echoes.evalset.json"
+    path.write_text(json.dumps(data, indent=2))
+    return path
+
+
+def write_calls_set(agent: Path, cases: int) -> Path:
+    """A set of one-turn cases for `adk_calls`, which passes them."""
+    data = {
+        "eval_set_id": "prices",
+        "eval_cases": [
+            {
+                "eval_id": f"case_{number:05d}",
+                "conversation": [
+                    {
+                        "invocation_id": "",
+                        "user_content": _content("user", number, 0),
+                        "final_response": {"role": "model", "parts": [{"text": "it costs 12.5"}]},
+                        "intermediate_data": {"tool_uses": [{"name": "look_up", "args": {"number": number}}]},
+                    }
+                ],
+            }
+            for number in range(cases)
+        ],
+    }
+    path = agent / "prices.evalset.json"
     path.write_text(json.dumps(data, indent=2))
     return path
 

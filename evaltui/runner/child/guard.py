@@ -15,8 +15,9 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import NoReturn
+
+from evaltui.runner.orphans import descendants, kill_descendants, kill_marked
 
 # Seconds: for what the agent does at SIGTERM, and for the kernel to end what was killed.
 _GRACE = 0.1
@@ -119,38 +120,18 @@ class _Guard:
     def _end_all(self) -> None:
         deadline = time.monotonic() + _END_TIMEOUT
         if not self._adopts:
-            from evaltui.runner.orphans import kill_descendants, kill_marked
-
             kill_descendants()
             _signal_group(self._host, signal.SIGKILL)
             kill_marked(os.environ)
         # Each that ends hands its children over to this process: until there is none.
         while self._reap() and time.monotonic() < deadline:
-            left = _descendants() if self._adopts else set()
+            left = descendants() if self._adopts else set()
             # By now its number may be that of another process.
             left |= {self._host} if self._code is None else set()
             for pid in left:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(_STEP)
-
-
-def _descendants() -> set[int]:
-    """The processes below this one, as far as Linux lists them."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        # Some end just now.
-        with suppress(OSError):
-            # The name before it may hold anything, parentheses too.
-            parent = stat.read_bytes().rpartition(b")")[2].split()[1]
-            children.setdefault(int(parent), []).append(int(stat.parent.name))
-    found: set[int] = set()
-    waiting = [os.getpid()]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found.update(below)
-        waiting += below
-    return found
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:

@@ -86,13 +86,18 @@ def own_folders(agent_dir: Path) -> list[Path]:
 
 
 def load_env_file(agent_dir: Path) -> None:
-    """Set what the `.env` of an agent says."""
+    """Set what the `.env` of an agent says. Raises AgentLoadError where nothing is there that reads it."""
     # As google-adk 2.13: values that are set already win.
     if os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").lower() in ("1", "true"):
         return
     if (found := env_file(agent_dir)) is not None:
-        from dotenv import load_dotenv
-
+        try:
+            from dotenv import load_dotenv
+        except ModuleNotFoundError as error:
+            raise AgentLoadError(
+                f"{found} is read with python-dotenv, which is not installed for this Python: "
+                "pip install python-dotenv, or set ADK_DISABLE_LOAD_DOTENV=1 to do without the file"
+            ) from error
         load_dotenv(found, override=False)
 
 

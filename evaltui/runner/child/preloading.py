@@ -20,6 +20,7 @@ from typing import NoReturn
 
 from evaltui.runner.child.loading import load_env_file, own_folders
 from evaltui.runner.errors import is_own_code
+from evaltui.runner.orphans import kill_descendants
 from evaltui.runner.protocol import Message
 
 # What a host brought in, in order: the name of a library's module; `module:class` for one of its pydantic
@@ -138,11 +139,7 @@ class Preloaded:
 
     def start_over(self, channel: int, load: Message) -> NoReturn:
         """Become a host that has nothing preloaded, and goes on with this message."""
-        import psutil
-
-        for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                child.kill()
+        kill_descendants()
         if self._folder is not None:
             os.chdir(self._folder)
         os.set_inheritable(channel, True)

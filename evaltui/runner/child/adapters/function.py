@@ -89,7 +89,14 @@ class Session:
 
 def _genai_content(content: Json) -> types.Content:
     # An agent that asks for neither content nor history does without the 0.4 s of this import.
-    from google.genai import types
+    try:
+        from google.genai import types
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "session.content and session.history are those of google-genai, which is not installed for this "
+            "Python: pip install google-genai",
+            name=error.name,
+        ) from error
 
     return types.Content.model_validate_json(json.dumps(content))
 

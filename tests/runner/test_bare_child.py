@@ -1,0 +1,123 @@
+"""The child process of a function agent stands on the standard library and on evaltui's own few modules."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evaltui
+from evaltui.core.model.events import Event, Json
+from evaltui.runner.parent.failures import AgentBrokenError, RequestFailedError
+from evaltui.runner.parent.pool import HostSettings, start_host
+
+# The first thing that the interpreter of the agent does: refuse whatever is not its own or evaltui's.
+REFUSAL = """
+    import sys
+
+    class Refusal:
+        def find_spec(self, name, path=None, target=None):
+            top = name.partition(".")[0]
+            own = top in sys.stdlib_module_names or top.startswith(("_sysconfigdata", "my_agent", "agent"))
+            if not own and top not in ("evaltui", "sitecustomize", "usercustomize"):
+                raise ModuleNotFoundError(f"refused: {name}", name=name)
+
+    sys.meta_path.insert(0, Refusal())
+"""
+AGENT = """
+    import sys
+    from evaltui.events import text, tool_call, tool_result
+
+    async def root_agent(message, session):
+        session.state["turns"] = session.state.get("turns", 0) + 1
+        if message == "modules":
+            session.state["modules"] = sorted(sys.modules)
+        yield tool_call("look_up", {"order": 7}, id="one")
+        yield tool_result("look_up", {"price": 12.5}, id="one")
+        yield "it "
+        yield "costs 12.5"
+"""
+ALLOWED = {
+    "evaltui": {"events"},
+    "evaltui.core": {"compare", "model", "recording", "recordings", "secrets"},
+    "evaltui.files": {"folders"},
+    "evaltui.runner": {"call_recorder", "child", "errors", "orphans", "protocol", "recorded_errors"},
+    "evaltui.text": {"values"},
+}
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts run in an interpreter that has nothing installed."""
+    folder = tmp_path / "bare"
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "sitecustomize.py").write_text(textwrap.dedent(REFUSAL))
+    (packages / "evaltui.pth").write_text(f"{Path(evaltui.__file__).parents[1]}\n")
+    monkeypatch.setattr(sys, "executable", str(folder / "bin" / "python"))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+def write(folder: Path, source: str) -> Path:
+    agent = folder / "my_agent"
+    agent.mkdir()
+    (agent / "agent.py").write_text(textwrap.dedent(source))
+    return agent
+
+
+async def run(agent: Path, *messages: str, **session: Any) -> tuple[list[Event], Json]:
+    """What happens when these messages are sent, and the session state at the end."""
+    happened: list[Json] = []
+    started = start_host(HostSettings(agent, None, 20.0, 60.0, time.monotonic()))
+    try:
+        await started.loading
+        turns = [{"role": "user", "parts": [{"text": message}]} for message in messages]
+        request = {"op": "run", "session": session, "turns": turns}
+        answer = await started.host.request(request, 20.0, happened.append)
+    finally:
+        await started.end()
+    return [Event.from_json(one) for one in happened], answer["state"]
+
+
+@pytest.mark.usefixtures("bare_python")
+async def test_a_function_agent_runs_with_the_standard_library_alone(tmp_path):
+    happened, state = await run(write(tmp_path, AGENT), "one", "two", state={"turns": 5})
+    assert state == {"turns": 7}
+    told = [event for event in happened if event.turn == 1 and not event.data.get("partial")]
+    assert [event.kind for event in told] == ["user", "tool_call", "state", "tool_result", "text"]
+    call, result = (next(one for one in told if one.kind == kind) for kind in ("tool_call", "tool_result"))
+    assert call.content == {
+        "role": "model",
+        "parts": [{"function_call": {"name": "look_up", "args": {"order": 7}, "id": "one"}}],
+    }
+    assert (call.id, result.parent) == ("one", "one")
+    assert told[-1].content == {"role": "model", "parts": [{"text": "it costs 12.5"}]}
+
+
+@pytest.mark.usefixtures("bare_python")
+async def test_the_child_of_a_function_agent_imports_few_modules(tmp_path):
+    _, state = await run(write(tmp_path, AGENT), "modules")
+    ours = {name for name in state["modules"] if name.partition(".")[0] == "evaltui"}
+    rooms = {".".join(name.split(".")[:2]): set[str]() for name in ours if name.count(".") >= 1}
+    for name in ours:
+        _, room, *inner = [*name.split("."), "", ""][:3]
+        if inner[0]:
+            rooms[f"evaltui.{room}"].add(inner[0])
+    singles = {name.removeprefix("evaltui.") for name, inner in rooms.items() if name not in ALLOWED}
+    assert singles <= ALLOWED["evaltui"]
+    assert all(inner <= ALLOWED.get(name, set()) for name, inner in rooms.items()), rooms
+
+
+@pytest.mark.usefixtures("bare_python")
+async def test_what_needs_a_library_says_which(tmp_path):
+    agent = write(tmp_path, "def root_agent(message, session):\n    return str(session.content)\n")
+    with pytest.raises(RequestFailedError, match="pip install google-genai"):
+        await run(agent, "one")
+    (agent / ".env").write_text("NAME=value\n")
+    with pytest.raises(AgentBrokenError, match="pip install python-dotenv"):
+        await run(agent, "one")
