@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import eval_ids
@@ -31,35 +31,38 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True)
 class FileChange:
-    """What becomes of the lines of a file, and how many of its cases that concerns."""
+    """What becomes of a file."""
 
     path: Path
     cases: int
+    """How many of its cases are others then."""
     lines: tuple[LineChange, ...]
+    """The lines that go and come."""
+    before: JsonDocument
+    after: JsonDocument
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What accepting would do. `problem` says why it cannot be done, `remarks` what to know before.
-
-    `seen` is the data of the files that the edits are made for.
-    """
+    """What accepting would do."""
 
     choice: Choice
     changes: tuple[FileChange, ...] = ()
     remarks: tuple[str, ...] = ()
+    """What to know before, each a sentence."""
     problem: str = ""
-    edits: Mapping[Path, Sequence[Edit]] = field(default_factory=dict)
-    seen: Mapping[Path, Any] = field(default_factory=dict)
+    """Why it cannot be done, as a sentence."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A case with its result, and which one it is in the data of its set."""
+    """A case with its result."""
 
     key: CaseKey
     number: int
-    data: Any
+    """Its number in the set, from 0."""
+    document: JsonDocument
+    """The set as it is now."""
     scored: CaseOutcome
 
 
@@ -74,28 +77,28 @@ async def propose(workbench: Workbench, choice: Choice) -> Proposal:
         if (reason := refuses_case(workbench, key)) or scored is None:
             left_out.append(reason or "it has not been run")
             continue
-        try:
-            data = workbench.editing.data(key.path)
-        except (EvalSetError, OSError) as error:
-            left_out.append(str(error))
-            continue
-        if key.path not in documents and (draft := workbench.editing.draft(key.path)):
-            documents[key.path] = draft.document
-            numbers[key.path] = {eval_id: number for number, eval_id in enumerate(eval_ids(data))}
+        if key.path not in documents:
+            try:
+                documents[key.path] = document = workbench.editing.document(key.path).copy()
+            except (EvalSetError, OSError) as error:
+                left_out.append(str(error))
+                continue
+            numbers[key.path] = {one: number for number, one in enumerate(eval_ids(document.value))}
         if (number := numbers[key.path].get(key.eval_id)) is not None:
-            cases.append(_Case(key, number, data, scored))
+            cases.append(_Case(key, number, documents[key.path], scored))
         else:
             left_out.append(f"{key.path.name} has no case {key.eval_id} any more")
-    return await asyncio.to_thread(_propose, workbench, choice, cases, left_out, documents)
+    return await asyncio.to_thread(_propose, workbench, choice, cases, left_out)
 
 
 def accept(workbench: Workbench, proposal: Proposal) -> bool:
     """Do what was proposed; False where it cannot be done any more, which is said."""
     editing = workbench.editing
-    if any(editing.data(path) is not data for path, data in proposal.seen.items()):
+    changes = proposal.changes
+    if not all(editing.document(change.path).has_text_of(change.before) for change in changes):
         workbench.say("the file has been changed meanwhile: look at what would change now")
         return False
-    if not editing.do_edits(proposal.choice.label, proposal.edits):
+    if not editing.do_edits(proposal.choice.label, {change.path: change.after for change in changes}):
         return False
     if len(proposal.choice.cases) > 1:
         workbench.navigation.marking.clear()
@@ -108,10 +111,10 @@ def _propose(
     choice: Choice,
     cases: Sequence[_Case],
     left_out: list[str],
-    documents: Mapping[Path, JsonDocument],
 ) -> Proposal:
     """In a thread: reads logs, and changes nothing."""
     edits: dict[Path, list[Edit]] = {}
+    documents = {case.key.path: case.document for case in cases}
     counts: Counter[Path] = Counter()
     remarks: list[str] = []
     written = write_times(workbench.agent.dir)
@@ -127,18 +130,18 @@ def _propose(
                 edits.setdefault(case.key.path, []).extend(of_case)
                 counts[case.key.path] += 1
                 remarks += _remarks(choice, case, actual, written)
-        changes = [
-            FileChange(path, counts[path], tuple(documents[path].preview(some)))
-            for path, some in edits.items()
-        ]
+        changes = []
+        for path, some in edits.items():
+            preview = documents[path].preview(some)
+            change = FileChange(path, counts[path], preview.lines, documents[path], preview.document)
+            changes.append(change)
     except EditError as error:
         return Proposal(choice, problem=str(error))
     if not edits:
         return Proposal(choice, problem=left_out[0] if left_out else "nothing would change")
     if left_out:
         remarks.append(f"{len(left_out)} of {len(choice.cases)} cases are left out: {left_out[0]}")
-    seen = {case.key.path: case.data for case in cases if case.key.path in edits}
-    return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)), "", edits, seen)
+    return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
 
 
 def _actual(workbench: Workbench, case: _Case) -> list[Invocation]:
@@ -156,7 +159,7 @@ def _edits(choice: Choice, case: _Case, actual: Sequence[Invocation]) -> list[Ed
     from evaltui.core.editing.accepting import Accepting
 
     result = case.scored.shown
-    accepting = Accepting(CaseEditor(case.data, case.number))
+    accepting = Accepting(CaseEditor(case.document.value, case.number))
     final_state = result.repeats[case.scored.repeat].final_state
     if choice.what == "case":
         accepting.case(result.turns, actual, final_state)
@@ -198,7 +201,7 @@ def _remarks(
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"
         yield f"{which}{passed}, this is what run {number} of them did"
-    editor = CaseEditor(case.data, case.number)
+    editor = CaseEditor(case.document.value, case.number)
     turns = range(editor.turn_count) if choice.what == "case" else [choice.turn]
     for turn in turns if choice.what != "state" else ():
         if turn >= len(actual):

@@ -105,19 +105,24 @@ class Drafts:
     def do(
         self,
         label: str,
-        edits: Mapping[Path, Sequence[Edit]],
+        edits: Mapping[Path, Sequence[Edit] | JsonDocument],
         before: Selection,
         after: Selection,
         *,
         moved: Mapping[CaseKey, CaseKey] | None = None,
         typing: Hashable = None,
     ) -> Step | None:
-        """Do edits in files that are open, all or none of them; None where they change nothing."""
+        """Do edits in files that are open, all or none of them; None where they change nothing.
+
+        Edits may be given as the document that they made of a file as it is now.
+        """
         befores = {path: self._drafts[path].document.copy() for path in edits}
         splices: dict[Path, tuple[Splice, ...]] = {}
         try:
             for path, some in edits.items():
-                if done := self._drafts[path].document.apply(some):
+                document = self._drafts[path].document
+                done = document.replace(some) if isinstance(some, JsonDocument) else document.apply(some)
+                if done:
                     splices[path] = done
         except Exception:
             for path in splices:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.editing.json_paths import Changes, eval_ids
 from evaltui.core.editing.set import EditBuilder, SetEditor
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError, alike
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
@@ -51,9 +52,13 @@ class Editing:
         """The file as it is being edited, None where it has not been edited."""
         return self._drafts.known(path)
 
+    def document(self, path: Path) -> JsonDocument:
+        """A file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
+        return self._drafts.open(path).document
+
     def data(self, path: Path) -> Any:
-        """The parsed JSON of a file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
-        return self._drafts.open(path).document.value
+        """The parsed JSON of a file, as `document`."""
+        return self.document(path).value
 
     def _known_data(self, path: Path) -> Any:
         draft = self._drafts.known(path)
@@ -142,7 +147,7 @@ class Editing:
             return False
         if isinstance(changes, list):
             changes = Changes(changes)
-        edits: dict[Path, Sequence[Edit]] = {}
+        edits: dict[Path, Sequence[Edit] | JsonDocument] = {}
         if changes.of_set:
             edits[path] = changes.of_set
         if changes.of_config:
@@ -152,13 +157,16 @@ class Editing:
     def do_edits(
         self,
         label: str,
-        edits: Mapping[Path, Sequence[Edit]],
+        edits: Mapping[Path, Sequence[Edit] | JsonDocument],
         *,
         after: Selection | None = None,
         moved: Mapping[CaseKey, CaseKey] | None = None,
         typing: Hashable = None,
     ) -> bool:
-        """As `do`, for any files: sets, and configs, which may be new."""
+        """As `do`, for any files: sets, and configs, which may be new.
+
+        Edits may be given as the document that they made of a file as it is now.
+        """
         # It knows the metrics, which build on the models.
         from evaltui.core.editing.config import new_config_text
 

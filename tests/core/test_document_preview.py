@@ -26,7 +26,7 @@ def shown(changes):
 
 def test_a_changed_value_is_the_old_line_and_the_new_one():
     document = JsonDocument(CALLS)
-    assert shown(document.preview([Put(("calls", 0, "args", "degrees"), "19")])) == [
+    assert shown(document.preview([Put(("calls", 0, "args", "degrees"), "19")]).lines) == [
         '3 - {"name": "f", "args": {"room": "Kitchen", "degrees": 19}},',
         '3 + {"name": "f", "args": {"room": "Kitchen", "degrees": "19"}},',
     ]
@@ -36,7 +36,7 @@ def test_a_changed_value_is_the_old_line_and_the_new_one():
 def test_a_line_that_comes_moves_the_numbers_behind_it():
     document = JsonDocument(CALLS)
     edits = [Insert(("calls",), 1, {"name": "h", "args": {}}), Put(("text",), "y")]
-    assert shown(document.preview(edits)) == [
+    assert shown(document.preview(edits).lines) == [
         '4 + {"name": "h", "args": {}},',
         '6 - "text": "x"',
         '7 + "text": "y"',
@@ -46,7 +46,10 @@ def test_a_line_that_comes_moves_the_numbers_behind_it():
 def test_a_value_that_goes_is_shown_from_its_beginning_to_its_end():
     calls = [{"name": name, "args": {"room": name}} for name in ("f", "g", "h")]
     document = JsonDocument(json.dumps({"calls": calls}, indent=2))
-    f, g = shown(document.preview([Remove(("calls", 0))])), shown(document.preview([Remove(("calls", 1))]))
+    f, g = (
+        shown(document.preview([Remove(("calls", 0))]).lines),
+        shown(document.preview([Remove(("calls", 1))]).lines),
+    )
     assert [line.split(" ", 1)[1] for line in g] == [
         "- {",
         '- "name": "g",',
@@ -56,9 +59,9 @@ def test_a_value_that_goes_is_shown_from_its_beginning_to_its_end():
         "- },",
     ]
     assert (f[0], f[-1], g[0], g[-1]) == ("3 - {", "8 - },", "9 - {", "14 - },")
-    inserted = shown(document.preview([Insert(("calls",), 1, calls[0])]))
+    inserted = shown(document.preview([Insert(("calls",), 1, calls[0])]).lines)
     assert (inserted[0], inserted[-1]) == ("9 + {", "14 + },")
-    moved = shown(document.preview([Move(("calls",), 1, 0)]))
+    moved = shown(document.preview([Move(("calls",), 1, 0)]).lines)
     assert [line for line in moved if line.endswith(("{", "},")) and "args" not in line] == [
         "3 + {",
         "8 + },",
@@ -69,13 +72,13 @@ def test_a_value_that_goes_is_shown_from_its_beginning_to_its_end():
 
 def test_what_edits_take_back_is_no_change():
     document = JsonDocument(CALLS)
-    assert document.preview([Put(("text",), "longer"), Put(("text",), "x")]) == []
-    assert document.preview([Move(("calls",), 0, 1), Move(("calls",), 1, 0)]) == []
+    assert document.preview([Put(("text",), "longer"), Put(("text",), "x")]).lines == ()
+    assert document.preview([Move(("calls",), 0, 1), Move(("calls",), 1, 0)]).lines == ()
 
 
 def test_a_text_without_line_breaks_is_one_line():
     document = JsonDocument('{"a": 1, "b": 2}')
-    assert shown(document.preview([Remove(("a",)), Put(("b",), 3)])) == [
+    assert shown(document.preview([Remove(("a",)), Put(("b",), 3)]).lines) == [
         '1 - {"a": 1, "b": 2}',
         '1 + {"b": 3}',
     ]
@@ -83,7 +86,7 @@ def test_a_text_without_line_breaks_is_one_line():
 
 def test_line_ends_of_windows_are_not_shown():
     document = JsonDocument(CALLS.replace("\n", "\r\n"))
-    changes = document.preview([Put(("text",), "y")])
+    changes = document.preview([Put(("text",), "y")]).lines
     assert [change.text for change in changes] == ['  "text": "x"', '  "text": "y"']
 
 
@@ -116,5 +119,5 @@ def lines_of(text):
 def test_many_places_of_a_long_text_take_no_time():
     data = {"cases": [{"id": n, "text": "x"} for n in range(1000)]}
     document = JsonDocument(json.dumps(data, indent=1))
-    changes = document.preview([Put(("cases", n, "text"), "y") for n in range(1000)])
+    changes = document.preview([Put(("cases", n, "text"), "y") for n in range(1000)]).lines
     assert len(changes) == 2000

@@ -242,7 +242,7 @@ async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):
     workbench.run.log.unlink()
     proposal = await propose(workbench, chosen(workbench, "The whole case"))
     assert proposal.problem == "the log of its run cannot be read: r runs the case again"
-    assert not proposal.edits
+    assert not proposal.changes
     assert not workbench.editing.is_dirty(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.jsondoc.chunks import CASES, Chunks, cut
@@ -64,11 +65,11 @@ class JsonDocument:
         self._take(editor)
         return tuple(splices)
 
-    def preview(self, edits: Iterable[Edit]) -> list[LineChange]:
-        """What `apply` would do to the lines of the text, without doing it. Raises EditError."""
+    def preview(self, edits: Iterable[Edit]) -> Preview:
+        """What `apply` would do, without doing it. Raises EditError."""
         after = self.copy()
         splices = after.apply(edits)
-        return changed_lines(self.text, after.text, splices)
+        return Preview(after, tuple(changed_lines(self.text, after.text, splices)))
 
     def splice(self, splices: Sequence[Splice]) -> None:
         """Do splices one after the other; the text in between need not be valid JSON.
@@ -154,6 +155,16 @@ class JsonDocument:
             return None
         number = path[1]
         return number if isinstance(number, int) and 0 <= number < len(self.chunks.cases) else None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What edits would do to a document."""
+
+    document: JsonDocument
+    """The document that they would make of it."""
+    lines: tuple[LineChange, ...]
+    """The lines that would be other ones."""
 
 
 def _own_text(text: str, path: JsonPath, owner: JsonPath) -> str:

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaltui.core.jsondoc.edits import missing
 from evaltui.core.jsondoc.splices import Splice
@@ -49,9 +49,12 @@ class Node:
     def __post_init__(self) -> None:
         self.extent = self.lead + self.head + self.size
 
+    def holding(self, value: Any, size: int, children: tuple[Node, ...] | None = None) -> Node:
+        """The node with another value."""
+        return Node(value, size, self.lead, self.key, self.key_size, self.head, children)
 
-@dataclass(frozen=True)
-class Place:
+
+class Place(NamedTuple):
     """A value at its place in the text: `begin` is where its key begins, `start` its value; in an array both
     are the same."""
 
@@ -81,6 +84,11 @@ class Place:
         begin = self.start + 1 + sum([before.extent for before in self.nodes[:index]]) + node.lead
         return Place(self.text, node, begin, begin + node.head)
 
+    def at(self, step: str | int) -> Place | None:
+        """The place that a step of a path leads to, of a repeated key the last one; None: to none."""
+        index = self.index_of(step)
+        return None if index is None else self.child(index)
+
     def texts(self) -> list[str]:
         """The texts of the values in this one."""
         own = self.own_text
@@ -93,7 +101,10 @@ class Place:
         """Which of the nodes a step of a path leads to, of a repeated key the last one; None: to none."""
         if isinstance(self.node.value, dict) and isinstance(step, str):
             nodes = self.nodes
-            return next((index for index in reversed(range(len(nodes))) if nodes[index].key == step), None)
+            for index in range(len(nodes) - 1, -1, -1):
+                if nodes[index].key == step:
+                    return index
+            return None
         if isinstance(self.node.value, list) and isinstance(step, int) and 0 <= step < len(self.nodes):
             return step
         return None
@@ -140,11 +151,30 @@ class Tree:
         """The places from the document towards a path, as far as the text has them."""
         way = [Place(self.text, self.root, self.root.lead, self.root.lead)]
         for step in path:
-            index = way[-1].index_of(step)
-            if index is None:
+            place = way[-1].at(step)
+            if place is None:
                 break
-            way.append(way[-1].child(index))
+            way.append(place)
         return way
+
+    def replaced(self, way: Sequence[Place], text: str, value: Any) -> Tree:
+        """The tree with another value, whose text is given, in the last place of a way from the root."""
+        old = way[-1]
+        child, known = old.node.holding(value, len(text)), old.node
+        grown = len(text) - old.node.size
+        for place in reversed(way[:-1]):
+            node, nodes = place.node, place.nodes
+            index = nodes.index(known)
+            if isinstance(node.value, dict):
+                inner: Any = {**node.value, child.key: child.value}
+            else:
+                # Of thousands of cases one is another: much faster than to put them all together again.
+                inner = node.value.copy()
+                inner[index] = child.value
+            children = (*nodes[:index], child, *nodes[index + 1 :])
+            child, known = node.holding(inner, node.size + grown, children), node
+        whole = "".join((self.text[: old.start], text, self.text[old.end :]))
+        return Tree(whole, child, self.beyond)
 
     def spliced(self, splice: Splice) -> Tree:
         """The tree of the changed text. Raises ValueError where that is not valid JSON."""
@@ -257,7 +287,7 @@ def _renewed(node: Node, start: int, text: str, splice: Splice) -> Node:
             # Of thousands of cases one is another: much faster than to put them all together again.
             value = node.value.copy()
             value[before] = child.value
-            return replace(node, value=value, size=node.size + grown, children=renewed)
+            return node.holding(value, node.size + grown, renewed)
     else:
         closes = after == len(children)
         stop = grown + (start + node.size - 1 if closes else ends[after] + children[after].lead)
@@ -272,7 +302,7 @@ def _renewed(node: Node, start: int, text: str, splice: Splice) -> Node:
             lead = until - sum(child.extent for child in changed)
             tail = (replace(children[after], lead=lead), *children[after + 1 :])
         renewed = (*children[:before], *changed, *tail)
-    return replace(node, value=_joined(renewed, keyed), size=node.size + grown, children=renewed)
+    return node.holding(_joined(renewed, keyed), node.size + grown, renewed)
 
 
 def _renewed_child(child: Node, start: int, text: str, splice: Splice) -> Node:
@@ -282,7 +312,7 @@ def _renewed_child(child: Node, start: int, text: str, splice: Splice) -> Node:
     value, end = decode_at(text[start : start + size], 0)
     if end != size:
         raise ValueError("the text around a splice is no longer what it was")
-    return replace(child, value=value, size=size)
+    return child.holding(value, size)
 
 
 def _is_inside(child: Node, end: int, splice: Splice) -> bool:

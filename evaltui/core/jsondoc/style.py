@@ -170,12 +170,22 @@ def _follow(place: Place, path: JsonPath) -> Place | None:
     return place
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a value is written without looking at its form: anything but objects and lists with items."""
+    return not isinstance(value, Verbatim) and (not value or not isinstance(value, dict | list))
+
+
+def plain_text(value: Any, way: Sequence[Place], tree: Tree) -> str:
+    """A plain value as text, in the last of the places on the way from the document."""
+    return _scalar(value, ascii=_is_beyond_ascii(value) and _escapes(way, tree))
+
+
 def written(value: Any, style: Style, margin: str, model: Place | None = None) -> str:
     """A value as text whose first line has that margin."""
     if isinstance(value, Verbatim):
         return value.text
-    if not value or not isinstance(value, dict | list):
-        return _scalar(value, style)
+    if is_plain(value):
+        return _scalar(value, ascii=style.ascii)
     if model is not None and not model.is_multiline():
         style = replace(style, newline="")
     inner = margin + style.indent
@@ -205,10 +215,10 @@ def _like(model: Place | None, step: str | int, value: Any) -> Place | None:
 
 
 def key_text(key: str, style: Style) -> str:
-    return _scalar(key, style)
+    return _scalar(key, ascii=style.ascii)
 
 
-def _scalar(value: Any, style: Style) -> str:
-    text = json.dumps(value, ensure_ascii=style.ascii)
+def _scalar(value: Any, *, ascii: bool) -> str:
+    text = json.dumps(value, ensure_ascii=ascii)
     # Half a character cannot be written in UTF-8.
     return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -29,9 +29,11 @@ from evaltui.core.jsondoc.spans import Place, Tree
 from evaltui.core.jsondoc.splices import Splice, smallest
 from evaltui.core.jsondoc.style import (
     Verbatim,
+    is_plain,
     key_text,
     margin_at,
     model_for,
+    plain_text,
     style_at,
     written,
 )
@@ -79,6 +81,8 @@ def _put_changes(tree: Tree, path: JsonPath, value: Any) -> Done:
     done: list[Splice] = []
     for edit in narrowed(path, way[-1].node.value, value):
         match edit:
+            case Put(where, item) if where == path:
+                return _fill(tree, way[:-1], path, way[-1], item)
             case Put(where, item):
                 tree, splices = _put(tree, where, item)
             case Insert(where, index, item):
@@ -104,6 +108,12 @@ def _put(tree: Tree, path: JsonPath, value: Any) -> Done:
 
 def _fill(tree: Tree, way: list[Place], path: JsonPath, place: Place, value: Any) -> Done:
     """Another value at a place that has one; `way` leads to what holds it."""
+    if way and is_plain(value):
+        text = plain_text(value, way, tree)
+        splice = smallest(place.start, place.own_text, text)
+        if splice.old == splice.new:
+            return tree, []
+        return tree.replaced([*way, place], text, value), [splice]
     model = model_for(way, path, value)
     if not way and value and isinstance(value, dict | list) and isinstance(place.node.value, type(value)):
         model = place if place.node.value else None
