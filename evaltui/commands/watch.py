@@ -19,7 +19,7 @@ from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
 from evaltui.workbench.state import CaseKey, Repeated, Run, Selection, Stage
-from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line, in_short
+from evaltui.workbench.watch.reaction import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
 
 # What a run that never ends cannot do, and what it would be without the option.
@@ -53,9 +53,9 @@ async def watch(options: argparse.Namespace) -> int:
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
     workbench = Workbench(options.agent_dir, given, options.record or DEFAULT_MODE, options.config)
-    workbench.tool_mode = options.tools
+    workbench.runs.tool_mode = options.tools
     if options.runs is not None:
-        workbench.watching.repeated = Repeated(options.runs, options.pass_if or "all")
+        workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
     try:
         return await _Lines(workbench, {entry.path.resolve(): ids for entry, ids in chosen}).follow()
     finally:
@@ -87,18 +87,18 @@ class _Lines:
         named = [key for key in keys if self._chosen.get(key.path.resolve()) is not None]
         if named:
             workbench.navigation.marking.toggle(named)
-        await workbench.warm_up()
+        await workbench.runs.warm_up()
         workbench.subscribe(self._changed)
-        workbench.watching.concerns = self._counts
-        workbench.watching.start()
-        await workbench.watching.ready()
+        workbench.watch.limit(self._counts)
+        workbench.watch.start()
+        await workbench.watch.ready()
         many = "1 case" if len(keys) == 1 else f"{len(keys)} cases"
         write_lines(
             [[(f"watching {visible(workbench.agent.dir.resolve().name)}: {many}; Ctrl-C ends", "dim")]]
         )
         if sys.stdin.isatty():
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._entered)
-        workbench.watching.run("what is selected", keys)
+        workbench.watch.run("what is selected", keys)
         await self._ended.wait()
         return self._code
 
@@ -115,8 +115,8 @@ class _Lines:
         if not _typed_line():
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._end(INTERRUPTED)
-        elif self._workbench.watching.waiting().keys:
-            self._workbench.watching.run_waiting()
+        elif self._workbench.watch.waiting().keys:
+            self._workbench.watch.run_waiting()
 
     def _changed(self) -> None:
         if self._ended.is_set():
@@ -129,7 +129,7 @@ class _Lines:
         except OSError as error:
             write_stderr(f"evaltui run: stdout cannot be written: {error.strerror or error}")
             self._end(3)
-        if not self._workbench.watching.on:
+        if not self._workbench.watch.on:
             self._end(3)
 
     def _end(self, code: int) -> None:
@@ -141,32 +141,32 @@ class _Lines:
         if workbench.notice is not None and workbench.notice is not self._notice:
             self._notice = workbench.notice
             yield [("note  ", "yellow"), (visible(self._plain(workbench.notice.text)), "")]
-        reaction, before = workbench.watching.last, self._reaction
+        reaction, before = workbench.watch.last, self._reaction
         self._reaction = reaction
         if reaction is not None and reaction is not before:
             yield from self._of_save(reaction)
-        scoring = reaction is not None and reaction.step is Step.SCORING
-        if workbench.run is not None and not scoring:
-            yield from self._of_run(workbench.run)
+        scoring = reaction is not None and reaction.step is ReactionStep.SCORING
+        if workbench.runs.current is not None and not scoring:
+            yield from self._of_run(workbench.runs.current)
 
     def _of_save(self, reaction: Reaction) -> Iterator[Line]:
         what = f"{visible(in_short(reaction.changed))} changed"
         after = f"{reaction.seconds:.1f} s after the save" if reaction.seconds is not None else ""
         error = self._workbench.agent.secrets.masked(self._workbench.agent.error)
         match reaction.step:
-            case Step.RUNNING:
+            case ReactionStep.RUNNING:
                 many = "1 case" if reaction.cases == 1 else f"{reaction.cases} cases"
                 yield [(f"{what}: runs {many}, {calls_in_words(reaction.calls)}", "bold")]
-            case Step.BROKEN if error is not None:
+            case ReactionStep.BROKEN if error is not None:
                 yield [(what, "bold")]
                 yield [("! ", "red"), (visible(in_a_line(error)), "red")]
                 yield from ([(f"    {line}", "dim")] for line in visible_lines(error.traceback))
                 yield [("the results before that stay; the next save is tried again", "dim")]
-            case Step.DONE if reaction.run is None:
+            case ReactionStep.DONE if reaction.run is None:
                 done = f"{reaction.rescored} scored again, without the agent" if reaction.rescored else ""
                 yield [(f"{what}: {done or 'nothing to run'}", "bold"), (f"  {after}", "dim")]
                 yield from self._verdicts()
-            case Step.DONE:
+            case ReactionStep.DONE:
                 yield from self._sum(after)
 
     def _of_run(self, run: Run) -> Iterator[Line]:
@@ -178,7 +178,7 @@ class _Lines:
         if run is not self._run and run.over:
             self._run = run
             yield from ([("note  ", "yellow"), (visible(self._plain(remark)), "")] for remark in run.remarks)
-            reaction = self._workbench.watching.last
+            reaction = self._workbench.watch.last
             if reaction is None or reaction.run != run.number:
                 yield from self._sum(f"in {run.seconds:.1f} s" if run.stage is Stage.FINISHED else "")
 
@@ -199,7 +199,7 @@ class _Lines:
         statuses = [Status(scored.result.status) for scored in results if scored is not None]
         line = counts(statuses) or [("no case was run", "yellow")]
         yield [*line, (f"  {when}", "dim")]
-        waiting = workbench.watching.waiting()
+        waiting = workbench.watch.waiting()
         if waiting.keys:
             many = f"{len(waiting.keys)} old, from before the change"
             then = f": enter runs {'it' if len(waiting.keys) == 1 else 'them'}" if sys.stdin.isatty() else ""

@@ -97,11 +97,11 @@ class WorkbenchApp(KeysInOrder[int]):
             self.exit(return_code=WRONG_USE)
             return
         if self._watch:
-            self.workbench.watching.start()
+            self.workbench.watch.start()
         for screen in self.screen_stack:
             if isinstance(screen, MainScreen):
                 screen.offer_unsaved()
-        await self.workbench.warm_up()
+        await self.workbench.runs.warm_up()
         self.run_worker(self.workbench.outcomes.restore(), group="restore")
         if not gc.isenabled():
             # The command line has put it off until here.

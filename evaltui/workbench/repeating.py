@@ -56,8 +56,8 @@ def title_of(workbench: Workbench) -> str:
 
 def proposal(workbench: Workbench) -> str:
     """What was asked for last, or what the config of the set says, or five times."""
-    if workbench.run is not None and workbench.run.repeated is not None:
-        runs, pass_if = workbench.run.repeated
+    if workbench.runs.current is not None and workbench.runs.current.repeated is not None:
+        runs, pass_if = workbench.runs.current.repeated
         return f"{runs} {pass_if}"
     path = workbench.navigation.selection.path
     opened = workbench.sets.opened(path)

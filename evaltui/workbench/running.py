@@ -1,149 +1,184 @@
-"""From chosen cases to plans, and plans at work. Importing this loads the models: do it in a thread."""
+"""A run that is followed: what it is made of, and what it tells, as what the workbench shows.
+
+Importing this loads the models: do it in a thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from evaltui.core.metrics.preflight import in_short
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.events import SIMULATED_USER, Event
+from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
-from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.core.trace.model_calls import ModelCalls, count_model_calls, judge_calls
 from evaltui.files.case_paths import case_path
-from evaltui.runner.parent.metric_facts import checked
-from evaltui.runner.parent.pool import StartedHost
-from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan, Update, follow_plan
-from evaltui.runs.logged_run import LoggedRun
-from evaltui.workbench.documents import Documents
-from evaltui.workbench.resuming import Resumption
-from evaltui.workbench.state import CaseKey, Run
+from evaltui.runner.plan import (
+    AgentBroken,
+    AgentLoaded,
+    CaseDone,
+    CaseStarted,
+    Happened,
+    MetricsImported,
+    Noted,
+    RepeatDone,
+)
+from evaltui.runs.execution import LogGrew, RunUpdate, Selected
+from evaltui.runs.log_reader import read_run
+from evaltui.runs.selection import SelectedRun
+from evaltui.runs.sets import SetToRun
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.console import Console
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.state import CaseKey, CaseOutcome, Run, Stage
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The cases of one file that are to be run; None means all that are in it now."""
+class EditedSets:
+    """The sets of a run as they are open, with what has been edited."""
 
-    path: Path
-    eval_ids: tuple[str, ...] | None = None
+    initial_session: Path | None = None
 
+    def __init__(self, agent_dir: Path, sets: OpenSets) -> None:
+        self.config = sets.config
+        self._agent_dir = agent_dir
+        self._entries = sets.entries
+        self._documents = sets.documents
 
-@dataclass(frozen=True)
-class Prepared:
-    """A plan, which file each of its cases is from, and what it is scored by."""
-
-    plan: RunPlan
-    keys: dict[CaseId, CaseKey]
-    cases: dict[CaseKey, tuple[StoredCase, EvalConfig]]
-
-
-def prepare(
-    agent_dir: Path,
-    chosen: Sequence[Chosen],
-    documents: Documents,
-    run: Run,
-    record: RecordMode = DEFAULT_MODE,
-    tools: ToolMode | None = None,
-) -> list[Prepared]:
-    """Read the chosen sets, and look whether their metrics can be computed here.
-
-    A set that cannot be run is left out with a remark.
-    """
-    sets: list[tuple[Path, str, StoredCases, EvalConfig]] = []
-    for one in chosen:
-        opened = documents.open(one.path)
+    def open(self, path: Path) -> SetToRun:
+        opened = self._documents.open(path)
         if opened.eval_set is None or opened.config is None:
-            run.remarks.append(f"{one.path.name} cannot be run: {opened.errors[0]}")
-            continue
-        cases = opened.cases if one.eval_ids is None else opened.cases.only(set(one.eval_ids))
+            raise EvalSetError(opened.errors)
+        return SetToRun(path, opened.eval_set.eval_set_id, opened.cases, opened.config)
+
+    def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
+        for entry in self._entries:
+            if case_path(self._agent_dir, entry.path) == case_path_in_log:
+                return entry.path
+        # Logs of earlier versions may know the id only.
+        by_id = [entry.path for entry in self._entries if entry.eval_set_id == eval_set_id]
+        return by_id[0] if case_path_in_log == eval_set_id and len(by_id) == 1 else None
+
+
+class RunFollower:
+    """Takes what a run tells. `follow_metrics` is called with the files of custom metrics, `selected` when it
+    is known which cases are run, `changed` after every change."""
+
+    def __init__(
+        self,
+        run: Run,
+        agent: AgentState,
+        outcomes: Outcomes,
+        console: Console,
+        *,
+        selected: Callable[[], None],
+        follow_metrics: Callable[[frozenset[Path]], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._run = run
+        self._agent = agent
+        self._outcomes = outcomes
+        self._console = console
+        self._selected = selected
+        self._follow_metrics = follow_metrics
+        self._changed = changed
+        self._keys: Mapping[CaseId, CaseKey] = {}
+        self._cases: Mapping[CaseKey, tuple[StoredCase, EvalConfig]] = {}
+        self._pass_if: PassIf | None = None
+
+    def take(self, update: RunUpdate) -> None:
+        run = self._run
+        match update:
+            case Selected(selected):
+                self._begin(selected)
+            case AgentLoaded(info):
+                self._agent.imported(info)
+            case AgentBroken(error):
+                self._agent.failed(error)
+            case LogGrew(log, size):
+                run.log = log or run.log
+                run.log_size = size
+                return
+            case CaseStarted(case=case, repeat=repeat):
+                key = self._keys[case]
+                run.running.add(key)
+                self._outcomes.traces.started(key, run.number, repeat, run.log_size)
+                run.working_since = run.working_since or time.monotonic()
+                if run.stage is Stage.STARTING:
+                    run.stage = Stage.RUNNING
+            case Noted(text):
+                run.remarks.append(text)
+            case MetricsImported(files):
+                self._follow_metrics(files)
+            case RepeatDone(result=repeated):
+                run.calls.take_result(repeated)
+            case Happened(event):
+                run.calls.take(event)
+                self._happened(event)
+            case CaseDone(result):
+                self._done(result)
+        self._changed()
+
+    def _begin(self, selected: SelectedRun) -> None:
+        keys: dict[CaseId, CaseKey] = {}
+        cases: dict[CaseKey, tuple[StoredCase, EvalConfig]] = {}
+        for one, info in zip(selected.plan.sets, selected.sets, strict=True):
+            cases_of_set = one.cases
+            if not isinstance(cases_of_set, StoredCases):
+                cases_of_set = StoredCases(map(StoredCase.of, cases_of_set))
+            for case in cases_of_set.stored:
+                key = CaseKey(info.path, case.head.eval_id)
+                keys[CaseId(info.known_as, case.head.eval_id)] = key
+                cases[key] = case, one.config
+        self._keys, self._cases = keys, cases
+        self._pass_if = selected.plan.pass_if
+        self._run.checks = selected.plan.checks
+        self._run.unready = in_short(selected.plan.checks)
+        self._run.selected = frozenset(cases)
         if cases:
-            sets.append((one.path, opened.eval_set.eval_set_id, cases, opened.config.config))
-    if not sets:
-        return []
-    prepared = _prepared(agent_dir, sets, {one.path for one in chosen if one.eval_ids is None})
-    runs, pass_if = run.repeated or (None, None)
-    plan = replace(prepared.plan, record=record, tools=tools, runs=runs, pass_if=pass_if)
-    plan = checked(_resumed(plan, run.resumes) if run.resumes else plan)
-    run.checks = plan.checks
-    run.unready = in_short(run.checks)
-    return [replace(prepared, plan=plan)]
+            self._run.stage = Stage.STARTING
+        self._selected()
 
+    def _done(self, result: CaseResult) -> None:
+        run, key = self._run, self._keys[result.id]
+        calls = sum(map(judge_calls, result.repeats), self._model_calls(key))
+        run.running.discard(key)
+        self._outcomes.traces.done(key, result.id, result.eval_set_id, run.log, run.log_size)
+        run.done.add(key)
+        run.last_verdict_at = time.time()
+        run.counts[result.status] += 1
+        stored, config = self._cases[key]
+        # Without the invocations: ten thousand results would take hundreds of megabytes with them.
+        repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)
+        light = replace(result, repeats=repeats)
+        self._outcomes.put(
+            key, CaseOutcome(light, run.number, stored, config, calls, run.code, pass_if=self._pass_if)
+        )
 
-def _resumed(plan: RunPlan, resumption: Resumption) -> RunPlan:
-    """As the run was begun."""
-    header = resumption.header
-    whole = {one.path for one in header.sets if one.whole}
-    return replace(
-        plan,
-        sets=tuple(replace(one, whole=plan.path_of(one) in whole) for one in plan.sets),
-        runs=header.data.get("runs"),
-        pass_if=header.data.get("pass_if"),
-        agent_name=header.data.get("agent_name"),
-        adk_verdicts=bool(header.data.get("adk_verdicts")),
-        known=resumption.known,
-    )
+    def _model_calls(self, key: CaseKey) -> ModelCalls:
+        """Those of a case that has just been run."""
+        # A function may ask any model in its own way, and nobody knows.
+        reported = self._agent.info is not None and self._agent.info["framework"] != "function"
+        return count_model_calls(self._outcomes.traces.all_live_events(key), reported=reported)
 
+    def _happened(self, event: Event) -> None:
+        key = self._keys.get(CaseId(event.path, event.case))
+        if event.kind == "console" and event.agent != SIMULATED_USER:
+            self._console.add(self._run.number, event.data["source"], event.data["text"], key)
+        if key is not None:
+            self._outcomes.traces.happened(key, event)
 
-def _prepared(
-    agent_dir: Path, sets: Sequence[tuple[Path, str, StoredCases, EvalConfig]], whole: set[Path]
-) -> Prepared:
-    keys: dict[CaseId, CaseKey] = {}
-    cases: dict[CaseKey, tuple[StoredCase, EvalConfig]] = {}
-    for path, _, stored, config in sets:
-        named = case_path(agent_dir, path)
-        for one in stored.stored:
-            key = keys[CaseId(named, one.head.eval_id)] = CaseKey(path, one.head.eval_id)
-            cases[key] = one, config
-    plans = (
-        SetPlan(eval_set_id, stored, config, path, whole=path in whole)
-        for path, eval_set_id, stored, config in sets
-    )
-    return Prepared(RunPlan(agent_dir, tuple(plans)), keys, cases)
+    async def read_carried_over(self, log: Path) -> None:
+        """Notes where the traces of cases are that an earlier run had finished, and nobody heard of.
 
-
-async def perform(
-    prepared: Prepared, run: Run, on_update: OnUpdate, first: StartedHost | None = None
-) -> None:
-    """Run a plan and keep its log. A log that cannot be written is a remark, and the run goes on.
-
-    `first` is a host that was started for it already.
-    """
-    log: LoggedRun | None = None
-    run.log_size = None
-    try:
-        begun = {"resumed": run.resumes.id} if run.resumes else {}
-        log = LoggedRun.start(prepared.plan, datetime.now(UTC), begun)
-        run.log = log.path
-        if run.resumes:
-            log.carry_over(run.resumes.path, set(run.resumes.carried()))
-    except OSError as error:
-        run.remarks.append(f"this run is not kept: {error}")
-
-    def take(update: Update) -> None:
-        nonlocal log
-        if log is not None:
-            try:
-                log.take(update)
-                run.log_size = log.size
-            except OSError as error:
-                run.remarks.append(f"this run is not kept to its end: {error}")
-                log = None
-                run.log_size = None
-        on_update(update)
-
-    status: Status | None = None
-    try:
-        status = await follow_plan(prepared.plan, take, first=first)
-    finally:
-        if log is not None:
-            _close(log, status, run)
-
-
-def _close(log: LoggedRun, status: Status | None, run: Run) -> None:
-    try:
-        log.close(status)
-    except OSError as error:
-        run.remarks.append(f"the end of this run is not kept: {error}")
+        Raises OSError, and ValueError for a log that is damaged.
+        """
+        for logged in (await asyncio.to_thread(read_run, log)).results:
+            self._outcomes.traces.keep_stretch(self._keys[logged.id], self._run.number, log, logged)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase
     from evaltui.core.model.outcome import CaseResult
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.workbench.resuming import Resumption
+    from evaltui.runs.resuming import Resumption
 
 
 class CaseKey(NamedTuple):
@@ -45,42 +45,46 @@ class Selection(NamedTuple):
 
 
 class DifferenceAt(NamedTuple):
-    """Where, in its last result, a case did otherwise than expected.
-
-    `turn` counts from 0, `row` is the index of a call in `TurnResult.calls`. A call differs as a whole, or in
-    an argument at a path as in `ArgDiff`. A key of the final state has a path as in `StateDiff`, and no turn.
-    What a judge found is `found`: the metric, and the index in `InvocationScore.judgements`.
-    """
+    """Where, in its last result, a case did otherwise than expected."""
 
     kind: Literal["argument", "call", "answer", "state", "judgement"]
+    """A call differs as a whole, or in an `argument`."""
     turn: int | None = None
+    """The turn, from 0; None for the final state and for what is of the whole conversation."""
     row: int | None = None
+    """The index of the call in `TurnResult.calls`."""
     path: str | None = None
+    """The path of the argument as in `ArgDiff`, or of the state key as in `StateDiff`."""
     found: tuple[str, int] | None = None
+    """What a judge found: the metric, and the index in `InvocationScore.judgements`."""
 
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """What came of a case, the run it comes from, and the case and the config that it was scored by.
-
-    `calls` are the model calls of that run, `code` is which version of the agent it ran. The result is
-    without the invocations of its repeats: `Outcomes.trace` has what they are made of. `chosen` is the repeat
-    that the user wants to see, `pass_if` the policy that was asked for with the run, `past` what a run
-    of an earlier sitting is called. `judged_as` is what judges saw, once the case has been scored again.
-    `outdated` says what besides the agent was another one in that sitting: `the case`, `the config`.
-    """
+    """What came of a case, and what it was scored by."""
 
     result: CaseResult
+    """The result without the invocations of its repeats: `Outcomes.trace` has what they are made of."""
     run: int
+    """The number of the run; below zero for one of an earlier sitting."""
     stored: StoredCase
+    """The case that it was scored by."""
     config: EvalConfig
+    """The config that it was scored by."""
     calls: ModelCalls = NO_CALLS
+    """The model calls of that run."""
     code: int = 0
+    """The version of the agent's code that was run."""
     chosen: int | None = None
+    """The repeat that the user wants to see; None for the deciding one."""
     pass_if: PassIf | None = None
+    """The policy that was asked for with the run."""
     past: str = ""
+    """What the run of an earlier sitting is called; "" for a run of this one."""
     judged_as: tuple[StoredCase, EvalConfig] | None = None
+    """What judges saw, once the case has been scored again."""
     outdated: tuple[str, ...] = ()
+    """What besides the agent was another one in that sitting: `the case`, `the config`."""
 
     @property
     def repeat(self) -> int:
@@ -132,46 +136,54 @@ _ENOUGH = 3
 
 
 class Repeated(NamedTuple):
-    """How often each case is run, and what of that must pass."""
+    """How often each case is run."""
 
     runs: int
     pass_if: PassIf
+    """What of that must pass."""
 
 
 @dataclass
 class Run:
-    """One run and how far it is. `began` and `ended` are `time.monotonic()`; `counts` is by status.
-
-    `code` is the version of the agent that is run, `at` when it was begun in seconds since the epoch.
-    `repeated` is None where the configs say how often cases are run, `resumes` the run that this one goes on
-    with.
-    `told` is when the last verdict came, as `at`. `log_size` is how many bytes of the log have been written,
-    None where none can be. `calls` are those of models, and of tools that were stubbed, so far. `checks` are
-    what was known of its metrics beforehand, and `unready` says in short which of them do not run as they
-    should, "" where all do.
-    """
+    """One run and how far it is."""
 
     number: int
+    """Counts the runs of this sitting, from 1."""
     title: str
     code: int = 0
+    """The version of the agent's code that is run."""
     at: float = field(default_factory=time.time)
+    """When it was started, in seconds since the epoch."""
     repeated: Repeated | None = None
+    """How often its cases are run; None where their configs say so."""
     resumes: Resumption | None = None
+    """The run that this one goes on with."""
     stage: Stage = Stage.READING
     selected: frozenset[CaseKey] = frozenset()
+    """The cases that it is of."""
     running: set[CaseKey] = field(default_factory=set)
     done: set[CaseKey] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
+    """How many cases came out how, by status."""
     began: float = field(default_factory=time.monotonic)
+    """When it was started, as `time.monotonic()`."""
     working_since: float | None = None
+    """When its first case was started, as `began`."""
     ended: float | None = None
-    told: float | None = None
+    """When it ended, as `began`."""
+    last_verdict_at: float | None = None
+    """When the last verdict came, as `at`."""
     log: Path | None = None
     log_size: int | None = None
+    """How many bytes of the log have been written; None where none can be."""
     remarks: list[str] = field(default_factory=list)
+    """Sentences on what went otherwise than it should."""
     checks: tuple[MetricCheck, ...] = ()
+    """What was known of its metrics beforehand."""
     unready: str = ""
+    """Which metrics do not run as they should, in short; "" where all do."""
     calls: CallCounts = field(default_factory=CallCounts)
+    """The calls of models, and of tools that were stubbed, so far."""
 
     @property
     def over(self) -> bool:
@@ -196,7 +208,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence that the user should see for a while. `at` is `time.monotonic()`."""
+    """A sentence that the user should see for a while."""
 
     text: str
     at: float = field(default_factory=time.monotonic)
+    """Since when, as `time.monotonic()`."""

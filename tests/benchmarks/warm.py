@@ -25,7 +25,7 @@ class Stopwatch:
         workbench.subscribe(self._look)
 
     def _look(self) -> None:
-        run = self._workbench.run
+        run = self._workbench.runs.current
         if run is not None and run is not self._last and run.done:
             self._last, self._at = run, time.perf_counter()
             self._seen.set()
@@ -39,10 +39,10 @@ class Stopwatch:
 async def main(what: str, agent: Path) -> float:
     workbench = Workbench(agent)
     await workbench.open()
-    await workbench.warm_up()
+    await workbench.runs.warm_up()
     if what == "save":
-        workbench.watching.start()
-        await workbench.watching.ready()
+        workbench.watch.start()
+        await workbench.watch.ready()
     stopwatch = Stopwatch(workbench)
     source = agent / "agent.py"
     spent = []
@@ -53,9 +53,9 @@ async def main(what: str, agent: Path) -> float:
             if what == "save" and number > 0:
                 source.write_text(source.read_text("utf-8") + f"# {number}\n", "utf-8")
             else:
-                workbench.run_case()
+                workbench.runs.run_case()
             spent.append(await stopwatch.since(began))
-            await workbench.run_over()
+            await workbench.runs.finished()
             await workbench.agent.warm_hosts.ready()
     finally:
         await workbench.close()

@@ -88,8 +88,8 @@ async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
     workbench = Workbench(shop)
     await workbench.open()
     (entry,) = workbench.sets.entries
-    workbench.run_set()
-    await workbench.run_over()
+    workbench.runs.run_set()
+    await workbench.runs.finished()
 
     def outcomes():
         return [str(workbench.outcomes.status(CaseKey(entry.path, case.eval_id))) for case in entry.cases]

@@ -124,7 +124,7 @@ def _letters(text: str) -> list[str]:
 
 
 async def _end_of_run(app: WorkbenchApp) -> None:
-    await _until(app, lambda: app.workbench.run is not None and not app.workbench.busy)
+    await _until(app, lambda: app.workbench.runs.current is not None and not app.workbench.runs.is_running)
 
 
 async def _end_of_turn(app: WorkbenchApp) -> None:
@@ -144,7 +144,7 @@ async def _history(app: WorkbenchApp) -> None:
     """What earlier runs say of the case has been read."""
 
     def read() -> bool:
-        key, run = app.workbench.navigation.selection.case, app.workbench.run
+        key, run = app.workbench.navigation.selection.case, app.workbench.runs.current
         past = app.workbench.outcomes.history(key) if key else None
         return past is not None and run is not None and len(past.history.points) == run.number
 
@@ -153,7 +153,7 @@ async def _history(app: WorkbenchApp) -> None:
 
 async def _mend_agent(app: WorkbenchApp) -> None:
     """From outside, while the agent is watched."""
-    watching = app.workbench.watching
+    watching = app.workbench.watch
     await watching.ready()
     agent = app.workbench.agent.dir / "agent.py"
     code = agent.read_text(encoding="utf-8")

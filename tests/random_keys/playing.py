@@ -101,7 +101,7 @@ async def play(played: Round, count: int = ACTIONS) -> None:
         watch, size = chance.random() < 0.5, chance.choice(SIZES)
         played.note(("watch", watch, "size", size))
         app = WorkbenchApp(Workbench(agent), watch=watch)
-        played.state = lambda: f"{app.screen_stack} {app.workbench.run} {app.workbench._task}"
+        played.state = lambda: f"{app.screen_stack} {app.workbench.runs.current} {app.workbench._task}"
         try:
             async with app.run_test(size=size) as pilot:
                 hand = _Hand(app, pilot, files, size)
@@ -139,8 +139,8 @@ async def _settled(app: Any) -> None:
 async def _come_to_rest(app: Any) -> None:
     """A run that is cancelled ends, and the screen shows what has changed last."""
     if not app._exit and app.is_running and not app.leaving:
-        app.workbench.cancel()
-        await _until(lambda: not app.workbench.busy or app._exit)
+        app.workbench.runs.cancel()
+        await _until(lambda: not app.workbench.runs.is_running or app._exit)
         main = app.screen_stack[0]
         await _until(lambda: not main._will_draw or app._exit)
 

@@ -43,8 +43,8 @@ def house(write_agent):
 async def ran(app, pilot, path, case="dark"):
     await until(pilot, lambda: app.workbench.sets.entries)
     app.workbench.navigation.select(Selection(path, case))
-    app.workbench.run_all()
-    await until(pilot, lambda: app.workbench.run.over)
+    app.workbench.runs.run_all()
+    await until(pilot, lambda: app.workbench.runs.current.over)
 
 
 def is_shown(app, text):

@@ -40,7 +40,7 @@ async def at_the_difference(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
     app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "kitchen"))
     await pilot.press("R")
-    await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
+    await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
     await pilot.press("n")
     await until(pilot, lambda: app.workbench.navigation.difference is not None)
 

@@ -59,8 +59,8 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
         await pilot.press("enter")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await pilot.press("ctrl+s", "r")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
-        assert app.workbench.run.counts == {"PASSED": 1}
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        assert app.workbench.runs.current.counts == {"PASSED": 1}
         await pilot.press("3")
         await until(pilot, lambda: "response to adk_request_confirmation" in screen_text(app))
         (case,) = json.loads(path.read_text("utf-8"))["eval_cases"]

@@ -253,7 +253,7 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.navigation.selection.eval_id == "polite"
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ChatFromScreen))

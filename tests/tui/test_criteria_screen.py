@@ -33,7 +33,7 @@ async def opened(app, pilot, *, run=False):
     await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
     if run:
         await pilot.press("R")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
     screen = CriteriaScreen(app.workbench, app.workbench.navigation.selection.path)
     app.push_screen(screen)
     await until(pilot, lambda: app.screen is screen and screen.query(CriteriaRows) and screen.rows.current)

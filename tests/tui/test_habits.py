@@ -37,8 +37,8 @@ async def started(app, pilot):
 
 
 async def ran(app, pilot, number):
-    await until(pilot, lambda: app.workbench.run and app.workbench.run.number == number)
-    await until(pilot, lambda: app.workbench.run.over)
+    await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.number == number)
+    await until(pilot, lambda: app.workbench.runs.current.over)
 
 
 async def test_filtering_while_typing_and_back(parrot):
@@ -52,7 +52,7 @@ async def test_filtering_while_typing_and_back(parrot):
         assert screen_lines(app)[-1].startswith(" enter to the cases  esc show all")
         await pilot.press("enter", "r")
         await ran(app, pilot, 1)
-        assert app.workbench.run.title == "other"
+        assert app.workbench.runs.current.title == "other"
         await pilot.press("slash", *"zzz")
         await until(pilot, lambda: "no case matches the filter: esc shows all" in screen_text(app))
         await pilot.press("escape")
@@ -85,10 +85,10 @@ async def test_running_what_failed_and_running_again(parrot):
         await ran(app, pilot, 1)
         await pilot.press("ctrl+f")
         await ran(app, pilot, 2)
-        assert {key.eval_id for key in app.workbench.run.done} == {"wrong", "[/x] [b]y"}
+        assert {key.eval_id for key in app.workbench.runs.current.done} == {"wrong", "[/x] [b]y"}
         await pilot.press("ctrl+r")
         await ran(app, pilot, 3)
-        assert {key.eval_id for key in app.workbench.run.done} == {"wrong", "[/x] [b]y"}
+        assert {key.eval_id for key in app.workbench.runs.current.done} == {"wrong", "[/x] [b]y"}
 
 
 async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
@@ -165,7 +165,7 @@ async def test_own_keys_work_and_are_shown(parrot, no_settings_of_the_user):
         await started(app, pilot)
         await until(pilot, lambda: " f9 run " in screen_lines(app)[-1])
         await pilot.press("r")
-        assert app.workbench.run is None
+        assert app.workbench.runs.current is None
         await pilot.press("f7")
         assert app.screen.focused.id == "case"
         await pilot.press("f9")

@@ -80,8 +80,8 @@ async def test_every_line_of_every_pane_fits_every_width(agent, content):
     workbench = Workbench(agent(CONTENTS[content]))
     await workbench.open()
     if CONTENTS[content]:
-        workbench.run_all()
-        await waiting.until(lambda: workbench.run and workbench.run.over)
+        workbench.runs.run_all()
+        await waiting.until(lambda: workbench.runs.current and workbench.runs.current.over)
     app = EveryPane(workbench)
     async with app.run_test(size=(WIDTHS[0], 60)) as pilot:
         for width in WIDTHS:
@@ -109,7 +109,7 @@ async def test_every_pane_shows_everything_at_every_size(agent, size, content):
         await started(app, pilot)
         if CONTENTS[content]:
             await pilot.press("R")
-            await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+            await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         for number, kind in enumerate(PANES, 1):
             await pilot.press(str(number))
             field = "message-field" if kind.id == "chat" else kind.id

@@ -62,7 +62,7 @@ async def ready(app, pilot):
 
 
 async def finished(app, pilot):
-    await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
+    await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
 
 
 async def test_narrow_shows_one_pane_at_a_time(house):
@@ -111,7 +111,7 @@ async def test_wide_shows_both_panes_and_streams_results(house):
     async with app.run_test(size=WIDE) as pilot:
         await ready(app, pilot)
         await pilot.press("R")
-        await until(pilot, lambda: app.workbench.run and len(app.workbench.run.done) == 3)
+        await until(pilot, lambda: app.workbench.runs.current and len(app.workbench.runs.current.done) == 3)
         await until(pilot, lambda: "◐ running every set · 3 of 4 done, 1 left" in screen_text(app))
         assert "esc cancel" in screen_lines(app)[-1]
         tree = [line[:43].rstrip() for line in screen_lines(app)]
@@ -198,7 +198,7 @@ async def test_help_lists_the_registry_and_closes(house):
         await pilot.press("R")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
-        assert app.workbench.run is None
+        assert app.workbench.runs.current is None
 
 
 async def test_no_sets_says_where_was_looked_and_f5_looks_again(write_agent):
@@ -225,7 +225,7 @@ async def test_a_broken_set_is_a_node_that_says_so(house):
         await until(pilot, lambda: "this file cannot be run before these are mended" in screen_text(app))
         await pilot.press("r")
         await until(pilot, lambda: "torn.evalset.json cannot be run" in screen_text(app))
-        assert app.workbench.run is None
+        assert app.workbench.runs.current is None
 
 
 async def test_a_broken_agent_comes_first_and_its_sets_can_be_read(write_agent):
@@ -249,7 +249,7 @@ async def test_resizing_during_a_run_changes_the_layout(house):
         await ready(app, pilot)
         app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "endless"))
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.run.running)
+        await until(pilot, lambda: app.workbench.runs.current.running)
         for size in (NARROW, (40, 12), WIDE, NARROW):
             await pilot.resize_terminal(*size)
             await until(pilot, lambda size=size: len(screen_lines(app)) == size[1])
@@ -263,10 +263,10 @@ async def test_quitting_cancels_the_run_first(house):
         await ready(app, pilot)
         app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, "endless"))
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.run.running)
+        await until(pilot, lambda: app.workbench.runs.current.running)
         await pilot.press("q")
         await finished(app, pilot)
-    assert app.workbench.run.stage is Stage.CANCELLED
+    assert app.workbench.runs.current.stage is Stage.CANCELLED
     assert app.return_code == 0
 
 

@@ -50,8 +50,8 @@ async def opened(app, pilot, path, case="toss"):
 
 
 async def run_all(app, pilot):
-    app.workbench.run_all()
-    await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+    app.workbench.runs.run_all()
+    await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
 
 
 def shows(app, text, screen=None):
@@ -72,7 +72,7 @@ async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, s
         await pilot.press(*"5 most", "enter")
         await until(pilot, shows(app, "what must pass is all, majority"))
         await pilot.press(*["backspace"] * 4, *"majority", "enter")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("3")
         await until(pilot, shows(app, "2/5 FLAKY  fails policy majority"))
         assert "pass@k      0.40  0.70  0.90  1.00" in screen_text(app)
@@ -175,8 +175,8 @@ async def test_what_did_not_change_is_folded(coin):
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot, coin, "good")
         for _ in range(2):
-            app.workbench.run_case()
-            await until(pilot, lambda: app.workbench.run.over)
+            app.workbench.runs.run_case()
+            await until(pilot, lambda: app.workbench.runs.current.over)
         await pilot.press("H")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.rows.current)
         await until(pilot, lambda: app.screen._runs.row(app.screen.rows.current))
@@ -205,7 +205,7 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
     async with app.run_test(size=WIDE) as pilot:
         await opened(app, pilot, coin)
         await run_all(app, pilot)
-        log = app.workbench.run.log
+        log = app.workbench.runs.current.log
     # As if it had been killed before it came to its last case.
     lines = log.read_text().splitlines(keepends=True)
     first = next(n for n, line in enumerate(lines) if '"case":"bad"' in line)
@@ -220,8 +220,8 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
         await until(pilot, shows(app, "interrupted", RunsScreen))
         assert "2 of 3 cases" in screen_text(app)
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
-        assert app.workbench.run.remarks == []
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        assert app.workbench.runs.current.remarks == []
         assert sum(app.workbench.outcomes.results.counts().values()) == 3
 
 

@@ -67,8 +67,8 @@ async def test_what_was_said_is_a_case_that_passes_at_once(desk, size):
         assert case["eval_id"] == "look"
         assert [one["user_content"]["parts"][0]["text"] for one in case["conversation"]] == ["look", "bye"]
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
-        assert app.workbench.run.counts == {"PASSED": 1}
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        assert app.workbench.runs.current.counts == {"PASSED": 1}
 
 
 async def test_turns_and_what_is_expected_of_them_are_chosen(desk):

@@ -103,7 +103,7 @@ async def test_a_pane_that_another_one_comes_over_does_not_keep_the_focus(parrot
     async with app.run_test(size=MEDIUM) as pilot:
         await started(app, pilot)
         await pilot.press("4", "escape", "r")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("tab")
         await until(pilot, lambda: "━━ 1 Cases" in screen_lines(app)[1])
         await pilot.press("tab")
@@ -161,7 +161,7 @@ async def test_keys_that_come_before_a_screen_is_there_are_for_it(parrot, thorou
             await until(pilot, lambda kind=kind: isinstance(app.screen, kind) and app.screen.is_mounted)
             press_at_once(app, "escape")
             await until(pilot, lambda: isinstance(app.screen, MainScreen))
-            assert app.workbench.run is None
+            assert app.workbench.runs.current is None
 
 
 async def test_clicks_and_keys_in_the_palette_come_as_fast_as_they_like(parrot, thorough):
@@ -184,8 +184,8 @@ async def test_a_covered_screen_follows_the_size_and_the_run_once_it_is_seen_aga
         await pilot.press("H")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await until(pilot, lambda: app.screen.takes_input)
-        app.workbench.run_all()
-        await until(pilot, lambda: app.workbench.run.over)
+        app.workbench.runs.run_all()
+        await until(pilot, lambda: app.workbench.runs.current.over)
         await pilot.resize_terminal(80, 24)
         await pilot.press("escape")
         await until(pilot, lambda: "run 1: every set" in screen_text(app))
@@ -200,21 +200,21 @@ async def test_keys_do_nothing_that_cannot_be_seen(parrot):
         await until(pilot, lambda: "evaltui needs" in screen_text(app))
         await pilot.press("D", "R", "question_mark")
         assert isinstance(app.screen, MainScreen)
-        assert app.workbench.run is None
+        assert app.workbench.runs.current is None
         assert not app.workbench.editing.unsaved()
         await pilot.resize_terminal(80, 24)
         await pilot.press("R")
-        await until(pilot, lambda: app.workbench.run and app.workbench.run.over)
+        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
 
 
 async def test_a_run_that_is_cancelled_before_its_first_step_ends(parrot):
     app = WorkbenchApp(Workbench(parrot.parent))
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
-        app.workbench.run_all()
-        app.workbench.cancel()
-        await until(pilot, lambda: app.workbench.run.over)
-        assert app.workbench.refuses_to_run() is None
+        app.workbench.runs.run_all()
+        app.workbench.runs.cancel()
+        await until(pilot, lambda: app.workbench.runs.current.over)
+        assert app.workbench.runs.refuses_to_run() is None
         await until(pilot, lambda: "run 1 cancelled after 0 of 2" in screen_text(app))
 
 
@@ -241,7 +241,7 @@ async def test_nothing_is_begun_any_more_once_it_is_being_left(parrot):
         app.leaving = True
         press_at_once(app, "R", "question_mark")
         await pilot.pause()
-        assert app.workbench.run is None
+        assert app.workbench.runs.current is None
         assert isinstance(app.screen, MainScreen)
 
 
@@ -282,8 +282,8 @@ async def test_a_case_may_go_while_a_dialog_about_it_is_open(caller, dialog, gon
     app = WorkbenchApp(Workbench(caller.parent))
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
-        app.workbench.run_all()
-        await until(pilot, lambda: app.workbench.run.over)
+        app.workbench.runs.run_all()
+        await until(pilot, lambda: app.workbench.runs.current.over)
         app.workbench.navigation.select(Selection(caller, "wrong"))
         # Keys are about what is shown.
         await until(pilot, lambda: not app.screen._will_draw)

@@ -44,7 +44,10 @@ async def test_it_is_run_looked_at_and_made_a_case(write_agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: workbench.sets.workspace is not None)
         await pilot.press("down", "r")
-        await until(pilot, lambda: workbench.run and workbench.run.over and not workbench.busy)
+        await until(
+            pilot,
+            lambda: workbench.runs.current and workbench.runs.current.over and not workbench.runs.is_running,
+        )
         await pilot.press("3")
         await until(pilot, lambda: "the simulated user ended" in screen_text(app))
         assert "You said: a lamp" in screen_text(app)
@@ -56,8 +59,8 @@ async def test_it_is_run_looked_at_and_made_a_case(write_agent):
         assert workbench.navigation.selection.eval_id == "hi"
         await until(pilot, lambda: app.focused.id == "case")
         await pilot.press("r")
-        await until(pilot, lambda: workbench.run.over and workbench.run.number == 2)
-        assert workbench.run.counts == {"PASSED": 1}
+        await until(pilot, lambda: workbench.runs.current.over and workbench.runs.current.number == 2)
+        assert workbench.runs.current.counts == {"PASSED": 1}
         await pilot.press("ctrl+s")
         await until(pilot, lambda: not workbench.editing.unsaved())
         case = json.loads(path.read_text("utf-8"))["eval_cases"][-1]

@@ -61,7 +61,7 @@ async def ran(app, pilot, eval_id):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
     app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].path, eval_id))
     await pilot.press("r")
-    await until(pilot, lambda: app.workbench.run is not None and app.workbench.run.over)
+    await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
 
 
 def marked(app):
@@ -169,7 +169,7 @@ async def test_a_trace_grows_while_the_case_runs(desk):
         )
         assert "Turn 1" in screen_text(app)
         await pilot.press("escape")
-        await until(pilot, lambda: app.workbench.run.over)
+        await until(pilot, lambda: app.workbench.runs.current.over)
         await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
 
 

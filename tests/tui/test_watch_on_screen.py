@@ -25,7 +25,7 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
         await pilot.press("R")
         await until(pilot, lambda: "run 1: every set · ✓ 1  ✗ 1" in screen_text(app))
         await pilot.press("w")
-        await app.workbench.watching.ready()
+        await app.workbench.watch.ready()
         await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
         (agent / "agent.py").write_text("def root_agent(:\n")
         await until(pilot, lambda: "! agent.py:1: SyntaxError: " in screen_text(app))
@@ -50,8 +50,8 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
 async def test_it_is_watched_from_the_start_where_that_is_asked_for(agent):
     app = WorkbenchApp(Workbench(agent), watch=True)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.watching.on)
-        await app.workbench.watching.ready()
+        await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.watch.on)
+        await app.workbench.watch.ready()
         await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
         (agent / "agent.py").write_text(AGENT.format("yes"))
         await until(pilot, lambda: "✓ agrees" in screen_text(app))

@@ -64,8 +64,8 @@ async def ran(folder, until, select="dark"):
     await workbench.open()
     path = workbench.sets.entries[0].path
     workbench.navigation.select(Selection(path, select))
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
     return workbench, path
 
 
@@ -202,8 +202,8 @@ async def test_why_nothing_can_be_accepted(house, until):
     await workbench.open()
     path = workbench.sets.entries[0].path
     assert refuses_in_list(workbench) == "nothing run yet: r runs the case"
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
     workbench.navigation.select(Selection(path, "crashes"))
     assert "ended with an error" in refuses_in_result(workbench)
     workbench.navigation.select(Selection(path))
@@ -239,7 +239,7 @@ async def test_what_was_shown_is_what_is_done(house, until):
 
 async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):
     workbench, path = await ran(house, until)
-    workbench.run.log.unlink()
+    workbench.runs.current.log.unlink()
     proposal = await propose(workbench, chosen(workbench, "The whole case"))
     assert proposal.problem == "the log of its run cannot be read: r runs the case again"
     assert not proposal.changes

@@ -57,9 +57,9 @@ async def test_escape_in_the_chat_ends_a_run_where_no_turn_runs(write_agent, wri
     write_set(folder, endless=("hi", ""))
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.run_case()
-    await until(lambda: workbench.run.running)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.running)
     assert BY_ID["cancel_turn"].footer_word(workbench) == "back"
     BY_ID["cancel_turn"].do(workbench)
-    await until(lambda: workbench.run.over)
+    await until(lambda: workbench.runs.current.over)
     await workbench.close()

@@ -71,8 +71,8 @@ async def test_a_conversation_is_a_case_that_passes(desk, until):
     choices = saving.proposed(desk, desk.chat.transcript)
     assert choices.eval_id == "hi_i_am_ada_from_lisbon"
     assert saving.save(desk, desk.chat.transcript, choices)
-    desk.run_case()
-    await until(lambda: desk.run.over)
+    desk.runs.run_case()
+    await until(lambda: desk.runs.current.over)
     assert desk.outcomes.status(desk.navigation.selection.case) == "PASSED"
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from evaltui.workbench.chat.chat import NEW
+from evaltui.workbench.chat.controller import NEW
 from evaltui.workbench.chat.conversation import SessionStart, TurnStage
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
@@ -87,7 +87,7 @@ async def test_a_message_begins_a_conversation(chatting):
     assert (turn.state_before, turn.state_after) == ({}, {"turns": 1})
     assert turn.events[0].kind == "user"
     assert turn.seconds > 0
-    assert chat.info["framework"] == chatting.agent.info["framework"] == "function"
+    assert chat.session.info["framework"] == chatting.agent.info["framework"] == "function"
     second = await chatting.talk("two")
     assert answer_of(second) == "hello two after ['one']"
     assert (second.state_before, chat.transcript.state) == ({"turns": 1}, {"turns": 2})
@@ -111,7 +111,7 @@ async def test_a_new_conversation_has_its_session_before_anything_is_said(chatti
 async def test_a_message_may_be_sent_while_the_agent_is_imported(chatting, until):
     chat = chatting.chat
     chat.new()
-    await until(lambda: chat.opening)
+    await until(lambda: chat.session.opening)
     turn = await chatting.talk("early")
     assert answer_of(turn) == "hello early after []"
 
@@ -153,7 +153,7 @@ async def test_a_process_that_dies_is_replaced(chatting):
 
 async def test_a_process_that_died_between_turns_costs_no_turn(chatting, until):
     await chatting.talk("die later")
-    host = chatting.chat._live._conversation._started.host
+    host = chatting.chat.session._live._conversation._started.host
     await until(lambda: not host.alive)
     assert answer_of(await chatting.talk("two")) == "hello two after ['die later']"
 
@@ -208,12 +208,12 @@ async def test_changed_code_is_noticed_and_used_by_the_next_turn(chatting, until
     chat = chatting.chat
     await chatting.talk("one")
     change(chatting, '"hello"', '"good day"')
-    chat.look_at_code()
-    await until(lambda: chat.code_changes)
-    assert chat.code_changes == ("agent.py",)
+    chat.session.look_at_code()
+    await until(lambda: chat.session.code_changes)
+    assert chat.session.code_changes == ("agent.py",)
     turn = await chatting.talk("two")
     assert answer_of(turn) == "good day two after ['one']"
-    assert (turn.new_code, chat.code_changes) == (("agent.py",), ())
+    assert (turn.new_code, chat.session.code_changes) == (("agent.py",), ())
     assert (await chatting.talk("three")).new_code == ()
     change(chatting, '"good day"', '"hello"')
     chat.new()
@@ -303,8 +303,8 @@ def long_case(chatting, write_set):
 async def run_long(workbench, until, key):
     await workbench.open()
     workbench.navigation.select(workbench.navigation.selection._replace(eval_id=key.eval_id))
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
 
 
 async def test_a_failing_case_is_continued_from_its_result(chatting, long_case, until):
@@ -387,7 +387,7 @@ async def test_another_sub_agent_gets_another_process(write_agent, until):
 
 async def test_a_process_is_ended_although_nobody_waits_for_it(chatting, until):
     await chatting.talk("one")
-    live = chatting.chat._live
+    live = chatting.chat.session._live
     host = live._conversation._started.host
     closing = asyncio.create_task(live.close())
     await asyncio.sleep(0)

@@ -51,8 +51,8 @@ def case_of(workbench):
 
 
 async def run(workbench, until):
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
     return workbench.outcomes.status(workbench.navigation.selection.case)
 
 

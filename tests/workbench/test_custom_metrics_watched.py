@@ -11,7 +11,7 @@ import pytest
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.config import ConfigEditor
 from evaltui.workbench.state import CaseKey
-from evaltui.workbench.watching import Step
+from evaltui.workbench.watch.reaction import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
@@ -53,8 +53,13 @@ def scores(workbench):
 
 
 def done(workbench, changed):
-    last = workbench.watching.last
-    return last and last.step is Step.DONE and last.changed == (changed,) and not workbench.busy
+    last = workbench.watch.last
+    return (
+        last
+        and last.step is ReactionStep.DONE
+        and last.changed == (changed,)
+        and not workbench.runs.is_running
+    )
 
 
 def reason(workbench, key):
@@ -63,10 +68,10 @@ def reason(workbench, key):
 
 async def test_a_saved_metric_scores_anew(greeter, until):
     async with opened(greeter) as workbench:
-        workbench.watching.start()
-        await workbench.watching.ready()
-        workbench.run_all()
-        await until(lambda: not workbench.busy)
+        workbench.watch.start()
+        await workbench.watch.ready()
+        workbench.runs.run_all()
+        await until(lambda: not workbench.runs.is_running)
         assert scores(workbench) == {"good": ("PASSED", 2.0), "other": ("PASSED", 2.0)}
         text = (greeter / "metrics.py").read_text()
         (greeter / "metrics.py").write_text(text.replace("split())", "split())-1"))
@@ -80,10 +85,10 @@ async def test_a_metric_that_lies_beside_the_agent_is_watched_once_it_has_scored
     config = greeter / "test_config.json"
     config.write_text(config.read_text().replace("my_agent.metrics", "shared"))
     async with opened(greeter) as workbench:
-        workbench.watching.start()
-        await workbench.watching.ready()
-        workbench.run_all()
-        await until(lambda: not workbench.busy)
+        workbench.watch.start()
+        await workbench.watch.ready()
+        workbench.runs.run_all()
+        await until(lambda: not workbench.runs.is_running)
         # What is saved here has it looked at for the first time, too.
         (greeter / "notes.md").write_text("to do")
         await until(lambda: done(workbench, "notes.md"))
@@ -94,8 +99,8 @@ async def test_a_metric_that_lies_beside_the_agent_is_watched_once_it_has_scored
 
 async def test_another_threshold_counts_at_once(greeter, until):
     async with opened(greeter) as workbench:
-        workbench.run_all()
-        await until(lambda: not workbench.busy)
+        workbench.runs.run_all()
+        await until(lambda: not workbench.runs.is_running)
         config = greeter / "test_config.json"
         data = json.loads(config.read_text())
         workbench.editing.do_edits("stricter", {config: ConfigEditor(data).set_threshold("words", 3)})
@@ -103,13 +108,13 @@ async def test_another_threshold_counts_at_once(greeter, until):
         await until(lambda: workbench.outcomes.status(good) == "FAILED")
         assert scores(workbench)["good"] == ("FAILED", 2.0)
         assert reason(workbench, good) == "failed in turn 1"
-        assert workbench.run.number == 1
+        assert workbench.runs.current.number == 1
 
 
 async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
     async with opened(greeter) as workbench:
-        workbench.run_all()
-        await until(lambda: not workbench.busy)
+        workbench.runs.run_all()
+        await until(lambda: not workbench.runs.is_running)
         path = greeter / "greetings.evalset.json"
         good, other = CaseKey(path, "good"), CaseKey(path, "other")
         edits = CaseEditor(json.loads(path.read_text()), 0).turn(0).answer.set_text("welcome")

@@ -75,8 +75,8 @@ async def test_an_edit_shows_in_the_list_and_undo_brings_everything_back(echo):
 
 async def test_a_result_goes_with_its_renamed_case(echo, until):
     workbench, path = await opened(echo)
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     assert rename(workbench, path, 0, "good", "better")
     key = CaseKey(path, "better")
     assert workbench.outcomes.status(key) == "PASSED"
@@ -88,8 +88,8 @@ async def test_a_result_goes_with_its_renamed_case(echo, until):
 
 async def test_expectations_are_scored_as_one_types_without_the_agent(echo, until):
     workbench, path = await opened(echo)
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     agent = echo / "agent.py"
     agent.write_text("raise RuntimeError('nobody may run this')")
     key = CaseKey(path, "bad")
@@ -105,8 +105,8 @@ async def test_expectations_are_scored_as_one_types_without_the_agent(echo, unti
 
 async def test_the_final_state_is_known_after_the_run(echo, until):
     workbench, path = await opened(echo)
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     key = CaseKey(path, "good")
     workbench.editing.do("state", path, lambda eval_set: eval_set.case(0).final_state.put("said", "goodbye"))
     await until(lambda: workbench.outcomes.status(key) == "FAILED")
@@ -119,8 +119,8 @@ async def test_the_final_state_is_known_after_the_run(echo, until):
 
 async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until):
     workbench, path = await opened(echo)
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     key = CaseKey(path, "bad")
     config = path.parent / "test_config.json"
     assert workbench.editing.do(
@@ -142,16 +142,16 @@ async def test_unsaved_edits_are_what_runs(echo, until):
     workbench.editing.do(
         "say", path, lambda eval_set: eval_set.case(1).turn(0).user.set_text("something else")
     )
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     assert workbench.outcomes.results.counts() == {"PASSED": 2}
 
 
 async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, until, monkeypatch):
     write_set(echo, **{f"case_{number}": ("hello", "hello") for number in range(50)})
     workbench, path = await opened(echo)
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     from evaltui.core.metrics import scoring
     from evaltui.core.model import validation
 
@@ -277,8 +277,8 @@ async def test_the_agent_is_asked_for_its_tools_once_and_its_error_is_kept(write
     await until(lambda: workbench.agent.info)
     assert [tool["name"] for tool in workbench.agent.info["tools"]] == ["find"]
     (folder / "agent.py").write_text("raise RuntimeError('broken')")
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     assert "broken" in workbench.agent.error.message
     assert [tool["name"] for tool in workbench.agent.info["tools"]] == ["find"]
     await workbench.close()

@@ -34,14 +34,14 @@ async def test_no_case_of_it_is_shown_as_passed(row, write_agent):
     workbench = Workbench(agent)
     try:
         await workbench.open()
-        workbench.run_all()
-        await workbench.run_over()
+        workbench.runs.run_all()
+        await workbench.runs.finished()
         statuses = [workbench.outcomes.status(key) for key in workbench.sets.every_case()]
         if row.code == 2:
             # It was not begun, and says why.
             assert set(statuses) <= {NOT_RUN}
-            assert workbench.run is None or workbench.run.stage is Stage.FAILED
-            assert workbench.notice or workbench.run.remarks
+            assert workbench.runs.current is None or workbench.runs.current.stage is Stage.FAILED
+            assert workbench.notice or workbench.runs.current.remarks
         else:
             assert set(statuses) - {"PASSED"}
             assert workbench.outcomes.results.attention

@@ -43,8 +43,8 @@ async def open_workbench(echo):
 async def ran(echo, open_workbench):
     """A sitting in which everything was run."""
     workbench = await open_workbench(restored=False)
-    workbench.run_all()
-    await workbench.run_over()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
     return workbench
 
 
@@ -97,8 +97,8 @@ async def test_what_was_changed_since_is_stale(changed, echo, ran, open_workbenc
     workbench = await open_workbench()
     good = () if changed == "the case" else (changed,)
     assert outcomes(workbench) == {"good": ("PASSED", good), "bad": ("FAILED", (changed,))}
-    workbench.run_cases("again", {CaseKey(echo, "bad")})
-    await workbench.run_over()
+    workbench.runs.run_cases("again", {CaseKey(echo, "bad")})
+    await workbench.runs.finished()
     assert workbench.outcomes.changed_since(CaseKey(echo, "bad")) == ()
 
 
@@ -114,8 +114,8 @@ async def test_a_rule_for_another_case_changes_nothing(echo, ran, open_workbench
 async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_workbench, write_set):
     write_set(echo.parent, good=("hello", "hello"), bad=("hello", "hello"))
     workbench = await open_workbench()
-    workbench.run_cases("one", {CaseKey(echo, "bad")})
-    await workbench.run_over()
+    workbench.runs.run_cases("one", {CaseKey(echo, "bad")})
+    await workbench.runs.finished()
     damaged = latest_run(echo.parent).with_name("20990101T000000.000Z-abcdef.jsonl")
     damaged.write_bytes(bytes(range(256)))
     workbench = await open_workbench()
@@ -125,8 +125,8 @@ async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_
 async def test_twins_have_their_own_outcomes(echo, open_workbench, write_set):
     write_set(echo.parent, "twin", set_id="greetings", good=("hello", "no"))
     workbench = await open_workbench(restored=False)
-    workbench.run_all()
-    await workbench.run_over()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
     workbench = await open_workbench()
     found = {
         (key.path.name, key.eval_id): workbench.outcomes.status(key) for key in workbench.sets.every_case()
@@ -140,7 +140,7 @@ async def test_twins_have_their_own_outcomes(echo, open_workbench, write_set):
 
 async def test_what_was_run_meanwhile_is_newer(echo, ran, open_workbench):
     workbench = await open_workbench(restored=False)
-    workbench.run_all()
-    await workbench.run_over()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
     await workbench.outcomes.restore()
     assert {workbench.outcomes.get(key).run for key in workbench.sets.every_case()} == {1}

@@ -8,13 +8,14 @@ import pytest
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import name_run
 from evaltui.runs.listing import run_title, stored_runs
+from evaltui.runs.resuming import read_resumption
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.comparing import KindTitle, compare_kept, rows_of
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.past_runs import case_changed
-from evaltui.workbench.resuming import read_resumption
+from evaltui.workbench.running import EditedSets
 from evaltui.workbench.state import CaseKey, Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -63,10 +64,10 @@ async def open_workbench(greeter):
 
 
 async def run_all(workbench):
-    workbench.run_all()
-    await workbench.run_over()
-    assert workbench.run.log, workbench.run.remarks
-    return workbench.run.log
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert workbench.runs.current.log, workbench.runs.current.remarks
+    return workbench.runs.current.log
 
 
 async def history(workbench, key, until, runs=1):
@@ -192,9 +193,9 @@ async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
     log = await run_all(workbench)
     await workbench.outcomes.open_run(log, "run of yesterday")
     workbench.navigation.select(Selection(greeter, "good"))
-    workbench.run_case()
+    workbench.runs.run_case()
     assert workbench.outcomes.previous_run is None
-    await workbench.run_over()
+    await workbench.runs.finished()
     assert workbench.outcomes.get(CaseKey(greeter, "good")).run == 2
     assert workbench.outcomes.get(CaseKey(greeter, "bad")).run == 1
 
@@ -202,10 +203,10 @@ async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
 async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
     first = await open_workbench()
     first.navigation.select(Selection(greeter, "bad"))
-    first.run_repeatedly(Repeated(3, "majority"))
-    await first.run_over()
+    first.runs.run_repeatedly(Repeated(3, "majority"))
+    await first.runs.finished()
     workbench, key = await open_workbench(), CaseKey(greeter, "bad")
-    await workbench.outcomes.open_run(first.run.log, "run of yesterday")
+    await workbench.outcomes.open_run(first.runs.current.log, "run of yesterday")
     result = workbench.outcomes.get(key).result
     assert (len(result.repeats), result.policy) == (3, "majority")
 
@@ -333,12 +334,12 @@ async def interrupted(workbench, greeter, until):
     """A run of which one case was not finished."""
     hold = greeter.with_name("hold")
     hold.touch()
-    workbench.run_all()
-    await until(lambda: len(workbench.run.done) == 3)
-    workbench.cancel()
-    await workbench.run_over()
+    workbench.runs.run_all()
+    await until(lambda: len(workbench.runs.current.done) == 3)
+    workbench.runs.cancel()
+    await workbench.runs.finished()
     hold.unlink()
-    return workbench.run.log
+    return workbench.runs.current.log
 
 
 async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_workbench, until):
@@ -348,11 +349,13 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     (row,) = await rows(kept, until)
     assert (row.ending, sum(row.counts.values()), row.selected) == ("interrupted", 3, 4)
     await kept.close()
-    assert await workbench.resume(log)
-    await workbench.run_over()
-    assert workbench.run.remarks == []
+    assert await workbench.runs.resume(log)
+    await workbench.runs.finished()
+    assert workbench.runs.current.remarks == []
     assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 2}
-    started = [line for line in workbench.run.log.read_text().splitlines() if '"kind":"header"' in line]
+    started = [
+        line for line in workbench.runs.current.log.read_text().splitlines() if '"kind":"header"' in line
+    ]
     assert json.loads(started[0])["resumed"] == log.stem
     # What was carried over has its trace, too.
     key = CaseKey(greeter, "call")
@@ -364,7 +367,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     ("change", "why"),
     [
         ("agent", "it cannot go on, the agent was changed since: agent.py"),
-        ("case", "it cannot go on, the case bad was changed since"),
+        ("case", "it cannot go on, cases that it had finished were changed since: bad"),
         ("gone", "it cannot go on, greetings has no bad any more"),
         ("set", "it cannot go on, there is no set greetings in greetings.evalset.json any more"),
         ("config", "it cannot go on, greetings is scored otherwise"),
@@ -383,16 +386,16 @@ async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench,
     else:
         greeter.with_name("test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
     workbench = await open_workbench()
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(ValueError, match=why.removeprefix("it cannot go on, ")):
         await asyncio.to_thread(
-            read_resumption, workbench.agent.dir, log, workbench.sets.entries, workbench.sets.documents
+            read_resumption, workbench.agent.dir, log, EditedSets(workbench.agent.dir, workbench.sets)
         )
-    assert not await workbench.resume(log)
+    assert not await workbench.runs.resume(log)
     assert workbench.notice.text.startswith(why)
 
 
 async def test_a_complete_run_has_nothing_left(greeter, open_workbench):
     workbench = await open_workbench()
     log = await run_all(workbench)
-    assert not await workbench.resume(log)
+    assert not await workbench.runs.resume(log)
     assert workbench.notice.text == "this run is complete and had no errors: nothing is left to run"

@@ -25,21 +25,24 @@ async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, wri
     workbench = Workbench(folder)
     await workbench.open()
 
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
-    assert (workbench.run.calls.live, workbench.run.calls.replayed) == (2, 0)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
+    assert (workbench.runs.current.calls.live, workbench.runs.current.calls.replayed) == (2, 0)
     # Unless somebody asks for it, nothing is written beside the sets.
     assert not (path.parent / "recordings").exists()
 
-    workbench.record_mode = "auto"
+    workbench.runs.record_mode = "auto"
     for replayed in (0, 2):
-        workbench.run_set()
-        await until(lambda: workbench.run.over)
-        assert (workbench.run.calls.live, workbench.run.calls.replayed) == (2 - replayed, replayed)
+        workbench.runs.run_set()
+        await until(lambda: workbench.runs.current.over)
+        assert (workbench.runs.current.calls.live, workbench.runs.current.calls.replayed) == (
+            2 - replayed,
+            replayed,
+        )
     assert len(gemini.requests) == 4
     assert sorted(scored.result.status for _, scored in workbench.outcomes.results.of(path)) == [
         "FAILED",
         "PASSED",
     ]
-    assert workbench.run.remarks == []
+    assert workbench.runs.current.remarks == []
     await workbench.close()

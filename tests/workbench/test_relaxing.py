@@ -56,8 +56,8 @@ async def orders(write_agent, until):
     config.write_text(CONFIG)
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
     made = SimpleNamespace(
         workbench=workbench, path=path, config=config, asked=folder / "asked.txt", key=CaseKey(path, "late")
     )
@@ -228,7 +228,7 @@ async def test_a_config_with_errors_is_not_written_to_blindly(orders):
 
 async def test_a_case_whose_log_is_gone_is_unknown(orders):
     made = relaxing(orders)
-    orders.workbench.run.log.unlink()
+    orders.workbench.runs.current.log.unlink()
     last = (await effects(made, made.rule("query", "ignore", everywhere=True)))[-1]
     assert last.result is None
     assert (last.unknown, last.is_complete) == (3, True)

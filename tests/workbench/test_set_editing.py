@@ -352,8 +352,8 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
 async def test_a_result_goes_with_a_case_that_is_moved(folder, until):
     workbench = await opened(folder)
     select(workbench, "first", "a")
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
     set_editing.copy(workbench, cut=True)
     select(workbench, "second", "z")
     set_editing.paste(workbench)

@@ -44,10 +44,10 @@ async def coin(write_agent, write_set):
 
 
 async def run(workbench):
-    workbench.run_repeatedly(Repeated(5, "majority"))
-    await workbench.run_over()
+    workbench.runs.run_repeatedly(Repeated(5, "majority"))
+    await workbench.runs.finished()
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
-    assert scored is not None, workbench.run.remarks
+    assert scored is not None, workbench.runs.current.remarks
     return scored
 
 
@@ -66,16 +66,16 @@ async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
     assert (scored.result.policy, scored.result.policy_met) == ("majority", False)
     assert scored.repeat == of_status(scored, Status.FAILED)
     assert coin.outcomes.get(CaseKey(coin.navigation.selection.path, "other")) is None
-    coin.run_again()
-    await coin.run_over()
+    coin.runs.run_again()
+    await coin.runs.finished()
     again = coin.outcomes.get(coin.navigation.selection.case)
     assert (len(again.result.repeats), again.run) == (5, 2)
 
 
 async def test_a_set_is_run_several_times(coin):
     coin.navigation.select(Selection(coin.navigation.selection.path))
-    coin.run_repeatedly(Repeated(2, "all"))
-    await coin.run_over()
+    coin.runs.run_repeatedly(Repeated(2, "all"))
+    await coin.runs.finished()
     assert [
         len(scored.result.repeats) for _, scored in coin.outcomes.results.of(coin.navigation.selection.path)
     ] == [2, 2]
@@ -142,8 +142,8 @@ async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
 
 
 async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
-    coin.run_case()
-    await coin.run_over()
+    coin.runs.run_case()
+    await coin.runs.finished()
     assert BY_ID["next_repeat"].refusal(coin) == "the case was not run several times: * does that"
     before = coin.outcomes.get(coin.navigation.selection.case)
     coin.navigation.step_repeat(1)
@@ -195,5 +195,5 @@ async def test_what_is_proposed(coin):
 
 
 async def run_set(workbench):
-    workbench.run_repeatedly(Repeated(2, 0.5))
-    await workbench.run_over()
+    workbench.runs.run_repeatedly(Repeated(2, 0.5))
+    await workbench.runs.finished()

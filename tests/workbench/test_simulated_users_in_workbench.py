@@ -27,8 +27,8 @@ async def desk(tmp_path, until):
     workbench = Workbench(folder)
     await workbench.open()
     workbench.navigation.select(Selection(folder / "desk.evalset.json"))
-    workbench.run_all()
-    await until(lambda: workbench.run is not None and workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current is not None and workbench.runs.current.over)
     yield workbench
     await workbench.close()
 
@@ -82,8 +82,8 @@ async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     assert "conversation_scenario" not in case
     assert SIMULATED_USER not in json.dumps(case)
 
-    desk.run_case()
-    await until(lambda: desk.run.over)
+    desk.runs.run_case()
+    await until(lambda: desk.runs.current.over)
     scored = desk.outcomes.get(desk.navigation.selection.case)
     assert scored.result.status == "PASSED"
     trajectory = next(one for one in scored.result.metrics if one.name == "tool_trajectory_avg_score")

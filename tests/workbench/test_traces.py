@@ -50,8 +50,8 @@ async def opened(folder):
 
 async def ran(folder, until):
     workbench = await opened(folder)
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
     return workbench
 
 
@@ -80,8 +80,8 @@ async def test_each_case_has_its_own_events_also_where_several_ran_at_once(talke
 
 async def test_the_last_run_of_a_case_counts(talker, until):
     workbench = await ran(talker, until)
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
     assert (await trace_of(workbench, "first", until)).run == 2
     assert (await trace_of(workbench, "second", until)).run == 1
 
@@ -105,7 +105,7 @@ async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, mo
 
 async def test_a_log_that_was_deleted_is_said(talker, until):
     workbench = await ran(talker, until)
-    workbench.run.log.unlink()
+    workbench.runs.current.log.unlink()
     trace = await trace_of(workbench, "first", until)
     assert not trace.events
     assert trace.problem.startswith("the log of run 1 cannot be read")
@@ -116,14 +116,14 @@ async def test_a_running_case_is_followed_within_bounds(write_agent, write_set, 
     folder = write_agent(TALKER)
     write_set(folder, endless=("forever", ""))
     workbench = await opened(folder)
-    workbench.run_case()
+    workbench.runs.run_case()
     key = CaseKey(workbench.sets.entries[0].path, "endless")
     await until(lambda: (trace := workbench.outcomes.trace(key)) and trace.left_out > 100)
     trace = workbench.outcomes.trace(key)
     assert trace.live
     assert len(trace.events) == 30
-    workbench.cancel()
-    await until(lambda: workbench.run.over)
+    workbench.runs.cancel()
+    await until(lambda: workbench.runs.current.over)
     assert workbench.outcomes.trace(key) is None
 
 

@@ -58,8 +58,8 @@ def hosts() -> set[int]:
 
 async def run(workbench: Workbench) -> tuple[int, bool]:
     """The process that the agent ran in, and whether its library was there before it."""
-    workbench.run_case()
-    await workbench.run_over()
+    workbench.runs.run_case()
+    await workbench.runs.finished()
     case = workbench.navigation.selection.case
     assert case is not None
     pid, early = answer_of((workbench.outcomes.traces.events_of(case) or {})[0])

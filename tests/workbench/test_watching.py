@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evaltui.workbench.state import CaseKey, Selection
-from evaltui.workbench.watching import Step
+from evaltui.workbench.watch.reaction import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
@@ -44,8 +44,8 @@ def greeter(write_agent, write_set):
 async def watched(folder, **options):
     workbench = Workbench(folder, **options)
     await workbench.open()
-    workbench.watching.start()
-    await workbench.watching.ready()
+    workbench.watch.start()
+    await workbench.watch.ready()
     try:
         yield workbench
     finally:
@@ -53,8 +53,8 @@ async def watched(folder, **options):
 
 
 async def all_run(workbench, until):
-    workbench.run_all()
-    await until(lambda: not workbench.busy)
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
 
 
 def statuses(workbench):
@@ -66,10 +66,10 @@ def statuses(workbench):
 
 def done(workbench, *changed):
     """Whether what follows from these changes is over."""
-    last = workbench.watching.last
-    if last is None or last.step is not Step.DONE:
+    last = workbench.watch.last
+    if last is None or last.step is not ReactionStep.DONE:
         return False
-    return set(last.changed) == set(changed) and not workbench.busy
+    return set(last.changed) == set(changed) and not workbench.runs.is_running
 
 
 FIRST = {"good": "PASSED", "other": "FAILED", "third": "FAILED"}
@@ -82,7 +82,7 @@ async def test_a_prompt_and_a_module_that_is_new_run_with_what_they_hold_now(gre
         (greeter / "prompt.txt").write_text("old")
         await until(lambda: done(workbench, "prompt.txt"))
         assert statuses(workbench) == {"good": "FAILED", "other": "FAILED", "third": "PASSED"}
-        last = workbench.watching.last
+        last = workbench.watch.last
         assert (last.run, last.cases, last.calls.live) == (2, 3, 0)
         assert 0 < last.seconds < 60
         (greeter / "tools.py").write_text('GREETING = "welcome"\n')
@@ -90,18 +90,18 @@ async def test_a_prompt_and_a_module_that_is_new_run_with_what_they_hold_now(gre
         (greeter / "prompt.txt").write_text("dear")
         await until(lambda: done(workbench, "prompt.txt", "prompts.py", "tools.py"))
         assert statuses(workbench) == {"good": "FAILED", "other": "PASSED", "third": "FAILED"}
-        assert workbench.watching.waiting().keys == frozenset()
+        assert workbench.watch.waiting().keys == frozenset()
 
 
 async def test_broken_code_keeps_the_last_results_and_the_next_save_mends_it(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
         (greeter / "prompts.py").write_text('GREETING = "hi\n')
-        await until(lambda: workbench.watching.last and workbench.watching.last.step is Step.BROKEN)
+        await until(lambda: workbench.watch.last and workbench.watch.last.step is ReactionStep.BROKEN)
         error = workbench.agent.error
         assert (error.type, error.where) == ("SyntaxError", "prompts.py:1")
         assert statuses(workbench) == {eval_id: f"old {status}" for eval_id, status in FIRST.items()}
-        assert workbench.run.number == 1
+        assert workbench.runs.current.number == 1
         (greeter / "prompts.py").write_text('GREETING = "hello"\n')
         await until(lambda: done(workbench, "prompts.py"))
         assert workbench.agent.error is None
@@ -112,13 +112,13 @@ async def test_a_file_that_is_emptied_before_it_is_written_is_given_a_moment(gre
     async with watched(greeter) as workbench:
         steps = []
         await all_run(workbench, until)
-        workbench.subscribe(lambda: steps.append(workbench.watching.last and workbench.watching.last.step))
+        workbench.subscribe(lambda: steps.append(workbench.watch.last and workbench.watch.last.step))
         text = (greeter / "agent.py").read_text()
         (greeter / "agent.py").write_text("")
         await until(lambda: workbench.agent.code_version == 1)
         (greeter / "agent.py").write_text(f"{text}\n# saved\n")
         await until(lambda: done(workbench, "agent.py"))
-        assert Step.BROKEN not in steps
+        assert ReactionStep.BROKEN not in steps
         assert statuses(workbench) == FIRST
 
 
@@ -130,7 +130,7 @@ async def test_five_saves_at_once_are_one_run(greeter, until):
             await until(lambda number=number: workbench.agent.code_version == number + 1)
         (greeter / "prompt.txt").write_text("old")
         await until(lambda: done(workbench, "prompt.txt"))
-        assert workbench.run.number == 2
+        assert workbench.runs.current.number == 2
         assert statuses(workbench)["third"] == "PASSED"
 
 
@@ -144,8 +144,8 @@ async def test_a_newer_save_ends_the_run_of_the_older_one(write_agent, write_set
     """)
     write_set(folder, one=("hi", "hi"), two=("hi", "hi"))
     async with watched(folder) as workbench:
-        workbench.run_all()
-        await until(lambda: len(workbench.run.running) == 2)
+        workbench.runs.run_all()
+        await until(lambda: len(workbench.runs.current.running) == 2)
         (folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
         await until(lambda: done(workbench, "agent.py"))
         # Nobody has seen what comes of the other case either.
@@ -160,13 +160,13 @@ async def test_what_may_ask_a_model_waits_until_it_is_asked_for(write_agent, wri
         (folder / "agent.py").write_text("def root_agent(message, session):\n    return 'ho'\n")
         await until(lambda: done(workbench, "agent.py"))
         assert statuses(workbench) == {"good": "FAILED", "fine": "old PASSED", "bad": "PASSED"}
-        waiting = workbench.watching.waiting()
+        waiting = workbench.watch.waiting()
         assert [key.eval_id for key in waiting.keys] == ["fine"]
         assert not waiting.calls.known
-        workbench.watching.run_waiting()
-        await until(lambda: not workbench.busy)
+        workbench.watch.run_waiting()
+        await until(lambda: not workbench.runs.is_running)
         assert statuses(workbench)["fine"] == "PASSED"
-        assert not workbench.watching.waiting().keys
+        assert not workbench.watch.waiting().keys
 
 
 PAID = """
@@ -198,12 +198,12 @@ async def test_recorded_answers_are_run_again_until_something_else_is_asked(writ
         } == {1}
         text = (folder / "agent.py").read_text()
         (folder / "agent.py").write_text(text + "\n# nothing else is asked\n")
-        await until(lambda: done(workbench, "agent.py") and not workbench.watching.waiting().keys)
+        await until(lambda: done(workbench, "agent.py") and not workbench.watch.waiting().keys)
         assert statuses(workbench) == {"one": "PASSED", "two": "PASSED", "three": "PASSED"}
-        assert workbench.watching.last.calls.live == 0
+        assert workbench.watch.last.calls.live == 0
         workbench.navigation.select(Selection(workbench.sets.entries[0].path, "two"))
         (folder / "agent.py").write_text(text.replace("repeat it", "repeat it exactly"))
-        await until(lambda: done(workbench, "agent.py") and workbench.run.code == 2)
+        await until(lambda: done(workbench, "agent.py") and workbench.runs.current.code == 2)
         assert statuses(workbench) == {"one": "old PASSED", "two": "PASSED", "three": "old PASSED"}
         assert workbench.outcomes.get(CaseKey(workbench.sets.entries[0].path, "two")).calls.live == 1
 
@@ -231,9 +231,9 @@ async def test_of_a_set_only_the_cases_that_changed_are_run(greeter, until):
         path = workbench.sets.entries[0].path
         edit(path, other=say("them"), third=expect("hello dear us"))
         await until(lambda: done(workbench, path.name))
-        assert workbench.watching.last.cases == 1
-        assert workbench.run.number == 2
-        assert [key.eval_id for key in workbench.run.done] == ["other"]
+        assert workbench.watch.last.cases == 1
+        assert workbench.runs.current.number == 2
+        assert [key.eval_id for key in workbench.runs.current.done] == ["other"]
         assert statuses(workbench) == {"good": "PASSED", "other": "FAILED", "third": "PASSED"}
 
 
@@ -243,11 +243,11 @@ async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until
         path = workbench.sets.entries[0].path
         edit(path, third=expect("hello dear us"))
         await until(lambda: done(workbench, path.name))
-        assert (workbench.watching.last.rescored, workbench.run.number) == (1, 1)
+        assert (workbench.watch.last.rescored, workbench.runs.current.number) == (1, 1)
         assert statuses(workbench)["third"] == "PASSED"
         (greeter / "test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
         await until(lambda: done(workbench, "test_config.json"))
-        assert (workbench.watching.last.rescored, workbench.run.number) == (3, 1)
+        assert (workbench.watch.last.rescored, workbench.runs.current.number) == (3, 1)
         assert statuses(workbench)["other"] == "PASSED"
 
 
@@ -279,7 +279,7 @@ async def test_what_is_saved_here_runs_the_cases_in_which_something_else_is_said
         workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("all"))
         assert workbench.editing.save(path)
         await until(lambda: done(workbench, path.name))
-        assert [key.eval_id for key in workbench.run.done] == ["good"]
+        assert [key.eval_id for key in workbench.runs.current.done] == ["good"]
         assert statuses(workbench)["good"] == "FAILED"
         assert workbench.sets.workspace is not workspace
 
@@ -310,11 +310,11 @@ async def test_a_set_that_cannot_be_read_keeps_its_results(greeter, until):
 async def test_code_that_changed_before_watching_began_makes_results_old(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        workbench.watching.switch()
-        assert not workbench.watching.on
+        workbench.watch.switch()
+        assert not workbench.watch.on
         (greeter / "prompt.txt").write_text("old")
-        workbench.watching.switch()
-        await workbench.watching.ready()
+        workbench.watch.switch()
+        await workbench.watch.ready()
         assert statuses(workbench) == {eval_id: f"old {status}" for eval_id, status in FIRST.items()}
 
 
@@ -331,7 +331,7 @@ async def test_what_the_agent_writes_itself_does_not_run_it_for_ever(write_agent
     async with watched(folder) as workbench:
         await all_run(workbench, until)
         await until(lambda: workbench.notice and "memory.json changes in every run" in workbench.notice.text)
-        await until(lambda: not workbench.busy)
+        await until(lambda: not workbench.runs.is_running)
 
 
 async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_agent, write_set, until):

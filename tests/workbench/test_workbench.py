@@ -44,21 +44,21 @@ def statuses(workbench):
 async def test_runs_the_selected_case_only(echo, until):
     workbench = await opened(echo)
     assert workbench.navigation.selection.eval_id == "good"
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
     assert statuses(workbench) == {"good": "PASSED", "bad": "NOT_RUN"}
-    assert workbench.run.stage is Stage.FINISHED
+    assert workbench.runs.current.stage is Stage.FINISHED
     assert workbench.agent.info["framework"] == "function"
-    assert workbench.run.log.parent == echo / ".evaltui" / "runs"
+    assert workbench.runs.current.log.parent == echo / ".evaltui" / "runs"
 
 
 async def test_runs_a_whole_set_and_says_how_far_it_is(echo, until):
     workbench = await opened(echo)
     seen = []
-    workbench.subscribe(lambda: seen.append((workbench.run.stage, len(workbench.run.done))))
-    workbench.run_set()
-    assert workbench.run.title == "greetings"
-    await until(lambda: workbench.run.over)
+    workbench.subscribe(lambda: seen.append((workbench.runs.current.stage, len(workbench.runs.current.done))))
+    workbench.runs.run_set()
+    assert workbench.runs.current.title == "greetings"
+    await until(lambda: workbench.runs.current.over)
     assert statuses(workbench) == {"good": "PASSED", "bad": "FAILED"}
     stages = list(dict.fromkeys(stage for stage, _ in seen))
     assert stages == [Stage.READING, Stage.STARTING, Stage.RUNNING, Stage.FINISHED]
@@ -70,25 +70,25 @@ async def test_a_second_run_is_refused_while_one_is_going(write_agent, write_set
     folder = write_agent(ECHO)
     write_set(folder, endless=("forever", ""))
     workbench = await opened(folder)
-    workbench.run_case()
-    await until(lambda: workbench.run.running)
-    workbench.run_all()
-    assert workbench.run.number == 1
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.running)
+    workbench.runs.run_all()
+    assert workbench.runs.current.number == 1
     assert workbench.notice.text == "run 1 is not over yet: esc cancels it"
-    workbench.cancel()
-    await until(lambda: workbench.run.over)
+    workbench.runs.cancel()
+    await until(lambda: workbench.runs.current.over)
 
 
 async def test_cancelling_keeps_what_is_finished(write_agent, write_set, until):
     folder = write_agent(ECHO)
     write_set(folder, quick=("hello", "hello"), endless=("forever", ""))
     workbench = await opened(folder)
-    workbench.run_all()
-    await until(lambda: workbench.run.done and workbench.run.running)
-    workbench.cancel()
-    assert workbench.run.stage is Stage.CANCELLING
-    await until(lambda: workbench.run.over)
-    assert workbench.run.stage is Stage.CANCELLED
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.done and workbench.runs.current.running)
+    workbench.runs.cancel()
+    assert workbench.runs.current.stage is Stage.CANCELLING
+    await until(lambda: workbench.runs.current.over)
+    assert workbench.runs.current.stage is Stage.CANCELLED
     assert statuses(workbench) == {"quick": "PASSED", "endless": "NOT_RUN"}
     assert not workbench.outcomes.traces.live_events(CaseKey(workbench.sets.entries[0].path, "endless"))
 
@@ -97,31 +97,31 @@ async def test_cancelling_stops_a_stream_of_quick_cases(write_agent, write_set, 
     folder = write_agent(ECHO)
     write_set(folder, **{f"case_{number}": ("hello", "hello") for number in range(400)})
     workbench = await opened(folder)
-    workbench.run_all()
-    await until(lambda: len(workbench.run.done) > 20)
-    workbench.cancel()
-    done = len(workbench.run.done)
-    await until(lambda: workbench.run.over)
-    assert workbench.run.stage is Stage.CANCELLED
-    assert len(workbench.run.done) < done + 20
+    workbench.runs.run_all()
+    await until(lambda: len(workbench.runs.current.done) > 20)
+    workbench.runs.cancel()
+    done = len(workbench.runs.current.done)
+    await until(lambda: workbench.runs.current.over)
+    assert workbench.runs.current.stage is Stage.CANCELLED
+    assert len(workbench.runs.current.done) < done + 20
 
 
 async def test_closing_ends_a_run(write_agent, write_set, until):
     folder = write_agent(ECHO)
     write_set(folder, endless=("forever", ""))
     workbench = await opened(folder)
-    workbench.run_case()
-    await until(lambda: workbench.run.running)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.running)
     await workbench.close()
-    assert workbench.run.stage is Stage.CANCELLED
+    assert workbench.runs.current.stage is Stage.CANCELLED
 
 
 async def test_results_name_the_run_that_they_come_from(echo, until):
     workbench = await opened(echo)
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
     path = workbench.sets.entries[0].path
     assert workbench.outcomes.get(CaseKey(path, "good")).run == 2
     assert workbench.outcomes.get(CaseKey(path, "bad")).run == 1
@@ -133,11 +133,11 @@ async def test_sets_that_share_an_id_are_not_mixed_up(write_agent, write_set, un
     first = write_set(folder, "first", set_id="same", hi=("hello", "hello"))
     second = write_set(folder, "second", set_id="same", hi=("hello", "bye"))
     workbench = await opened(folder)
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
     assert workbench.outcomes.status(CaseKey(first, "hi")) == "PASSED"
     assert workbench.outcomes.status(CaseKey(second, "hi")) == "FAILED"
-    assert len(workbench.run.done) == 2
+    assert len(workbench.runs.current.done) == 2
 
 
 async def test_an_agent_that_cannot_be_imported_is_told_once_and_forgotten_when_it_works(
@@ -146,13 +146,13 @@ async def test_an_agent_that_cannot_be_imported_is_told_once_and_forgotten_when_
     folder = write_agent("raise RuntimeError('not yet')")
     write_set(folder, good=("hello", "hello"))
     workbench = await opened(folder)
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
     assert workbench.agent.error.message == "not yet"
     assert statuses(workbench) == {"good": "ERROR"}
     write_agent(ECHO)
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
     assert workbench.agent.error is None
     assert statuses(workbench) == {"good": "PASSED"}
 
@@ -163,10 +163,10 @@ async def test_a_broken_set_is_passed_over_and_named(echo, until):
         '{"eval_set_id": "refused", "eval_cases": [{"eval_id": "x"}]}', encoding="utf-8"
     )
     workbench = await opened(echo)
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
     assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
-    assert [remark.partition(":")[0] for remark in workbench.run.remarks] == [
+    assert [remark.partition(":")[0] for remark in workbench.runs.current.remarks] == [
         "refused.evalset.json cannot be run"
     ]
     assert workbench.sets.errors(workbench.sets.entries[1])
@@ -179,19 +179,19 @@ async def test_a_run_that_cannot_be_kept_still_runs(echo, until, monkeypatch):
 
     monkeypatch.setattr(LoggedRun, "start", refuse)
     workbench = await opened(echo)
-    workbench.run_case()
-    await until(lambda: workbench.run.over)
-    assert workbench.run.stage is Stage.FINISHED
-    assert "this run is not kept" in workbench.run.remarks[0]
+    workbench.runs.run_case()
+    await until(lambda: workbench.runs.current.over)
+    assert workbench.runs.current.stage is Stage.FINISHED
+    assert "this run is not kept" in workbench.runs.current.remarks[0]
 
 
 async def test_a_run_reads_files_that_changed(echo, write_set, until):
     workbench = await opened(echo)
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     write_set(echo, good=("hello", "hello"), added=("a new one", "a new one"))
-    workbench.run_set()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_set()
+    await until(lambda: workbench.runs.current.over)
     assert statuses(workbench) == {"good": "PASSED", "added": "PASSED"}
     assert workbench.outcomes.results.counts() == {"PASSED": 2}
 
@@ -201,8 +201,8 @@ async def test_failing_cases_are_walked_through_in_order_and_around(write_agent,
     first = write_set(folder, "a", good=("x", "x"), bad=("x", "y"))
     second = write_set(folder, "b", boom=("raise", "x"), fine=("x", "x"))
     workbench = await opened(folder)
-    workbench.run_all()
-    await until(lambda: workbench.run.over)
+    workbench.runs.run_all()
+    await until(lambda: workbench.runs.current.over)
     seen = []
     for step in (1, 1, 1, -1):
         workbench.navigation.select_failing(step)
@@ -217,8 +217,8 @@ async def test_failing_cases_are_walked_through_in_order_and_around(write_agent,
 async def test_a_folder_without_sets_has_nothing_to_run(write_agent):
     workbench = await opened(write_agent(ECHO))
     assert workbench.navigation.selection == Selection()
-    workbench.run_all()
-    assert workbench.run is None
+    workbench.runs.run_all()
+    assert workbench.runs.current is None
     assert workbench.notice.text == "there is no case to run"
 
 

@@ -30,7 +30,7 @@ def fingerprint(workbench: Workbench) -> Hashable:
         key,
         id(opened),
         id(workbench.agent.error),
-        workbench.watching.on,
+        workbench.watch.on,
     )
     if key is None:
         counts = workbench.outcomes.results.counts(path) if path else None
@@ -89,7 +89,7 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     page.blank()
     write_error(page, workbench.agent.error)
     page.blank()
-    then = "It is tried again when you save a file." if workbench.watching.on else "Mend it, then run again."
+    then = "It is tried again when you save a file." if workbench.watch.on else "Mend it, then run again."
     page.text([(f"Your eval sets can still be read and edited. {then}", "dim")])
     page.blank()
 

@@ -16,7 +16,7 @@ from evaltui.tui.widgets.one_line import OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keys import key_name
 from evaltui.workbench.state import Run, Stage
-from evaltui.workbench.watching import Reaction, Step, calls_in_words, in_a_line, in_short
+from evaltui.workbench.watch.reaction import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Header(Bar):
         if self._workbench.agent.error is not None:
             left.append(("  ! cannot be imported", "red"))
         outcomes = counts(self._workbench.outcomes.results.counts())
-        watch: Line = [("watch ●", "accent"), ("   ", "")] if self._workbench.watching.on else []
+        watch: Line = [("watch ●", "accent"), ("   ", "")] if self._workbench.watch.on else []
         return both_ends(left, [*watch, *outcomes, (" ", "")], width)
 
 
@@ -56,8 +56,8 @@ class Status(Bar):
     """A notice while it is fresh, how far a run is, or how the last one ended."""
 
     def line(self, width: int) -> Line:
-        notice, run = self._workbench.notice, self._workbench.run
-        reaction = self._workbench.watching.last
+        notice, run = self._workbench.notice, self._workbench.runs.current
+        reaction = self._workbench.watch.last
         if notice is not None and time.monotonic() - notice.at < _NOTICE_SECONDS:
             return [(" ", ""), ("▸ ", "accent"), (visible(notice.text), "")]
         past = self._workbench.outcomes.previous_run
@@ -68,7 +68,7 @@ class Status(Bar):
         is_over = run is None or run.over
         if reaction is not None and reaction.run is None and is_over and (not run or reaction.at > run.at):
             shown = _followed(reaction, self._workbench.agent.error)
-            return [(" ", ""), *shown, *(self._waiting() if reaction.step is Step.DONE else [])]
+            return [(" ", ""), *shown, *(self._waiting() if reaction.step is ReactionStep.DONE else [])]
         if run is None:
             return []
         of_save = reaction if reaction is not None and reaction.run == run.number else None
@@ -86,7 +86,7 @@ class Status(Bar):
 
     def _waiting(self) -> Line:
         """What is still to be run after a change, and what that costs."""
-        waiting = self._workbench.watching.waiting()
+        waiting = self._workbench.watch.waiting()
         if not waiting.keys:
             return []
         return [(f" · {len(waiting.keys)} old ({calls_in_words(waiting.calls)})", "dim")]
@@ -95,9 +95,9 @@ class Status(Bar):
 def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
     """What follows from a save that leads to no run, or not yet."""
     what = f"{visible(in_short(reaction.changed))} changed"
-    if reaction.step in (Step.IMPORTING, Step.SCORING):
+    if reaction.step in (ReactionStep.IMPORTING, ReactionStep.SCORING):
         return [(f"◐ {what}", "accent"), (f": {reaction.step}", "")]
-    if reaction.step is Step.BROKEN and error is not None:
+    if reaction.step is ReactionStep.BROKEN and error is not None:
         return [(f"! {visible(in_a_line(error))}", "red"), (" · the results are from before", "dim")]
     if reaction.rescored:
         many = "1 case" if reaction.rescored == 1 else f"{reaction.rescored} cases"

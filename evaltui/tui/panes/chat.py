@@ -74,7 +74,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     def _look_at_code(self) -> None:
         if self.is_on_screen and self._chat.transcript is not None:
-            self._chat.look_at_code()
+            self._chat.session.look_at_code()
 
     def _tick(self) -> None:
         """Time passes: seconds of a turn."""
@@ -121,7 +121,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         )
         if chat.cancelling:
             return [("◐ cancelling", "accent")], more
-        if chat.opening:
+        if chat.session.opening:
             return [("◐ starting the agent", "accent")], more
         running = (
             next((turn for turn in transcript.turns if turn.stage == "running"), None) if transcript else None
@@ -133,7 +133,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
                 (f"turn {self._number(running)}", "accent"),
                 (f" · {spent}", "dim"),
             ], more
-        if files := chat.code_changes:
+        if files := chat.session.code_changes:
             key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
             named = visible(files[0]) if len(files) == 1 else f"{visible(files[0])} and {len(files) - 1} more"
             changed: Line = [(f"{named} changed", "accent"), (": the next turn uses the new code", "")]
@@ -204,7 +204,12 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     def _show_empty(self) -> None:
         """What there is to do before anything has been said, or why nothing can be."""
-        fingerprint = (self.line_width, self._shown, self._shown and self._shown.broken, self._chat.opening)
+        fingerprint = (
+            self.line_width,
+            self._shown,
+            self._shown and self._shown.broken,
+            self._chat.session.opening,
+        )
         if fingerprint == self._drawn and self.block_count == 1:
             return
         self._drawn = fingerprint

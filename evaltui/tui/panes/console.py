@@ -14,7 +14,7 @@ from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.chat.chat import NO_RUN
+from evaltui.workbench.chat.controller import NO_RUN
 from evaltui.workbench.workbench import Workbench
 
 _SOURCE = 7

@@ -18,7 +18,7 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import Hint, Hints
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.chat.chat import Source
+from evaltui.workbench.chat.controller import Source
 from evaltui.workbench.state import CaseKey
 from evaltui.workbench.verdicts import needs_attention, turn_status
 from evaltui.workbench.workbench import Workbench

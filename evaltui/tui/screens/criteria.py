@@ -88,7 +88,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
             self.query_one(Status).refresh()
 
     def _fingerprint(self) -> Hashable:
-        run, draft = self._workbench.run, self._workbench.editing.draft(self.criteria.path)
+        run, draft = self._workbench.runs.current, self._workbench.editing.draft(self.criteria.path)
         of_run = (run.number, len(run.done), run.over) if run else None
         return of_run, draft.revision if draft else self.criteria.exists, id(self._workbench.sets.workspace)
 

@@ -161,7 +161,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
 
     def _tick(self) -> None:
         """Time passes: seconds of a run, notices that are old."""
-        if self._workbench.busy or self._workbench.notice is not None:
+        if self._workbench.runs.is_running or self._workbench.notice is not None:
             self._status.refresh()
 
     # Layout
@@ -465,7 +465,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     async def _show_run(self, wanted: Wanted) -> None:
         workbench = self._workbench
         if wanted.resumes:
-            if await workbench.resume(wanted.path):
+            if await workbench.runs.resume(wanted.path):
                 self._show_result()
             return
         workbench.say(f"reading the {wanted.title} …")
@@ -480,7 +480,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             workbench.say(f"the case {wanted.case.eval_id} is not in the eval sets any more")
 
     def action_preflight(self) -> None:
-        if (run := self._workbench.run) is not None:
+        if (run := self._workbench.runs.current) is not None:
             # It builds on the models, which the first frame does not wait for.
             from evaltui.tui.pages.preflight import write_checks
             from evaltui.tui.screens.details import DetailsScreen
@@ -500,7 +500,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         from evaltui.workbench.repeating import parse_repeated
 
         if asked is not None:
-            self._workbench.run_repeatedly(parse_repeated(asked))
+            self._workbench.runs.run_repeatedly(parse_repeated(asked))
             self._show_result()
 
     def action_criteria(self) -> None:

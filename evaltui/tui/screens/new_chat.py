@@ -86,7 +86,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
 
     def _agents(self) -> list[str]:
         """The agent itself, then those below it."""
-        info: dict[str, Any] = self._workbench.chat.info or self._workbench.agent.info or {}
+        info: dict[str, Any] = self._workbench.chat.session.info or self._workbench.agent.info or {}
         return [str(info.get("name") or "the agent itself"), *map(str, info.get("sub_agents") or ())]
 
     def _follow_agent(self) -> None:

@@ -187,7 +187,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             self._workbench.say("a result file of google-adk does not say what is missing")
         elif row.ending == "going on":
             self._workbench.say("this run is still going on")
-        elif reason := self._workbench.refuses_to_run():
+        elif reason := self._workbench.runs.refuses_to_run():
             self._workbench.say(reason)
         else:
             self.dismiss(Wanted(row.path, row.title, resumes=True))

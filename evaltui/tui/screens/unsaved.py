@@ -98,9 +98,9 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
         if self._typed:
             page.row(("! ", "red"), ("Typed in the open dialog, saved nowhere:", ""))
             page.block([(visible(self._typed.strip()[:60]), "dim")], 2)
-        if self._workbench.run is not None and self._workbench.busy:
+        if self._workbench.runs.current is not None and self._workbench.runs.is_running:
             page.blank()
-            page.text([(f"Run {self._workbench.run.number} is not over: leaving cancels it.", "")])
+            page.text([(f"Run {self._workbench.runs.current.number} is not over: leaving cancels it.", "")])
         self._lines = page.lines
         self.lines_changed(len(self._lines))
 

@@ -7,7 +7,7 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _no_case_selected(workbench: Workbench) -> str | None:
-    if reason := workbench.refuses_to_run():
+    if reason := workbench.runs.refuses_to_run():
         return reason
     if workbench.navigation.selection.path is None:
         return "nothing is selected"
@@ -30,7 +30,7 @@ def _nothing_to_leave(workbench: Workbench) -> str | None:
 
 
 def _what_is_left(workbench: Workbench) -> str:
-    if workbench.busy:
+    if workbench.runs.is_running:
         return "cancel"
     if workbench.navigation.marking:
         return "unmark"
@@ -39,8 +39,8 @@ def _what_is_left(workbench: Workbench) -> str:
 
 
 def _never_ran(workbench: Workbench) -> str | None:
-    if workbench.has_run:
-        return workbench.refuses_to_run()
+    if workbench.runs.has_run:
+        return workbench.runs.refuses_to_run()
     return "nothing has been run yet: r runs the selected case"
 
 
@@ -59,7 +59,7 @@ def _which_repeat(workbench: Workbench) -> str:
 
 
 def _none_to_repeat(workbench: Workbench) -> str | None:
-    return workbench.refuses_to_run() or _nothing_fails(workbench)
+    return workbench.runs.refuses_to_run() or _nothing_fails(workbench)
 
 
 def _nothing_fails(workbench: Workbench) -> str | None:
@@ -69,13 +69,17 @@ def _nothing_fails(workbench: Workbench) -> str | None:
 
 
 def _no_checks(workbench: Workbench) -> str | None:
-    if workbench.run is None:
+    if workbench.runs.current is None:
         return "nothing has been run yet: r runs the selected case"
-    return None if workbench.run.checks else "the sets are being read, or none of them asks for a metric"
+    return (
+        None
+        if workbench.runs.current.checks
+        else "the sets are being read, or none of them asks for a metric"
+    )
 
 
 def _still_running(workbench: Workbench) -> str | None:
-    return "wait for the run to end: esc cancels it" if workbench.busy else None
+    return "wait for the run to end: esc cancels it" if workbench.runs.is_running else None
 
 
 RUNNING = (
@@ -95,7 +99,7 @@ RUNNING = (
         "run",
         "Run the selected case; on a set, all of it",
         ("r",),
-        do=Workbench.run_case,
+        do=lambda workbench: workbench.runs.run_case(),
         refusal=_no_case_selected,
         rank=1,
     ),
@@ -104,7 +108,7 @@ RUNNING = (
         "set",
         "Run the set of the selected case",
         ("s",),
-        do=Workbench.run_set,
+        do=lambda workbench: workbench.runs.run_set(),
         refusal=_no_case_selected,
         rank=2,
     ),
@@ -113,8 +117,8 @@ RUNNING = (
         "all",
         "Run every set",
         ("R",),
-        do=Workbench.run_all,
-        refusal=Workbench.refuses_to_run,
+        do=lambda workbench: workbench.runs.run_all(),
+        refusal=lambda workbench: workbench.runs.refuses_to_run(),
         rank=3,
     ),
     Action(
@@ -147,7 +151,7 @@ RUNNING = (
         "failed again",
         "Run every case that did not pass",
         ("ctrl+f",),
-        do=Workbench.run_failed,
+        do=lambda workbench: workbench.runs.run_failed(),
         refusal=_none_to_repeat,
     ),
     Action(
@@ -156,7 +160,7 @@ RUNNING = (
         "Run again what was run last",
         ("ctrl+r",),
         _NOT_IN_CHAT,
-        do=Workbench.run_again,
+        do=lambda workbench: workbench.runs.run_again(),
         refusal=_never_ran,
     ),
     Action(

@@ -11,15 +11,15 @@ def _not_read(workbench: Workbench) -> str | None:
 
 
 def _nothing_waits(workbench: Workbench) -> str | None:
-    if reason := workbench.refuses_to_run():
+    if reason := workbench.runs.refuses_to_run():
         return reason
-    if workbench.watching.waiting().keys:
+    if workbench.watch.waiting().keys:
         return None
     return "nothing waits: every result is from the agent as it is now"
 
 
 def _word(workbench: Workbench) -> str:
-    return "watch off" if workbench.watching.on else "watch"
+    return "watch off" if workbench.watch.on else "watch"
 
 
 WATCHING = (
@@ -28,7 +28,7 @@ WATCHING = (
         "watch",
         "Run again whatever a save concerns, from now on; or stop doing so",
         ("w",),
-        do=lambda workbench: workbench.watching.switch(),
+        do=lambda workbench: workbench.watch.switch(),
         refusal=_not_read,
         rank=7,
         word=_word,
@@ -38,7 +38,7 @@ WATCHING = (
         "the rest",
         "Run the cases whose result is from before the agent was changed",
         ("W",),
-        do=lambda workbench: workbench.watching.run_waiting(),
+        do=lambda workbench: workbench.watch.run_waiting(),
         refusal=_nothing_waits,
         rank=1,
     ),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -13,20 +12,17 @@ from typing import TYPE_CHECKING, Literal
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recording.waiting import WaitingCall
-from evaltui.files.agent_files import AgentFiles, changed_files
 from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.workbench.chat.conversation import (
-    ChatTurn,
-    SessionStart,
-    Transcript,
-    TurnStage,
-)
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.chat.current_session import CurrentSession
+from evaltui.workbench.console import Console
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
-    from evaltui.workbench.chat.live_session import LiveSession
     from evaltui.workbench.chat.origins import Origin
-    from evaltui.workbench.workbench import Workbench
 
 How = Literal["recorded", "live"]
 Source = Literal["result", "case"]
@@ -38,33 +34,39 @@ NO_RUN = 0
 _ANSWERING = "the agent is still answering: esc cancels the turn"
 
 
-class Chat:
-    """`workbench` is told of everything; what cannot be done is said there as a sentence.
+class ChatController:
+    """The conversation that is shown, and what the user does in it.
 
     Only `origin` and `close` take their time: other work goes on in a task, and `changed` is called whenever
-    something has changed. `transcript` is the conversation that is shown, None before there is one. `info` is
-    what is known of the agent (AgentInfo as JSON), None before it is imported. `inputs` are the texts sent in
-    this sitting, the last one at the end. `code_changes` are the files that changed since the agent was
-    imported, such as `("agent.py",)`: the next turn is the first that runs with them.
+    something has changed. What cannot be done is given to `say`, as a sentence.
     """
 
-    def __init__(self, workbench: Workbench, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        console: Console,
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
         self.transcript: Transcript | None = None
-        self.info: Json | None = None
+        """The conversation; None before there is one."""
         self.inputs: list[str] = []
-        self.code_changes: tuple[str, ...] = ()
-        self.opening = False
-        self._workbench = workbench
+        """The texts sent in this sitting, the last one at the end."""
+        self.session = CurrentSession(agent, self._on_printed, changed)
+        """The agent's end of it."""
+        self._agent = agent
+        self._sets = sets
+        self._outcomes = outcomes
+        self._console = console
         self._changed = changed
-        self._files = AgentFiles(workbench.agent.dir)
-        self._live: LiveSession | None = None
-        self._new_code: tuple[str, ...] = ()
+        self._say = say
         self._idle_in: Transcript | None = None
         self._earlier: tuple[Transcript, list[ChatTurn]] | None = None
         self._task: asyncio.Task[None] | None = None
         self._cancelled: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
-        self._looking: asyncio.Task[None] | None = None
 
     # What there is
 
@@ -130,21 +132,21 @@ class Chat:
     def send(self, content: Json) -> None:
         """Say something, in a new conversation if there is none; messages that still waited are dropped."""
         if reason := self.refuses_to_send():
-            self._workbench.say(reason)
+            self._say(reason)
             return
         transcript = self.transcript
         if transcript is None:
             transcript = Transcript(NEW)
             self._show(transcript)
         transcript.turns = [turn for turn in transcript.turns if turn.stage is not TurnStage.WAITING]
-        self._say_next(transcript, content)
+        self._send_next(transcript, content)
 
     def cancel(self) -> None:
         """End the turn that runs; those that wait stay, and `retry` goes on with them."""
         if self._task is None or not self.busy:
             return
         if self.cancelling:
-            self._workbench.say("already cancelling: an agent that does not answer is ended within seconds")
+            self._say("already cancelling: an agent that does not answer is ended within seconds")
             return
         self._cancelled = self._task
         self._task.cancel()
@@ -153,7 +155,7 @@ class Chat:
     def retry(self) -> None:
         """Send the last message that was sent again, in place of what came of it, and go on from there."""
         if reason := self.refuses_to_retry():
-            self._workbench.say(reason)
+            self._say(reason)
             return
         assert self.transcript is not None
         turns = self.transcript.turns
@@ -171,7 +173,7 @@ class Chat:
     def resend(self, turn: int, content: Json) -> None:
         """Go back to before a turn and say this instead; that turn and what followed are gone."""
         if (transcript := self._rewound(turn)) is not None:
-            self._say_next(transcript, content)
+            self._send_next(transcript, content)
 
     def rewind(self, turn: int) -> None:
         """Go back to before a turn; that turn and what followed are gone, what was said there is proposed."""
@@ -182,7 +184,7 @@ class Chat:
     def restore(self) -> None:
         """Bring back what was taken away last; done again, it is away again."""
         if reason := self.refuses_to_restore():
-            self._workbench.say(reason)
+            self._say(reason)
             return
         assert self._earlier is not None
         (transcript, turns), self._earlier = self._earlier, None
@@ -197,7 +199,7 @@ class Chat:
         So is the last message where nothing has come of it yet.
         """
         if reason := self.refuses_to_replay():
-            self._workbench.say(reason)
+            self._say(reason)
             return
         assert self.transcript is not None
         self._keep()
@@ -230,44 +232,19 @@ class Chat:
             return reason
         if self.transcript is None or not self.transcript.counted():
             return "no turn went through to its end: there is nothing to make a case of"
-        if self._workbench.sets.workspace is None:
+        if not self._sets.is_read:
             return "the eval sets are still being read"
         return None
 
     def _refuses_without_turns(self) -> str | None:
         return None if self.transcript and self.transcript.turns else "nothing has been said yet"
 
-    # The code
-
-    def look_at_code(self) -> None:
-        """Look whether the agent's files have changed, in a thread: about once a second while one looks."""
-        if self._live is not None and self._live.code is not None and self._looking is None:
-            self._looking = asyncio.create_task(self._look_at_code(self._live))
-
-    async def _look_at_code(self, live: LiveSession) -> None:
-        code = live.code
-        try:
-            now = await asyncio.to_thread(self._files.look)
-        finally:
-            self._looking = None
-        # Meanwhile the agent may have been imported again.
-        if code is not None and live is self._live and code is live.code:
-            self._set_code_changes(changed_files(code, now))
-
-    def _set_code_changes(self, changes: tuple[str, ...]) -> None:
-        if changes != self.code_changes:
-            self.code_changes = changes
-            self._changed()
-
     async def close(self) -> None:
         """End what runs, the agent's process included."""
-        running = [task for task in (self._task, self._looking) if task is not None]
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running)
-        if self._live is not None:
-            await self._live.close()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self.session.close()
 
     # At work
 
@@ -283,7 +260,7 @@ class Chat:
 
     def _rewound(self, turn: int) -> Transcript | None:
         if reason := self.refuses_to_rewind():
-            self._workbench.say(reason)
+            self._say(reason)
             return None
         assert self.transcript is not None
         self._keep()
@@ -292,7 +269,7 @@ class Chat:
         self.transcript.turns = [one for one in before if one.stage is not TurnStage.WAITING]
         return self.transcript
 
-    def _say_next(self, transcript: Transcript, content: Json) -> None:
+    def _send_next(self, transcript: Transcript, content: Json) -> None:
         turn = ChatTurn(content)
         transcript.turns = [*transcript.turns, turn]
         transcript.proposal = None
@@ -317,7 +294,7 @@ class Chat:
     async def _alone(self, work: Callable[[], Awaitable[None]]) -> None:
         async with self._one_at_a_time:
             await work()
-        self._workbench.agent.keep_host_warm()
+        self._agent.keep_host_warm()
 
     async def _continue(self, key: CaseKey, turn: int | None, how: How, source: Source) -> None:
         try:
@@ -326,7 +303,7 @@ class Chat:
             if reason := origin.refuses(at, source if how == "recorded" else None):
                 raise ValueError(reason)
         except (OSError, ValueError) as error:
-            self._workbench.say(str(error))
+            self._say(str(error))
             return
         transcript = origin.transcript(at, source) if how == "recorded" else origin.to_be_sent(at)
         self._show(transcript)
@@ -336,15 +313,15 @@ class Chat:
         """In a thread: imports the models, reads the set and the log."""
         from evaltui.workbench.chat.origins import origin
 
-        opened = self._workbench.sets.documents.open(key.path)
+        opened = self._sets.documents.open(key.path)
         case = opened.case(key.eval_id)
         if case is None:
             why = str(opened.errors[0]) if opened.errors else f"it is no longer in {key.path.name}"
             raise ValueError(f"{key.eval_id} cannot be continued: {why}")
-        scored = self._workbench.outcomes.get(key)
+        scored = self._outcomes.get(key)
         if scored is None:
             return origin(key, case)
-        events = (self._workbench.outcomes.traces.events_of(key) or {}).get(scored.repeat, ())
+        events = (self._outcomes.traces.events_of(key) or {}).get(scored.repeat, ())
         return origin(key, case, scored, events)
 
     async def _work(self, transcript: Transcript) -> None:
@@ -353,7 +330,7 @@ class Chat:
             await self._open_ahead(transcript)
             self._idle_in = None
         while (turn := _next_waiting(transcript)) is not None:
-            await self._say(transcript, turn)
+            await self._send(transcript, turn)
             if not turn.counts:
                 return
             if turn.repeats is not None and turn.repeats.counts:
@@ -362,22 +339,22 @@ class Chat:
     async def _open_ahead(self, transcript: Transcript) -> None:
         """Importing the agent takes as long as writing the first message."""
         try:
-            await self._ready(transcript, transcript.counted())
+            await self.session.ready(transcript, transcript.counted())
         except Exception as error:  # whatever it is, the workbench goes on and says so
             transcript.broken = _info_of(error)
 
-    async def _say(self, transcript: Transcript, turn: ChatTurn) -> None:
+    async def _send(self, transcript: Transcript, turn: ChatTurn) -> None:
         past = transcript.counted(transcript.turns.index(turn))
         turn.stage = TurnStage.RUNNING
         self._changed()
         try:
-            live = await self._ready(transcript, past)
-            changed, self._new_code = self._new_code, ()
+            live = await self.session.ready(transcript, past)
+            changed = self.session.take_new_code()
             # At the beginning nothing was said on other code.
             turn.new_code = changed if turn is not transcript.turns[0] or turn.repeats else ()
             turn.state_before = transcript.state_before(transcript.turns.index(turn))
             turn.began = time.monotonic()
-            turn.state_after = await live.say(transcript, past, turn, partial(self._take, turn))
+            turn.state_after = await live.say(transcript, past, turn, partial(self._on_event, turn))
             turn.stage = TurnStage.DONE
         except asyncio.CancelledError:
             turn.stage = TurnStage.CANCELLED
@@ -392,7 +369,7 @@ class Chat:
                 turn.spent = time.monotonic() - turn.began
             self._changed()
 
-    def _take(self, turn: ChatTurn, event: Event) -> None:
+    def _on_event(self, turn: ChatTurn, event: Event) -> None:
         turn.events.append(event)
         if event.kind == "user" and event.content and not event.data.get("nested"):
             # Responses that were recorded go to the calls that wait now.
@@ -407,56 +384,8 @@ class Chat:
             now.difference = await asyncio.to_thread(difference, before, now)
         self._changed()
 
-    async def _ready(self, transcript: Transcript, past: Sequence[ChatTurn]) -> LiveSession:
-        """A session at the end of `past`, on the code as it is now. Raises as `LiveSession.open`."""
-        await asyncio.to_thread(importlib.import_module, "evaltui.workbench.chat.live_session")
-        live = await self._live_session(transcript.agent_name)
-        if changed := await live.renew():
-            self._new_code = tuple(sorted({*self._new_code, *changed}))
-        self.code_changes = ()
-        if not live.holds(transcript, past):
-            self.opening = True
-            self._changed()
-            try:
-                await self._open(live, transcript, past)
-            finally:
-                self.opening = False
-        return live
-
-    async def _open(self, live: LiveSession, transcript: Transcript, past: Sequence[ChatTurn]) -> None:
-        try:
-            state = await live.open(transcript, past)
-        except AgentBrokenError as broken:
-            if transcript.agent_name is None:
-                self._workbench.agent.failed(broken.error)
-            raise
-        transcript.broken = None
-        self.info = live.info
-        if transcript.agent_name is None and live.info is not None:
-            self._workbench.agent.imported(live.info)
-        if not past:
-            transcript.opened_state = state
-        elif past[-1].source == "recorded":
-            past[-1].state_after = state
-
-    async def _live_session(self, agent_name: str | None) -> LiveSession:
-        from evaltui.workbench.chat.live_session import LiveSession
-
-        if self._live is not None and self._live.agent_name != agent_name:
-            ended, self._live = self._live, None
-            await ended.close()
-        if self._live is None:
-            self._live = LiveSession(
-                self._workbench.agent.dir,
-                agent_name,
-                self._files,
-                self._printed,
-                self._workbench.agent.warm_hosts.start,
-            )
-        return self._live
-
-    def _printed(self, source: str, line: str) -> None:
-        self._workbench.console.add(NO_RUN, source, line, None)
+    def _on_printed(self, source: str, line: str) -> None:
+        self._console.add(NO_RUN, source, line, None)
         self._changed()
 
 

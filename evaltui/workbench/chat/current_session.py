@@ -1,0 +1,124 @@
+"""The agent's session of the conversation that is shown, on the code as it is now."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.events import Json
+from evaltui.files.agent_files import AgentFiles, changed_files
+from evaltui.runner.parent.failures import AgentBrokenError
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript
+
+if TYPE_CHECKING:
+    from evaltui.workbench.chat.live_session import LiveSession
+
+
+class CurrentSession:
+    """One session at a time, opened where a transcript needs it and renewed when the agent's files change.
+
+    `printed` is given each line that the agent prints, with the stream; `changed` is called after every
+    change.
+    """
+
+    def __init__(
+        self, agent: AgentState, printed: Callable[[str, str], None], changed: Callable[[], None]
+    ) -> None:
+        self.info: Json | None = None
+        """What the agent or sub-agent says of itself (AgentInfo as JSON); None before it is imported."""
+        self.code_changes: tuple[str, ...] = ()
+        """The files that changed since the agent was imported, such as `("agent.py",)`: the next turn is the
+        first that runs with them."""
+        self.opening = False
+        """Whether a session is being opened."""
+        self._agent = agent
+        self._printed = printed
+        self._changed = changed
+        self._files = AgentFiles(agent.dir)
+        self._live: LiveSession | None = None
+        self._new_code: tuple[str, ...] = ()
+        self._looking: asyncio.Task[None] | None = None
+
+    def take_new_code(self) -> tuple[str, ...]:
+        """The files that changed since this was asked last."""
+        changed, self._new_code = self._new_code, ()
+        return changed
+
+    def look_at_code(self) -> None:
+        """Look whether the agent's files have changed, in a thread: about once a second while one looks."""
+        if self._live is not None and self._live.code is not None and self._looking is None:
+            self._looking = asyncio.create_task(self._look_at_code(self._live))
+
+    async def _look_at_code(self, live: LiveSession) -> None:
+        code = live.code
+        try:
+            now = await asyncio.to_thread(self._files.look)
+        finally:
+            self._looking = None
+        # Meanwhile the agent may have been imported again.
+        if code is not None and live is self._live and code is live.code:
+            self._set_code_changes(changed_files(code, now))
+
+    def _set_code_changes(self, changes: tuple[str, ...]) -> None:
+        if changes != self.code_changes:
+            self.code_changes = changes
+            self._changed()
+
+    async def close(self) -> None:
+        """Ends the agent's process."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+        if self._live is not None:
+            await self._live.close()
+
+    async def ready(self, transcript: Transcript, past: Sequence[ChatTurn]) -> LiveSession:
+        """A session at the end of `past`, on the code as it is now. Raises as `LiveSession.open`."""
+        await asyncio.to_thread(importlib.import_module, "evaltui.workbench.chat.live_session")
+        live = await self._live_session(transcript.agent_name)
+        if changed := await live.renew():
+            self._new_code = tuple(sorted({*self._new_code, *changed}))
+        self.code_changes = ()
+        if not live.holds(transcript, past):
+            self.opening = True
+            self._changed()
+            try:
+                await self._open(live, transcript, past)
+            finally:
+                self.opening = False
+        return live
+
+    async def _open(self, live: LiveSession, transcript: Transcript, past: Sequence[ChatTurn]) -> None:
+        try:
+            state = await live.open(transcript, past)
+        except AgentBrokenError as broken:
+            if transcript.agent_name is None:
+                self._agent.failed(broken.error)
+            raise
+        transcript.broken = None
+        self.info = live.info
+        if transcript.agent_name is None and live.info is not None:
+            self._agent.imported(live.info)
+        if not past:
+            transcript.opened_state = state
+        elif past[-1].source == "recorded":
+            past[-1].state_after = state
+
+    async def _live_session(self, agent_name: str | None) -> LiveSession:
+        from evaltui.workbench.chat.live_session import LiveSession
+
+        if self._live is not None and self._live.agent_name != agent_name:
+            ended, self._live = self._live, None
+            await ended.close()
+        if self._live is None:
+            self._live = LiveSession(
+                self._agent.dir,
+                agent_name,
+                self._files,
+                self._printed,
+                self._agent.warm_hosts.start,
+            )
+        return self._live

@@ -1,0 +1,321 @@
+"""The run that goes on: starting one, cancelling it, going on with one."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.recordings.choices import RecordMode, ToolMode
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.console import Console
+from evaltui.workbench.navigation import Navigation
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.state import CaseKey, Repeated, Run, Stage
+
+if TYPE_CHECKING:
+    # The first frame does not wait for these to be imported.
+    from evaltui.runner.parent.pool import StartedHost
+    from evaltui.runs.execution import RunService
+    from evaltui.runs.resuming import Resumption
+    from evaltui.runs.selection import RunRequest
+
+# What fewer cases leave behind when they have been run is not worth looking for.
+_MANY = 1_000
+# Of each file the cases that are meant, None for all of them.
+Chosen = Mapping[Path, tuple[str, ...] | None]
+
+
+class RunController:
+    """One run at a time, of cases in several sets.
+
+    `reload` looks again which sets there are; `changed` is called after every change, and `say` shows a
+    sentence, "" none. `service` selects, executes and keeps the runs: that of `evaltui.runs` where it is
+    None; `tests/fake_runs.py` has one that needs no process.
+    """
+
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        navigation: Navigation,
+        console: Console,
+        record_mode: RecordMode,
+        reload: Callable[[], Awaitable[None]],
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+        service: RunService | None = None,
+    ) -> None:
+        self.current: Run | None = None
+        """The run that was started last; None before the first one."""
+        self.record_mode = record_mode
+        """What the runs to come do about recordings of model calls."""
+        self.tool_mode: ToolMode | None = None
+        """What they do about tools; None for what the record mode says."""
+        self.on_metrics: Callable[[frozenset[Path]], None] = lambda files: None
+        """Is given the files that custom metrics are made of, once they are imported."""
+        self._agent = agent
+        self._sets = sets
+        self._outcomes = outcomes
+        self._navigation = navigation
+        self._console = console
+        self._reload = reload
+        self._changed = changed
+        self._say = say
+        self._service = service
+        self._task: asyncio.Task[None] | None = None
+        self._reloading: asyncio.Future[None] | None = None
+        self._started = 0
+        self._last: tuple[str, Chosen, Repeated | None] | None = None
+
+    async def warm_up(self) -> None:
+        """Loads the models in a thread, so that showing and running the first case does not wait for them."""
+        await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
+
+    @property
+    def is_running(self) -> bool:
+        return self.current is not None and not self.current.over
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is something to run again."""
+        return self._last is not None
+
+    def refuses_to_run(self) -> str | None:
+        """Why no run can be started now, as a sentence; None where one can."""
+        if not self._sets.is_read:
+            return "the eval sets are still being read"
+        if self.current is not None and self.is_running:
+            return f"run {self.current.number} is not over yet: esc cancels it"
+        if not any(entry.cases for entry in self._sets.entries):
+            return "there is no case to run"
+        return None
+
+    # Starting
+
+    def run_case(self) -> None:
+        """Runs the selected case; with a set selected, all of its cases."""
+        key = self._navigation.selection.case
+        if key is None:
+            self.run_set()
+        else:
+            self._start(key.eval_id, {key.path: (key.eval_id,)})
+
+    def run_repeatedly(self, repeated: Repeated) -> None:
+        """Runs the selected case so often; with a set selected, all of its cases."""
+        selection = self._navigation.selection
+        if (key := selection.case) is not None:
+            self._start(key.eval_id, {key.path: (key.eval_id,)}, repeated)
+        elif entry := self._sets.entry(selection.path):
+            self._start(entry.eval_set_id, {entry.path: None}, repeated)
+
+    def run_set(self) -> None:
+        """Runs every case of the selected set."""
+        if entry := self._sets.entry(self._navigation.selection.path):
+            self._start(entry.eval_set_id, {entry.path: None})
+
+    def run_all(self) -> None:
+        self._start("every set", {entry.path: None for entry in self._sets.entries if entry.cases})
+
+    def run_failed(self) -> None:
+        """Runs every case whose last result is one to stop at."""
+        self.run_cases("what did not pass", self._outcomes.results.attention)
+
+    def run_cases(self, title: str, keys: Collection[CaseKey], repeated: Repeated | None = None) -> None:
+        """Runs these cases, as far as there are such."""
+        self._start(title, self.chosen(keys), repeated)
+
+    def run_again(self) -> None:
+        """Runs what was run last, as far as it still exists."""
+        if self._last is not None:
+            title, chosen, repeated = self._last
+            paths = {entry.path for entry in self._sets.entries}
+            there = {path: eval_ids for path, eval_ids in chosen.items() if path in paths}
+            self._start(title, there, repeated)
+
+    def chosen(self, keys: Collection[CaseKey]) -> Chosen:
+        """Those of the cases that there are, by their files and in their order."""
+        found: dict[Path, list[str]] = {}
+        for key in self._sets.every_case():
+            if key in keys:
+                found.setdefault(key.path, []).append(key.eval_id)
+        return {path: tuple(eval_ids) for path, eval_ids in found.items()}
+
+    def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
+        if reason := self.refuses_to_run():
+            self._say(reason)
+            return
+        self._last = title, chosen, repeated
+        self.start(f"{title}, {repeated.runs} times" if repeated else title, chosen, repeated=repeated)
+        self._say("")
+
+    async def resume(self, path: Path) -> bool:
+        """Runs what an interrupted run left to do, in a run that has all of it; False where it cannot."""
+        from evaltui.runs.resuming import ResumeError, read_resumption
+        from evaltui.workbench.running import EditedSets
+
+        if reason := self.refuses_to_run():
+            self._say(reason)
+            return False
+        sets = EditedSets(self._agent.dir, self._sets)
+        try:
+            resumption = await asyncio.to_thread(read_resumption, self._agent.dir, path, sets)
+        except ResumeError as error:
+            self._say(f"it cannot go on, {error}" if error.differs else f"this run {error}")
+            return False
+        except EvalSetError as error:
+            self._say(f"it cannot go on: {error.problems[0]}")
+            return False
+        except (OSError, ValueError) as error:
+            self._say(str(error))
+            return False
+        if reason := self.refuses_to_run():
+            self._say(reason)
+            return False
+        self.start(f"what {resumption.id} left", resumption.eval_ids, resumes=resumption)
+        self._say("")
+        return True
+
+    def start(
+        self,
+        title: str,
+        chosen: Chosen,
+        first: StartedHost | None = None,
+        repeated: Repeated | None = None,
+        resumes: Resumption | None = None,
+    ) -> Run:
+        """Runs cases while nothing else runs; `first` is a host that has the agent already."""
+        self._outcomes.leave_previous_run()
+        self._started += 1
+        self.current = Run(
+            self._started,
+            title,
+            self._agent.code_version,
+            repeated=repeated,
+            resumes=resumes,
+            selected=self._keys_of(chosen),
+        )
+        if first is None and self._service is None:
+            # The agent is imported while what runs it is.
+            first = self._agent.start_host()
+        self._task = asyncio.create_task(self._work(self.current, chosen, first))
+        self._changed()
+        return self.current
+
+    def _keys_of(self, chosen: Chosen) -> frozenset[CaseKey]:
+        """The chosen cases that the list shows."""
+        of_file = {path: None if some is None else frozenset(some) for path, some in chosen.items()}
+        listed = (key for key in self._sets.every_case() if key.path in of_file)
+        return frozenset(key for key in listed if (some := of_file[key.path]) is None or key.eval_id in some)
+
+    # At work
+
+    async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
+        try:
+            run.stage = await self._execute(run, chosen, first)
+        except asyncio.CancelledError:
+            # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
+            run.stage = Stage.CANCELLED
+        except Exception as error:  # whatever it is, the workbench goes on and says so
+            run.stage = Stage.FAILED
+            run.remarks.append(f"{type(error).__name__}: {error}")
+        finally:
+            run.ended = time.monotonic()
+            run.running.clear()
+            self._outcomes.traces.run_over()
+            if first is not None:
+                await first.end()
+            self._agent.keep_host_warm()
+            # What was expected may have been changed while it ran.
+            self._outcomes.rescore({key.path for key in run.done})
+            self._outcomes.runs_changed()
+            if len(run.done) >= _MANY:
+                from evaltui.files.memory import give_back
+
+                await asyncio.to_thread(give_back)
+
+    async def _execute(self, run: Run, chosen: Chosen, first: StartedHost | None) -> Stage:
+        """How it ended."""
+        await self.warm_up()
+        from evaltui.runs import execution
+        from evaltui.workbench.running import EditedSets, RunFollower
+
+        follower = RunFollower(
+            run,
+            self._agent,
+            self._outcomes,
+            self._console,
+            selected=lambda: self._reload_if_stale(run, chosen),
+            follow_metrics=lambda files: self.on_metrics(files),
+            changed=self._changed,
+        )
+        executed = await (self._service or execution.run)(
+            self._request(run, chosen),
+            EditedSets(self._agent.dir, self._sets),
+            follower.take,
+            lambda: first or self._agent.start_host(),
+        )
+        if self._reloading is not None:
+            await self._reloading
+        if not run.selected:
+            run.remarks = run.remarks or ["the selected cases are no longer in their files"]
+            return Stage.FAILED
+        if executed.status is None:
+            return Stage.CANCELLED
+        if run.resumes and run.log:
+            await follower.read_carried_over(run.log)
+        return Stage.FINISHED
+
+    def _request(self, run: Run, chosen: Chosen) -> RunRequest:
+        from evaltui.runs.selection import RunRequest, resuming
+
+        if run.resumes:
+            return resuming(RunRequest(self._agent.dir), run.resumes)
+        runs, pass_if = run.repeated or (None, None)
+        return RunRequest(
+            self._agent.dir,
+            chosen,
+            skips_invalid=True,
+            runs=runs,
+            pass_if=pass_if,
+            record=self.record_mode,
+            tools=self.tool_mode,
+        )
+
+    def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
+        """Looks for the sets again where the files have other cases than the list shows."""
+        known = set(self._sets.every_case())
+        whole = {path for path, eval_ids in chosen.items() if eval_ids is None}
+        listed = {key for key in known if key.path in whole}
+        if not run.selected <= known or not listed <= run.selected:
+            self._reloading = asyncio.ensure_future(self._reload())
+
+    async def finished(self) -> None:
+        """Waits until nothing runs."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def cancel(self) -> None:
+        """Ends the run: its cases in flight stay as they were before, what is finished stays."""
+        if self.current is None or self._task is None or not self.is_running:
+            return
+        if self.current.stage is Stage.CANCELLING:
+            self._say("already cancelling: an agent that does not answer is ended within seconds")
+            return
+        self.current.stage = Stage.CANCELLING
+        # Not before its first step: cancelled by then it would never begin, and so never end in order.
+        asyncio.get_running_loop().call_soon(self._task.cancel)
+        self._changed()
+
+    async def close(self) -> None:
+        """Ends what runs."""
+        if self._task is not None:
+            if self.current is not None and self.current.stage is not Stage.CANCELLING:
+                self.cancel()
+            await asyncio.wait([self._task])

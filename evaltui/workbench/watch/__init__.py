@@ -1,0 +1,1 @@
+"""Watch mode: what follows from a save."""

@@ -1,0 +1,111 @@
+"""Sets and configs that another program has saved: taken over, and compared with what they were before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.model.aliases import spelt
+from evaltui.core.model.case_prints import CasePrint, case_print
+from evaltui.files.eval_sets import read_set_data
+from evaltui.files.saving import fingerprint_of
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.state import CaseKey
+
+# Seconds in which a file that cannot be read may be finished: many editors empty it before they write it.
+MOMENT = 0.3
+
+_Prints = Mapping[str, CasePrint]
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """What a save of sets and configs has changed."""
+
+    paths: tuple[Path, ...]
+    """The sets that it concerns."""
+    due: frozenset[CaseKey]
+    """The cases that the agent gets to see otherwise than before, and those that are new in a set. A set that
+    is new itself is for the user to run."""
+    from_outside: bool
+    """Whether another program has written any of the files."""
+
+
+class SavedSets:
+    """What is known of each case of the sets. `reload` looks again which sets there are."""
+
+    def __init__(self, sets: OpenSets, outcomes: Outcomes, reload: Callable[[], Awaitable[None]]) -> None:
+        self._sets = sets
+        self._outcomes = outcomes
+        self._reload = reload
+        self._prints: dict[Path, _Prints] = {}
+
+    async def take_over(self, files: Sequence[Path]) -> TakenOver:
+        """Reads what others have written."""
+        if any([await asyncio.to_thread(_may_be_unfinished, path) for path in files]):
+            await asyncio.sleep(MOMENT)
+        known = {entry.path for entry in self._sets.entries}
+        outside = [path for path in files if not await self._is_own(path)]
+        if outside:
+            for path in outside:
+                if self._sets.draft(path) is None:
+                    self._sets.documents.forget(path)
+            await self._reload()
+        concerned = self._sets.scored_by(files)
+        paths = tuple(entry.path for entry in self._sets.entries if entry.path in concerned)
+        other = await self.read(paths)
+        return TakenOver(paths, frozenset(key for key in other if key.path in known), bool(outside))
+
+    async def _is_own(self, path: Path) -> bool:
+        """Whether a file is what was saved or read here last."""
+        draft = self._sets.draft(path)
+        if draft is None or draft.fingerprint is None:
+            return False
+        return draft.fingerprint == await asyncio.to_thread(fingerprint_of, path)
+
+    async def read(self, paths: Iterable[Path]) -> set[CaseKey]:
+        """Reads sets, as they are edited; the cases that are given otherwise to the agent than before."""
+        other: set[CaseKey] = set()
+        for path in list(paths):
+            draft = self._sets.draft(path)
+            edited = None if draft is None else draft.document.value
+            now = await asyncio.to_thread(_prints_of, path, edited)
+            if now is None:
+                # It cannot be read: what is known of it is what it was before.
+                continue
+            before = self._prints.get(path, {})
+            for eval_id, one in now.items():
+                key = CaseKey(path, eval_id)
+                if eval_id in before:
+                    is_other = before[eval_id].given != one.given
+                else:
+                    # A case that was renamed has the result that it had.
+                    is_other = self._outcomes.get(key) is None
+                if is_other:
+                    other.add(key)
+            self._prints[path] = now
+        return other
+
+
+def _prints_of(path: Path, edited: Any | None) -> _Prints | None:
+    """In a thread: every case of a set; None for a file that is none."""
+    data = read_set_data(path).data if edited is None else edited
+    cases = data.get(spelt("eval_cases", data)) if isinstance(data, dict) else None
+    if not isinstance(cases, list):
+        return None
+    ids = ((case.get(spelt("eval_id", case)), case) for case in cases if isinstance(case, dict))
+    return {eval_id: case_print(case) for eval_id, case in ids if isinstance(eval_id, str)}
+
+
+def _may_be_unfinished(path: Path) -> bool:
+    """In a thread: whether JSON was cut off, or is still to be written."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 64))
+            return not file.read().rstrip().endswith((b"}", b"]"))
+    except OSError:
+        return False

@@ -1,0 +1,116 @@
+"""A run service without processes, for screens that need only a result.
+
+`Workbench(folder, run_service=FakeRuns())`: what is selected, scored and told is real; only what the agent
+does is made up, and nothing is kept on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.metrics.scoring import Expected, failed_repeat, score_repeat
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.events import Event
+from evaltui.core.model.fingerprints import case_fingerprint
+from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
+from evaltui.core.recording.replay import steps_of_invocation
+from evaltui.core.recording.steps import split
+from evaltui.runner.parent.pool import StartedHost
+from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, RepeatDone, SetPlan
+from evaltui.runs.execution import ExecutedRun, LogGrew, OnRunUpdate, Selected
+from evaltui.runs.selection import RunRequest, SelectedRun, select
+from evaltui.runs.sets import SetSource
+
+# What the agent does in a run of a case, counted from 0; an exception it raises is the error of the case.
+Act = Callable[[EvalCase, int], list[Invocation]]
+
+INFO = {"name": "fake", "framework": "native", "model": "scripted", "tools": []}
+
+
+def as_expected(case: EvalCase, repeat: int) -> list[Invocation]:
+    """Does what the case expects."""
+    return list(case.conversation or [])
+
+
+def says(text: str) -> Act:
+    """Calls nothing and gives this answer in every turn."""
+    answer = {"role": "model", "parts": [{"text": text}]}
+
+    def act(case: EvalCase, repeat: int) -> list[Invocation]:
+        turns = (turn.model_dump(include={"user_content"}) for turn in case.conversation or [])
+        return [Invocation.model_validate({**turn, "final_response": answer}) for turn in turns]
+
+    return act
+
+
+class FakeRuns:
+    """A `RunService`. `requests` are those that were asked for; a run waits for `go_on` before each case."""
+
+    def __init__(self, act: Act = as_expected, info: dict[str, Any] = INFO) -> None:
+        self.act = act
+        self.requests: list[RunRequest] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self._info = info
+
+    async def __call__(
+        self,
+        request: RunRequest,
+        sets: SetSource,
+        on_update: OnRunUpdate,
+        start_host: Callable[[], StartedHost],
+    ) -> ExecutedRun:
+        self.requests.append(request)
+        selected = await asyncio.to_thread(select, request, sets)
+        on_update(Selected(selected))
+        on_update(AgentLoaded(self._info))
+        started, statuses = datetime.now(UTC), []
+        for one in selected.plan.sets:
+            for case in one.cases:
+                await self.go_on.wait()
+                statuses.append(await self._run(selected, one, case, on_update))
+        status = worst_status(statuses) if statuses else None
+        return ExecutedRun(started, status, None, has_secrets=False)
+
+    async def _run(
+        self, selected: SelectedRun, one: SetPlan, case: EvalCase, on_update: OnRunUpdate
+    ) -> Status:
+        plan, path = selected.plan, selected.plan.path_of(one)
+        named = CaseId(path, case.eval_id)
+        repeats: list[RepeatResult] = []
+        on_update(LogGrew(None, None))
+        for number in range(plan.runs or one.config.evaltui.repeats.runs):
+            on_update(CaseStarted(named, one.eval_set_id, number))
+            result, events = await self._act(one, case, number)
+            for event in events:
+                placed = {"path": path, "set": one.eval_set_id, "case": case.eval_id, "repeat": number}
+                on_update(Happened(replace(event, **placed)))
+            repeats.append(replace(result, expects=case_fingerprint(case)))
+            on_update(RepeatDone(named, one.eval_set_id, number, repeats[-1]))
+        pass_if = plan.pass_if or one.config.evaltui.repeats.pass_if
+        done = case_over_repeats(one.eval_set_id, case.eval_id, repeats, pass_if, path)
+        on_update(CaseDone(done))
+        return done.status
+
+    async def _act(self, one: SetPlan, case: EvalCase, number: int) -> tuple[RepeatResult, list[Event]]:
+        expected = Expected(one.eval_set_id, case, one.config)
+        try:
+            actual = self.act(case, number)
+        except Exception as error:
+            info = ErrorInfo(type(error).__name__, str(error))
+            return failed_repeat(expected, info, [], 0.0), []
+        return await score_repeat(expected, actual, final_state={}), list(_events(actual))
+
+
+def _events(actual: list[Invocation]) -> Iterator[Event]:
+    for turn, invocation in enumerate(actual):
+        user, *others = steps_of_invocation(invocation, turn)
+        yield Event("user", user.content, turn=turn)
+        for step in others:
+            yield from split(step)

@@ -1,0 +1,277 @@
+"""A run is the same run wherever it was begun: on the command line or in the workbench."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaltui.cli import main
+from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
+from evaltui.runs.listing import names_by_run, stored_runs
+from evaltui.runs.log import latest_run
+from evaltui.workbench.state import CaseKey, Repeated, Selection
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    from pathlib import Path
+    from evaltui.events import text, tool_call
+
+    async def root_agent(message, session):
+        errors = Path(__file__).with_name("errors.txt")
+        if errors.exists() and message in errors.read_text().split():
+            raise RuntimeError("no")
+        if message == "ring":
+            yield tool_call("ring", {"times": 2})
+        yield text(f"{session.user_id} says {message}")
+"""
+
+
+def turn(message: str) -> dict[str, Any]:
+    return {
+        "user_content": {"role": "user", "parts": [{"text": message}]},
+        "final_response": {"role": "model", "parts": [{"text": f"test_user_id says {message}"}]},
+        "intermediate_data": {"tool_uses": []},
+    }
+
+
+def write_set(path: Path, set_id: str, **cases: list[str]) -> None:
+    data = {
+        "eval_set_id": set_id,
+        "eval_cases": [
+            {"eval_id": eval_id, "conversation": list(map(turn, messages))}
+            for eval_id, messages in cases.items()
+        ],
+    }
+    path.write_text(json.dumps(data))
+
+
+@pytest.fixture
+def agent(write_agent) -> Path:
+    folder: Path = write_agent(AGENT)
+    (folder / "evals").mkdir()
+    write_set(folder / "evals" / "a.evalset.json", "home", good=["hi", "bye"], calls=["ring"])
+    write_set(folder / "evals" / "b.evalset.json", "home", good=["hello"])
+    write_set(folder / "other.evalset.json", "other", one=["one"], two=["ring", "two"])
+    asked = {"session_input": {"app_name": "a", "user_id": "ann", "state": {"n": 1}}}
+    data = json.loads((folder / "other.evalset.json").read_text())
+    data["eval_cases"][0] |= asked
+    (folder / "other.evalset.json").write_text(json.dumps(data))
+    return folder
+
+
+def on_command_line(agent: Path, *words: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["run", str(agent), *words])
+    return int(left.value.code or 0)
+
+
+def in_workbench(agent: Path, do: Callable[[Workbench], Any], **settings: Any) -> str:
+    """What the workbench said in the end, "" for nothing."""
+
+    async def sit() -> str:
+        workbench = Workbench(agent, **settings)
+        try:
+            await workbench.open()
+            if asyncio.iscoroutine(begun := do(workbench)):
+                await begun
+            await workbench.runs.finished()
+            return workbench.notice.text if workbench.notice else ""
+        finally:
+            await workbench.close()
+
+    return asyncio.run(sit())
+
+
+# What no two runs have in common.
+_TIMES = {"started", "seconds", "duration", "model_duration", "tool_duration", "t", "creation_timestamp"}
+_TIMES |= {
+    "session_id",
+    "invocation_id",
+    "eval_set_result_id",
+    "eval_set_result_name",
+    "events",
+    "repeats_at",
+}
+
+
+def without_times(data: Any) -> Any:
+    if isinstance(data, list):
+        return [without_times(one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    if "invocation_duration_v1" in (data.get("name"), data.get("metric_name")):
+        return "a duration"
+    return {
+        name: None if name in _TIMES or name == "invocation_duration_v1" else without_times(value)
+        for name, value in data.items()
+    }
+
+
+def in_log(log: Path, kind: str) -> list[Any]:
+    lines = map(json.loads, log.read_text().splitlines())
+    found = [without_times(line) for line in lines if line["kind"] == kind]
+    return sorted(found, key=json.dumps)
+
+
+def kept(agent: Path) -> dict[str, Any]:
+    """What the newest run has left, without what differs between two runs of the same; then it is no more."""
+    log = latest_run(agent)
+    assert log is not None
+    results = sorted((agent / ".adk" / "eval_history").iterdir())
+    left = {
+        **{kind: in_log(log, kind) for kind in ("header", "agent", "repeat_result", "case_result")},
+        "footer": [line["status"] for line in in_log(log, "footer")],
+        "adk": sorted((without_times(json.loads(path.read_text())) for path in results), key=json.dumps),
+        "adk names": sorted(path.name.rsplit("_", 2)[0] for path in results),
+        "listed": len(stored_runs(agent)),
+        "modes": {oct(path.stat().st_mode) for path in (log, *results)},
+    }
+    for path in (log, *results):
+        path.unlink()
+    return left
+
+
+@dataclass(frozen=True)
+class Asked:
+    words: tuple[str, ...]
+    do: Callable[[Workbench], Any]
+    config: str = ""
+    record: RecordMode = DEFAULT_MODE
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def select(workbench: Workbench, name: str, eval_id: str | None = None) -> None:
+    path = next(entry.path for entry in workbench.sets.entries if entry.path.name == name)
+    workbench.navigation.select(Selection(path, eval_id))
+
+
+def a_case(workbench: Workbench) -> None:
+    select(workbench, "a.evalset.json", "calls")
+    workbench.runs.run_case()
+
+
+def a_set(workbench: Workbench) -> None:
+    select(workbench, "other.evalset.json")
+    workbench.runs.run_set()
+
+
+def several_times(workbench: Workbench) -> None:
+    select(workbench, "other.evalset.json")
+    workbench.runs.run_repeatedly(Repeated(3, "majority"))
+
+
+def some(workbench: Workbench) -> None:
+    paths = {entry.path.name: entry.path for entry in workbench.sets.entries}
+    keys = [CaseKey(paths["a.evalset.json"], "good"), CaseKey(paths["other.evalset.json"], "two")]
+    workbench.runs.run_cases("some", keys)
+
+
+ASKED = {
+    "everything": Asked((), lambda workbench: workbench.runs.run_all()),
+    "a case of a twin": Asked(("evals/a.evalset.json:calls",), a_case),
+    "a set": Asked(("other",), a_set),
+    "several times": Asked(("other", "--runs", "3", "--pass-if", "majority"), several_times),
+    "cases of two sets": Asked(("evals/a.evalset.json:good", "other:two"), some),
+    "a config for all": Asked((), lambda workbench: workbench.runs.run_all(), config='{"criteria": {}}'),
+    "replayed": Asked(("other", "--record", "replay"), a_set, record="replay"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_same_is_kept(agent, tmp_path, name, capsys):
+    asked = ASKED[name]
+    (agent / "errors.txt").write_text("two bye")
+    words, settings = list(asked.words), {}
+    if asked.config:
+        config = tmp_path / "config.json"
+        config.write_text(asked.config)
+        words += ["--config", str(config)]
+        settings = {"config": config}
+    on_command_line(agent, *words)
+    first = kept(agent)
+    assert first["listed"] == 1
+    in_workbench(agent, asked.do, record_mode=asked.record, **settings)
+    assert kept(agent) == first
+
+
+def interrupted(agent: Path) -> Path:
+    """The log of a run that ended before its end, and in which the first try of a case was an error."""
+    (agent / "errors.txt").write_text("two")
+    on_command_line(agent, "other", "--runs", "2")
+    log = latest_run(agent)
+    assert log is not None
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    over = [line for line in lines if line["kind"] not in ("index", "footer", "case_result")]
+    one = [line for line in over if (line.get("case"), line.get("repeat")) != ("one", 0)]
+    log.write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in one))
+    for path in (agent / ".adk" / "eval_history").iterdir():
+        path.unlink()
+    return log
+
+
+def test_the_rest_of_a_run_is_the_same(agent, capsys):
+    log = interrupted(agent)
+    on_command_line(agent, "--resume", log.stem)
+    first = kept(agent)
+    assert first["header"][0]["resumed"] == log.stem
+    assert len(first["repeat_result"]) == 4
+    assert in_workbench(agent, lambda workbench: workbench.runs.resume(log)) == ""
+    assert kept(agent) == first
+
+
+def changed_case(agent: Path) -> None:
+    path = agent / "other.evalset.json"
+    path.write_text(path.read_text().replace("test_user_id says one", "something else"))
+
+
+def changed_config(agent: Path) -> None:
+    (agent / "test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
+
+
+def changed_agent(agent: Path) -> None:
+    (agent / "more.py").write_text("")
+
+
+def no_set(agent: Path) -> None:
+    (agent / "other.evalset.json").unlink()
+
+
+def another_set(agent: Path) -> None:
+    path = agent / "other.evalset.json"
+    path.write_text(path.read_text().replace('"other"', '"another"'))
+
+
+def no_case(agent: Path) -> None:
+    path = agent / "other.evalset.json"
+    path.write_text(path.read_text().replace('"two"', '"three"', 1))
+
+
+@pytest.mark.parametrize(
+    "change", [changed_case, changed_config, changed_agent, no_set, another_set, no_case]
+)
+def test_a_run_does_not_go_on_for_the_same_reason(agent, change, capsys):
+    """Of the changed case only the second run was finished: every one is held against what it expects now."""
+    log = interrupted(agent)
+    change(agent)
+    capsys.readouterr()
+    assert on_command_line(agent, "--resume", log.stem) == 2
+    said = capsys.readouterr().err
+    reason = said.partition("cannot go on: ")[2].partition(". Run everything anew")[0]
+    assert reason
+    assert in_workbench(agent, lambda workbench: workbench.runs.resume(log)) == f"it cannot go on, {reason}"
+
+
+def test_what_names_a_run_names_it_everywhere(agent, capsys):
+    in_workbench(agent, lambda workbench: workbench.runs.run_all())
+    log = latest_run(agent)
+    assert log is not None
+    with pytest.raises(SystemExit):
+        main(["runs", str(agent), "--name", "last", "before"])
+    assert names_by_run(agent) == {log.stem: ("before",)}
+    assert on_command_line(agent, "--baseline", "before", "--fail-on-regression") == 0
