@@ -1,19 +1,29 @@
-"""What every screen is: it does nothing before it has everything in it, while another lies over it, or once
-it has been left.
+"""Actions of the registry in Textual: their bindings, the app that routes them, the base of every screen.
 
-Keys, clicks and messages come faster than screens come and go. What Textual does itself with them goes on;
-only what our screens do is held back.
+The id of an action is the name of its method: `action_<id>` of the focused widget, of one around it, of the
+screen, or of the app, whichever comes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import Mapping
 from typing import ClassVar
 
-from textual import events
+from textual import events, on
+from textual.actions import ActionParseResult
+from textual.app import ReturnType
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 from textual.message import Message
-from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.screen import ModalScreen, ScreenResultType
+from textual.widgets import Input, TextArea
+
+from evaltui.tui.ending import EndingApp
+from evaltui.tui.textual_private import HearingScreen, once
+from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
+from evaltui.workbench.workbench import Workbench
 
 # A screen hears of these before it has everything, and after it has been left.
 _OF_ITS_LIFE = (
@@ -24,10 +34,69 @@ _OF_ITS_LIFE = (
     events.ScreenResume,
     events.ScreenSuspend,
 )
+# Seconds. Events come by the thousand, eyes see some thirty pictures a second.
+_FRAME = 1 / 30
+# Where the keys of a text field are in the registry. Other actions of a field are Textual's own.
+_OF_FIELDS = {Scope.FIELD, Scope.FILTER, Scope.MESSAGE, Scope.PROMPT}
 
 
-class ActionScreen(Screen[ScreenResultType], inherit_bindings=False):
-    """Does the actions of the registry, which a subclass knows how to `perform`."""
+def bindings(scope: Scope) -> list[BindingType]:
+    """One binding per action of a scope.
+
+    What works everywhere does so with alt as well, which no field takes for text.
+    """
+    return [
+        Binding(
+            ",".join((*action.keys, *(_twins(action) if scope is Scope.MAIN else ()))),
+            action.id,
+            action.help,
+            show=False,
+            id=action.id,
+        )
+        for action in actions_in(scope)
+    ]
+
+
+def _twins(action: Action) -> list[str]:
+    letters = [key for key in action.keys if len(key) == 1]
+    return [f"alt+shift+{key.lower()}" if key.isupper() else f"alt+{key}" for key in letters]
+
+
+class ActionApp(EndingApp[ReturnType]):
+    """Runs an action on the focused widget, its screen, or the app: on the first that has its method."""
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        nodes = (default_namespace or self).ancestors_with_self
+        screen = next((node for node in nodes if isinstance(node, ActionScreen)), None)
+        if screen is None or not isinstance(action, str) or not _is_registered(action, default_namespace):
+            return await super().run_action(action, default_namespace, namespaces)
+        if not screen.check_action(action, ()):
+            screen.refuse(action)
+            return True
+        for node in (screen.focused or screen).ancestors_with_self:
+            if hasattr(node, f"action_{action}") and _is_registered(action, node):
+                return await super().run_action(action, node, namespaces)
+        return False
+
+
+def _is_registered(action: str, node: DOMNode | None) -> bool:
+    """Whether an action of a node is of the registry; text fields have others of the same name."""
+    if action not in BY_ID:
+        return False
+    return not isinstance(node, Input | TextArea) or not _OF_FIELDS.isdisjoint(BY_ID[action].where)
+
+
+class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
+    """Ignores what comes before it is mounted, while another screen lies over it, or once it was left.
+
+    Keys, clicks and messages come faster than screens come and go. What Textual does itself with them goes
+    on; only what our screens do is held back.
+    """
 
     @property
     def is_here(self) -> bool:
@@ -39,37 +108,65 @@ class ActionScreen(Screen[ScreenResultType], inherit_bindings=False):
         """Whether what the user does is meant for it."""
         return self.is_mounted and self.is_active
 
-    def action_perform(self, action_id: str) -> None:
-        """Do an action of the registry."""
-        if self.takes_input:
-            self.perform(action_id)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action not in BY_ID:
+            return super().check_action(action, parameters)
+        return self.takes_input and self.refusal(action) is None
 
-    def perform(self, action_id: str) -> None:
-        raise NotImplementedError
+    def refusal(self, action_id: str) -> str | None:
+        """Why an action of the registry cannot be done now, as a sentence; None where it can."""
+        return None
+
+    def refuse(self, action_id: str) -> None:
+        """Shows why an action is refused; called when its key is pressed."""
+
+    drawn_at = 0.0
+    """When it was drawn last, in seconds of the monotonic clock."""
+    _will_draw = False
+    _follows: Workbench | None = None
+
+    def subscribe_to(self, workbench: Workbench) -> None:
+        """Draws after every change of the workbench, as long as the screen exists."""
+        self._follows = workbench
+        workbench.subscribe(self.draw_soon)
+
+    @on(events.Unmount)
+    def unsubscribe(self) -> None:
+        if self._follows is not None:
+            self._follows.unsubscribe(self.draw_soon)
+
+    def draw_soon(self) -> None:
+        """Draws in the next frame, once for all that changed by then."""
+        if not self._will_draw:
+            self._will_draw = True
+            wait = self.drawn_at + _FRAME - time.monotonic()
+            if wait > 0:
+                once(self, wait, self._draw_now)
+            else:
+                self.call_next(self._draw_now)
+
+    def _draw_now(self) -> None:
+        self._will_draw = False
+        if self.is_here:
+            self.drawn_at = time.monotonic()
+            self.draw()
+
+    def draw(self) -> None:
+        """Shows the state of now, after a change."""
+        self.follow()
 
     def follow(self) -> None:
-        """Show what is known now. Called whenever the screen is on top again."""
+        """Shows the state of now. Called whenever the screen is on top again."""
 
     def on_screen_resume(self) -> None:
         if self.is_here:
             self.follow()
 
-    def every(self, seconds: float, callback: Callable[[], object]) -> None:
-        """Call something again and again, as long as the screen has everything in it."""
-        self.set_interval(seconds, lambda: callback() if self.is_here else None)
-
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Leave it. A second time, or while another screen lies over it, nothing happens."""
+        """Leaves it. A second time, or while another screen lies over it, nothing happens."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
-    def _get_dispatch_methods(
-        self, method_name: str, message: Message
-    ) -> Iterable[tuple[type, Callable[[Message], Awaitable[None]]]]:
-        for owner, method in super()._get_dispatch_methods(method_name, message):
-            if not issubclass(owner, ActionScreen) or self._hears(message):
-                yield owner, method
-
-    def _hears(self, message: Message) -> bool:
+    def hears(self, message: Message) -> bool:
         if isinstance(message, _OF_ITS_LIFE):
             return True
         # All that is no event comes from what the user did to a widget.

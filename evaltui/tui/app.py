@@ -20,7 +20,7 @@ from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.key_order import KeysInOrder
 from evaltui.tui.screens.main import MainScreen
-from evaltui.tui.terminal_keys import know_alt_enter
+from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.chosen_config import choose_config
 from evaltui.workbench.keymap import read_keymap
 from evaltui.workbench.state import Selection

@@ -17,6 +17,7 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
+from evaltui.tui.textual_private import driver_of, wrap_output
 
 # Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
 _LOOK_EVERY = 2.0
@@ -62,8 +63,8 @@ class EndingApp(App[ReturnType]):
             self.run_worker(self.leave(INTERRUPTED))
 
     def _give_terminal_back(self) -> None:
-        if isinstance(self._driver, TerminalDriver):
-            self._driver.give_back()
+        if isinstance(driver := driver_of(self), TerminalDriver):
+            driver.give_back()
 
     async def leave(self, code: int) -> None:
         """End the app once all that it has started has ended."""
@@ -80,7 +81,7 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
         self._gone = cast("EndingApp[Any]", app).terminal_gone
-        self._file = cast("Any", _Screen(self._file, self._gone))
+        wrap_output(self, lambda file: _Screen(file, self._gone))
         self._watch: threading.Thread | None = None
 
     def start_application_mode(self) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 from weakref import WeakSet
 
 from textual import events
-from textual._time import get_time
 from textual.app import ReturnType
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from evaltui.tui.ending import EndingApp
+from evaltui.tui.action_screen import ActionApp
+from evaltui.tui.textual_private import event_time, run_bindings
 
 # Seconds. Waiting ends long before, but where something hangs.
 _LONGEST_WAIT = 5.0
@@ -25,7 +25,7 @@ _LONGEST_OPENING = 10.0
 _STEP = 0.005
 
 
-class KeysInOrder(EndingApp[ReturnType]):
+class KeysInOrder(ActionApp[ReturnType]):
     """`leaving` is set once it is being left: nothing that the user does counts any more then."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class KeysInOrder(EndingApp[ReturnType]):
 
     def ignore_typed_ahead(self) -> None:
         """Forget the keys that have been typed by now: they were meant for a field that does not come."""
-        self._heard_from = get_time()
+        self._heard_from = event_time()
 
     def swallow_typing(self) -> None:
         """Forget text until another key is pressed: the field that it is meant for is not there any more."""
@@ -56,10 +56,8 @@ class KeysInOrder(EndingApp[ReturnType]):
                 self._acted = True
                 if isinstance(self.focused, Input | TextArea):
                     await _caught_up(self.focused)
-                # Textual would do the same, but several messages later.
-                for priority in (True, False):
-                    if await self._check_bindings(event.key, priority=priority):
-                        return
+                if await run_bindings(self, event.key):
+                    return
         elif isinstance(event, events.MouseDown | events.MouseUp):
             # A click may leave a field: it has what was typed before, and a key behind the click waits.
             self._acted = True

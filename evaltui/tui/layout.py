@@ -29,7 +29,7 @@ def _result(workbench: Workbench, *, id: str) -> Pane:
 
 
 def _chat(workbench: Workbench, *, id: str) -> Pane:
-    from evaltui.tui.panes.chat import ChatView
+    from evaltui.tui.panes.chat.view import ChatView
 
     return ChatView(workbench, id=id)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from textual.message import Message
 from textual.widget import Widget
 
 from evaltui.text.lines import Line, Span, draw
@@ -25,18 +24,12 @@ class Copied(NamedTuple):
 class Pane(LineView, can_focus=True, inherit_bindings=False):
     """Draws what the workbench knows. It is told to `follow` after every change, while it can be seen."""
 
-    class ChatFromHere(Message):
-        """The user wants to talk with the agent, from the selected case on."""
-
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
 
     def follow(self) -> None:
         raise NotImplementedError
-
-    def action_chat_from_here(self) -> None:
-        self.post_message(self.ChatFromHere())
 
     def heading(self) -> Line:
         """What the pane shows, beside its title; in few words."""

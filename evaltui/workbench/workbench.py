@@ -90,8 +90,11 @@ class Workbench:
     def subscribe(self, observer: Observer) -> None:
         self._observers.append(observer)
 
+    def unsubscribe(self, observer: Observer) -> None:
+        self._observers.remove(observer)
+
     def _notify(self) -> None:
-        for observer in self._observers:
+        for observer in tuple(self._observers):
             observer()
 
     def say(self, text: str) -> None:

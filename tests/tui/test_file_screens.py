@@ -8,9 +8,9 @@ from pilots import screen_lines, screen_text, turn, until, write_cases
 from evaltui.core.jsondoc.edits import Move, Put
 from evaltui.files.journal import recoverable
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.merge_conflict import MergeConflictScreen
 from evaltui.tui.screens.recovery import RecoveryScreen
 from evaltui.tui.screens.unsaved import UnsavedScreen
-from evaltui.tui.screens.versions import VersionsScreen
 from evaltui.workbench.workbench import Workbench
 
 NARROW, TINY, WIDE = (80, 24), (60, 20), (160, 45)
@@ -58,11 +58,13 @@ async def clashing(app, pilot, talk, cases=(0, 1)):
         edit(app.workbench, talk, case, f"mine {case}")
         change_outside(talk, case, f"theirs {case}")
     assert not app.workbench.editing.save_all()
-    await until(pilot, lambda: isinstance(app.screen, VersionsScreen) and "undecided" in screen_text(app))
+    await until(
+        pilot, lambda: isinstance(app.screen, MergeConflictScreen) and "undecided" in screen_text(app)
+    )
 
 
 def is_closed(app):
-    return lambda: not isinstance(app.screen, VersionsScreen)
+    return lambda: not isinstance(app.screen, MergeConflictScreen)
 
 
 async def test_versions_stand_beside_each_other_where_there_is_room(talk):
@@ -157,7 +159,7 @@ async def test_a_case_that_was_removed_outside(talk):
         app.workbench.editing.save_all()
         await until(pilot, lambda: "(removed outside)" in screen_text(app))
         await pilot.press("left", "enter")
-        await until(pilot, lambda: not isinstance(app.screen, VersionsScreen))
+        await until(pilot, lambda: not isinstance(app.screen, MergeConflictScreen))
         assert sorted(answers(talk)) == ["mine", "three", "two"]
 
 
@@ -183,7 +185,7 @@ async def test_a_config_is_decided_by_member_and_the_order_of_cases_as_a_whole(p
         # Neither file of the step was written.
         assert answers(talk) == ["one", "four", "two", "three"]
         await pilot.press("right", "enter")
-        await until(pilot, lambda: not isinstance(app.screen, VersionsScreen))
+        await until(pilot, lambda: not isinstance(app.screen, MergeConflictScreen))
         assert json.loads(config.read_text()) == {"criteria": {"response_match_score": 0.9, "safety_v1": 1}}
         assert answers(talk) == ["four", "one", "two", "three"]
 

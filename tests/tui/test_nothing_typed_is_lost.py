@@ -8,9 +8,9 @@ from textual import events
 from textual.widgets import Input
 
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.merge_conflict import MergeConflictScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.screens.unsaved import UnsavedScreen
-from evaltui.tui.screens.versions import VersionsScreen
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -185,7 +185,7 @@ async def test_nobody_is_asked_about_two_versions_while_typing(house):
         assert app.screen is app.screen_stack[0]
         assert app.focused.text == "himmt"
         await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, VersionsScreen))
+        await until(pilot, lambda: isinstance(app.screen, MergeConflictScreen))
 
 
 async def test_nobody_is_asked_about_two_versions_once_what_was_typed_is_taken_back(house):

@@ -31,7 +31,6 @@ def test_the_first_frame_does_not_wait_for_the_models():
             for pane in ("case", "chat", "console", "result", "trace", "trace_filter")
         ),
         *(f"evaltui.tui.screens.{screen}" for screen in ("details", "help", "jump", "prompt", "chooser")),
-        "evaltui.tui.palette",
         "evaltui.tui.screens.palette",
         "evaltui.workbench.chat.controller",
         "evaltui.workbench.case_document",

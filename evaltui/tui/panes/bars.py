@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.message import Message
 
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.outcomes import counts
@@ -15,7 +14,7 @@ from evaltui.text.values import visible
 from evaltui.tui.widgets.one_line import OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keys import key_name
-from evaltui.workbench.state import Run, Stage
+from evaltui.workbench.state import Notice, Run, Stage
 from evaltui.workbench.watch.reaction import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
 
 _NOTICE_SECONDS = 5.0
+_TICK = 0.1
 
 
 class Bar(OneLine):
@@ -55,10 +55,33 @@ class Header(Bar):
 class Status(Bar):
     """A notice while it is fresh, how far a run is, or how the last one ended."""
 
+    def on_mount(self) -> None:
+        self._clock = self.set_interval(_TICK, self._tick, pause=True)
+        self._workbench.subscribe(self.follow)
+        self.follow()
+
+    def on_unmount(self) -> None:
+        self._workbench.unsubscribe(self.follow)
+
+    def follow(self) -> None:
+        """Draws the state of now, and from then on the time that passes."""
+        self.refresh()
+        self._clock.resume()
+
+    def _tick(self) -> None:
+        self.refresh()
+        if not self._workbench.runs.is_running and self._fresh_notice is None:
+            self._clock.pause()
+
+    @property
+    def _fresh_notice(self) -> Notice | None:
+        notice = self._workbench.notice
+        return notice if notice is not None and time.monotonic() - notice.at < _NOTICE_SECONDS else None
+
     def line(self, width: int) -> Line:
-        notice, run = self._workbench.notice, self._workbench.runs.current
+        notice, run = self._fresh_notice, self._workbench.runs.current
         reaction = self._workbench.watch.last
-        if notice is not None and time.monotonic() - notice.at < _NOTICE_SECONDS:
+        if notice is not None:
             return [(" ", ""), ("▸ ", "accent"), (visible(notice.text), "")]
         past = self._workbench.outcomes.previous_run
         if past is not None:
@@ -156,13 +179,6 @@ class Footer(Bar):
 
     scope = Scope.CASES
 
-    class Pressed(Message):
-        """The user clicked a hint."""
-
-        def __init__(self, action: str) -> None:
-            super().__init__()
-            self.action = action
-
     def line(self, width: int) -> Line:
         line: Line = []
         for _, hint in self._fitting(width):
@@ -185,12 +201,13 @@ class Footer(Bar):
         key = key_name(keys_of(action, self._workbench)[0])
         return [(" ", ""), (key, "bold"), (f" {action.footer_word(self._workbench)} ", "dim")]
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
+        """Runs the action of a hint."""
         left = 0
         for action, hint in self._fitting(self.size.width):
             left += cells(hint)
             if event.x < left:
-                self.post_message(self.Pressed(action.id))
+                await self.screen.run_action(action.id)
                 return
 
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.values import visible
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.printed import write_printed
 from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.tui.timing import once
+from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.filter_line import FilterLine
 from evaltui.workbench.workbench import Workbench
 

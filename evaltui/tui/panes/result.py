@@ -13,7 +13,7 @@ from textual.message import Message
 from evaltui.core.compare.judged import was_judged
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.selected import fingerprint, page_title, write_page
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, PagePane

@@ -9,7 +9,7 @@ from evaltui.core.trace.spans import Span
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import show_duration, visible
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.span_row import span_line
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.screens.details import DetailsScreen, Tab

@@ -16,7 +16,7 @@ from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
 from evaltui.text.values import visible
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench import set_editing
@@ -419,15 +419,6 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             from evaltui.tui.screens.convert import ConvertScreen
 
             self.app.push_screen(ConvertScreen(self._workbench, path))
-
-    def action_find_case(self) -> None:
-        from evaltui.tui.screens.find_case import FindCaseScreen
-
-        self.app.push_screen(FindCaseScreen(self._workbench), self._found)
-
-    def _found(self, selection: Selection | None) -> None:
-        if selection is not None:
-            set_editing.show(self._workbench, selection)
 
     def on_focus(self) -> None:
         self.refresh()

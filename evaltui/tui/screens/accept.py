@@ -11,8 +11,7 @@ from textual.message import Message
 
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.file_change import write_file_change
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.hints import Hint, Hints, moves
@@ -57,16 +56,17 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
     def on_resize(self) -> None:
         self.query_one(AcceptLines).on_resize()
 
-    def perform(self, action_id: str) -> None:
-        match action_id:
-            case "leave_it":
-                self.dismiss()
-            case "accept_it":
-                self._accept()
-            case "accept_more" | "accept_less":
-                self._choose(self._current + (1 if action_id == "accept_more" else -1))
-            case _:
-                getattr(self.query_one(AcceptLines), f"action_{action_id}")()
+    def action_leave_it(self) -> None:
+        self.dismiss()
+
+    def action_accept_it(self) -> None:
+        self._accept()
+
+    def action_accept_more(self) -> None:
+        self._choose(self._current + 1)
+
+    def action_accept_less(self) -> None:
+        self._choose(self._current - 1)
 
     def _choose(self, number: int) -> None:
         self._current = number % len(self._choices)

@@ -11,8 +11,7 @@ from textual.message import Message
 
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import Hint, Hints
@@ -142,23 +141,30 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         )
         return [*recorded, again, play] if turn else [start, play]
 
-    def perform(self, action_id: str) -> None:
-        ways = self.query_one(ChatWays)
-        match action_id:
-            case "form_leave":
-                self.dismiss(False)
-            case "form_take":
-                self._begin(ways.chosen)
-            case "form_down" | "form_next":
-                ways.action_line_down()
-            case "form_up" | "form_previous":
-                ways.action_line_up()
-            case "form_left":
-                self._go_to_turn(self.turn - 1)
-            case "form_right" | "form_toggle":
-                self._go_to_turn(
-                    self.turn + 1 if action_id == "form_right" else (self.turn + 1) % (self._turns + 1)
-                )
+    def action_form_leave(self) -> None:
+        self.dismiss(False)
+
+    def action_form_take(self) -> None:
+        self._begin(self.query_one(ChatWays).chosen)
+
+    def action_form_down(self) -> None:
+        self.query_one(ChatWays).action_line_down()
+
+    action_form_next = action_form_down
+
+    def action_form_up(self) -> None:
+        self.query_one(ChatWays).action_line_up()
+
+    action_form_previous = action_form_up
+
+    def action_form_left(self) -> None:
+        self._go_to_turn(self.turn - 1)
+
+    def action_form_right(self) -> None:
+        self._go_to_turn(self.turn + 1)
+
+    def action_form_toggle(self) -> None:
+        self._go_to_turn((self.turn + 1) % (self._turns + 1))
 
     def _go_to_turn(self, turn: int) -> None:
         self.turn = max(0, min(turn, self._turns))

@@ -10,9 +10,7 @@ from textual.app import ComposeResult
 
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ActionScreen
-from evaltui.tui.bindings import bindings
-from evaltui.tui.ending import EndingApp
+from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope, actions_in
@@ -21,7 +19,7 @@ from evaltui.workbench.keys import key_name
 _TUI = Path(__file__).parents[1]
 
 
-class ChooserApp(EndingApp[str]):
+class ChooserApp(ActionApp[str]):
     """Runs before the workbench, and returns the name of the agent that was chosen, None for none."""
 
     TITLE = "evaltui"
@@ -50,11 +48,8 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         yield ChooserList(self._agents, id="agents")
         yield ChooserFooter()
 
-    def perform(self, action_id: str) -> None:
-        if action_id == "leave":
-            self.app.exit()
-        else:
-            getattr(self.query_one(ChooserList), f"action_{action_id}")()
+    def action_leave(self) -> None:
+        self.app.exit()
 
 
 class ChooserTitle(OneLine):

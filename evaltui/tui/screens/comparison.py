@@ -14,8 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.reports.comparison import comparison_lines
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.clipboard import copy
 from evaltui.tui.pages.comparison import change_line, kind_line, spent_line, sums_line, write_change
 from evaltui.tui.pages.writer import Page
@@ -35,7 +34,6 @@ from evaltui.workbench.comparing import (
 )
 from evaltui.workbench.workbench import Workbench
 
-_TICK = 0.1
 _COPIED_WIDTH = 110
 # The file of a run, and what it is called.
 Side = tuple[Path, str]
@@ -67,7 +65,6 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def on_mount(self) -> None:
         self.query_one(Footer).scope = Scope.COMPARISON
-        self.every(_TICK, self.query_one(Status).refresh)
         self._compare()
 
     def _compare(self) -> None:
@@ -108,27 +105,27 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
     def _spent(self, width: int) -> Line:
         return [(" ", ""), *spent_line(self._compared)] if self._compared else []
 
-    def perform(self, action_id: str) -> None:
-        match action_id:
-            case "close_comparison":
-                self.dismiss(None)
-            case "open_changed":
-                self._open()
-            case "fold_kind":
-                self.rows.toggle_fold()
-                self.follow()
-            case "swap_runs":
-                self._base, self._candidate = self._candidate, self._base
-                self._compare()
-            case "copy_comparison":
-                self._copy()
-            case _:
-                getattr(self.rows, f"action_{action_id}")()
+    def action_close_comparison(self) -> None:
+        self.dismiss(None)
+
+    def action_open_changed(self) -> None:
+        self._open()
+
+    def action_fold_kind(self) -> None:
+        self.rows.toggle_fold()
+        self.follow()
+
+    def action_swap_runs(self) -> None:
+        self._base, self._candidate = self._candidate, self._base
+        self._compare()
+
+    def action_copy_comparison(self) -> None:
+        self._copy()
 
     def _open(self) -> None:
         row = self.rows.current
         if not isinstance(row, CaseChange):
-            self.perform("fold_kind")
+            self.action_fold_kind()
         elif reason := self._workbench.outcomes.refuses_to_open():
             self._workbench.say(reason)
         else:
@@ -147,9 +144,6 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def on_compared_rows_opened(self) -> None:
         self._open()
-
-    def on_footer_pressed(self, message: Footer.Pressed) -> None:
-        self.perform(message.action)
 
 
 class ComparisonTitle(OneLine):

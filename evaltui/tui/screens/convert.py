@@ -16,16 +16,19 @@ from textual.widgets import Input
 from evaltui.core.model.problems import Problem
 from evaltui.files.migration import migrated_text
 from evaltui.text.lines import Line
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
 from evaltui.tui.pages.json_value import write_json
 from evaltui.tui.pages.problems import write_problems
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import ANSWER_MOVES, QuestionInput, QuestionKeys, QuestionNote, QuestionTitle
-from evaltui.tui.timing import once
+from evaltui.tui.screens.prompt import (
+    QuestionInput,
+    QuestionKeys,
+    QuestionNote,
+    QuestionScreen,
+    QuestionTitle,
+)
+from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.line_view import ScrolledLines
 from evaltui.workbench import converting
-from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -36,11 +39,10 @@ if TYPE_CHECKING:
 _PAUSE = 0.15
 
 
-class ConvertScreen(DialogScreen[None], inherit_bindings=False):
+class ConvertScreen(QuestionScreen[None], inherit_bindings=False):
     """Asks for the name of the new file; nothing is written before `enter`."""
 
     box = "#convert"
-    BINDINGS = bindings(Scope.PROMPT)
 
     def __init__(self, workbench: Workbench, old: Path) -> None:
         super().__init__()
@@ -78,15 +80,11 @@ class ConvertScreen(DialogScreen[None], inherit_bindings=False):
     def _problem(self) -> str | None:
         return converting.converted_name_problem(self._workbench, self._old, self._wanted)
 
-    def perform(self, action_id: str) -> None:
-        if action_id == "leave_question":
-            self.dismiss()
-        elif action_id == "take":
-            self._take()
-        else:
-            getattr(self.query_one(ConvertedLines), f"action_{ANSWER_MOVES[action_id]}")()
+    @property
+    def answers(self) -> ConvertedLines:
+        return self.query_one(ConvertedLines)
 
-    def _take(self) -> None:
+    def action_take(self) -> None:
         if self._eval_set is None:
             return
         if problem := self._problem:

@@ -12,8 +12,7 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from evaltui.text.lines import Line, cells
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.line_view import ScrolledLines
 from evaltui.tui.widgets.one_line import OneLine, rule
@@ -53,12 +52,8 @@ class DetailsScreen(DialogScreen[None], inherit_bindings=False):
             )
             yield DetailsLines(self._tabs[self._current].write, id="details-lines")
 
-    def perform(self, action_id: str) -> None:
-        if action_id == "close_details":
-            self.dismiss()
-        else:
-            place = self if hasattr(self, f"action_{action_id}") else self.query_one(DetailsLines)
-            getattr(place, f"action_{action_id}")()
+    def action_close_details(self) -> None:
+        self.dismiss()
 
     def action_next_page(self) -> None:
         self._show(self._current + 1)

@@ -13,12 +13,9 @@ from textual.widgets import Input
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
-from evaltui.tui.screens.prompt import ANSWER_MOVES, QuestionInput, QuestionKeys, QuestionTitle
-from evaltui.tui.timing import once
+from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionScreen, QuestionTitle
+from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.workbench.actions import Scope
 from evaltui.workbench.fuzzy import Jump, rank_cases
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -29,11 +26,10 @@ _PAUSE = 0.04
 _MOST = 500
 
 
-class FindCaseScreen(DialogScreen[Selection | None], inherit_bindings=False):
+class FindCaseScreen(QuestionScreen[Selection], inherit_bindings=False):
     """Returns the case that was chosen."""
 
     box = "#find-case"
-    BINDINGS = bindings(Scope.PROMPT)
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
@@ -62,17 +58,15 @@ class FindCaseScreen(DialogScreen[Selection | None], inherit_bindings=False):
             found = rank_cases(query, self._workbench.sets.entries, _MOST)
             self.query_one(FoundCases).show(query, found)
 
-    def perform(self, action_id: str) -> None:
+    @property
+    def answers(self) -> FoundCases:
         # What was typed just now counts.
         self._look()
-        found = self.query_one(FoundCases)
-        if action_id == "leave_question":
-            self.dismiss(None)
-        elif action_id == "take":
-            if (jump := found.current) is not None:
-                self.dismiss(Selection(*jump.key))
-        else:
-            getattr(found, f"action_{ANSWER_MOVES[action_id]}")()
+        return self.query_one(FoundCases)
+
+    def action_take(self) -> None:
+        if (jump := self.answers.current) is not None:
+            self.dismiss(Selection(*jump.key))
 
     def on_found_cases_chosen(self, message: FoundCases.Chosen) -> None:
         self.dismiss(message.selection)

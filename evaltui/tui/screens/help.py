@@ -13,8 +13,7 @@ from textual.message import Message
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Action, Scope, actions_in, chain_of, keys_of, place_of
@@ -40,11 +39,8 @@ class HelpScreen(DialogScreen[str | None], inherit_bindings=False):
             yield HelpTitle(id="help-title")
             yield HelpLines(self._workbench, self._scope, id="help-lines")
 
-    def perform(self, action_id: str) -> None:
-        if action_id == "close_help":
-            self.dismiss()
-        else:
-            getattr(self.query_one(HelpLines), f"action_{action_id}")()
+    def action_close_help(self) -> None:
+        self.dismiss()
 
     def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
         self.dismiss(message.action)

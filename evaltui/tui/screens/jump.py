@@ -10,8 +10,7 @@ from textual.app import ComposeResult
 from textual.geometry import Region
 
 from evaltui.text.lines import Line, cells
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import Scope
 
@@ -54,7 +53,7 @@ class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
     def on_mount(self) -> None:
         self._first_size = self.app.size
 
-    def perform(self, action_id: str) -> None:
+    def action_close_jump(self) -> None:
         self.dismiss(None)
 
 

@@ -15,8 +15,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse
 from evaltui.text.lines import Line, pad
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.external_editor import EditorError, edit_outside
 from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choice_line import ChoiceLine
@@ -28,7 +27,6 @@ from evaltui.workbench.chat.conversation import SessionStart
 from evaltui.workbench.workbench import Workbench
 
 _EMPTY = "an empty session"
-_LEARNING = 0.2
 
 
 class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
@@ -58,17 +56,17 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
             for label in ("user", "app"):
                 with Horizontal(classes="form-line"):
                     yield FormLabel(label)
-                    yield FieldLine(self._told, id=f"chat-{label}")
+                    yield FieldLine(id=f"chat-{label}")
             with Horizontal(classes="form-text"):
                 yield FormLabel("state")
-                yield FieldText(self._told, id="chat-state")
+                yield FieldText(id="chat-state")
             yield QuestionNote("the state is a JSON object; ctrl+j begins from there")
             yield Hints(self._workbench, self._hints)
 
     def on_mount(self) -> None:
         self._fill()
         self._workbench.agent.learn_tools()
-        self.every(_LEARNING, self._follow_agent)
+        self.subscribe_to(self._workbench)
         if (key := self._workbench.navigation.selection.case) is not None:
             self.run_worker(self._offer_case(key), exit_on_error=False)
 
@@ -89,7 +87,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
         info: dict[str, Any] = self._workbench.chat.session.info or self._workbench.agent.info or {}
         return [str(info.get("name") or "the agent itself"), *map(str, info.get("sub_agents") or ())]
 
-    def _follow_agent(self) -> None:
+    def follow(self) -> None:
         known = self._agents()
         if known != self._known_agents:
             self._known_agents = known
@@ -119,25 +117,33 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
 
     # Keys
 
-    def perform(self, action_id: str) -> None:
-        self._told(action_id)
+    def action_form_take(self) -> None:
+        self._begin()
 
-    def _told(self, action_id: str) -> None:
-        match action_id:
-            case "form_take" | "end_field" | "end_text" | "save_field":
-                self._begin()
-            case "form_leave" | "leave_field":
-                self.dismiss(False)
-            case "form_next" | "next_field" | "form_down" | "next_choice":
-                self._step(1)
-            case "form_previous" | "previous_field" | "form_up" | "previous_choice":
-                self._step(-1)
-            case "form_left":
-                self._choose(-1)
-            case "form_right" | "form_toggle":
-                self._choose(1)
-            case "field_in_editor":
-                self._go_on_outside()
+    action_end_field = action_end_text = action_save_field = action_form_take
+
+    def action_form_leave(self) -> None:
+        self.dismiss(False)
+
+    action_leave_field = action_form_leave
+
+    def action_form_next(self) -> None:
+        self._step(1)
+
+    action_next_field = action_form_down = action_next_choice = action_form_next
+
+    def action_form_previous(self) -> None:
+        self._step(-1)
+
+    action_previous_field = action_form_up = action_previous_choice = action_form_previous
+
+    def action_form_left(self) -> None:
+        self._choose(-1)
+
+    def action_form_right(self) -> None:
+        self._choose(1)
+
+    action_form_toggle = action_form_right
 
     def _step(self, step: int) -> None:
         fields = list(self._fields())
@@ -151,7 +157,7 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
         if isinstance(self.focused, ChoiceLine):
             self.focused.step(step)
 
-    def _go_on_outside(self) -> None:
+    def action_field_in_editor(self) -> None:
         field = self.query_one("#chat-state", FieldText)
         try:
             field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)

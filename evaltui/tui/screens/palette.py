@@ -2,41 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.fuzzy import Matcher
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.text.lines import Line
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
-from evaltui.tui.palette import Entry, entries
-from evaltui.tui.screens.prompt import ANSWER_MOVES, QuestionInput, QuestionKeys, QuestionTitle
-from evaltui.tui.timing import once
+from evaltui.text.values import cut, visible
+from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionScreen, QuestionTitle
+from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.workbench.actions import Scope
+from evaltui.workbench.actions import ACTIONS, Scope, keys_of
+from evaltui.workbench.keys import key_name
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
 
-if TYPE_CHECKING:
-    from evaltui.tui.screens.main import MainScreen
-
-# Seconds without a key after which is looked.
+# Seconds without a key after which the query is looked for.
 _PAUSE = 0.04
+# Nobody reads further.
+_MAX_CASES = 60
+# More than what scattered letters can score: here every word was found as it was typed.
+_WHOLE_WORDS = 100.0
+_MAX_TEXT = 60
 
 
-class PaletteScreen(DialogScreen[Callable[[], object] | None], inherit_bindings=False):
+class Entry(NamedTuple):
+    """Something that can be chosen."""
+
+    score: float
+    line: Line
+    choose: Callable[[], object]
+
+
+class Palette:
+    """Finds actions, cases, sets and themes.
+
+    Actions are those of `scope` and of everywhere, run on `screen`; `reveal` selects a case or a set.
+    """
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        screen: ActionScreen[None],
+        scope: Scope,
+        reveal: Callable[[Selection], None],
+    ) -> None:
+        self._workbench = workbench
+        self._screen = screen
+        self._scopes = {scope, Scope.MAIN}
+        self._reveal = reveal
+
+    def entries(self, query: str) -> list[Entry]:
+        """What a query finds, the best first; an empty one finds actions and themes."""
+        found = [*self._actions(query), *self._cases(query), *self._themes(query)]
+        return sorted(found, key=lambda entry: entry.score, reverse=True)
+
+    def _actions(self, query: str) -> Iterator[Entry]:
+        """Those that are valid where the focus is; those that are refused say why."""
+        workbench = self._workbench
+        for action in ACTIONS:
+            if action.id == "palette" or not self._scopes & set(action.where):
+                continue
+            if (score := _score(query, f"{action.title} {action.help}")) <= 0:
+                continue
+            line: Line = [(action.help, ""), (f"  {key_name(keys_of(action, workbench)[0])}", "bold")]
+            if reason := action.refusal(workbench):
+                line.append((f"  not now: {visible(reason)}", "dim"))
+            yield Entry(score, line, partial(self._screen.run_action, action.id))
+
+    def _cases(self, query: str) -> Iterator[Entry]:
+        """Sets and cases: every word of the query is looked for in ids and first texts."""
+        words = query.casefold().split()
+        found = self._matching(words) if words else iter(())
+        for selection, line in islice(found, _MAX_CASES):
+            yield Entry(_WHOLE_WORDS, line, partial(self._reveal, selection))
+
+    def _matching(self, words: list[str]) -> Iterator[tuple[Selection, Line]]:
+        for entry in self._workbench.sets.entries:
+            set_id = visible(entry.eval_set_id)
+            if all(word in entry.eval_set_id.casefold() for word in words):
+                yield Selection(entry.path), [("set ", "dim"), (set_id, "")]
+            for case in entry.cases:
+                text = f"{case.eval_id}\n{case.first_text}".casefold()
+                if all(word in text for word in words):
+                    first = cut(visible(case.first_text), _MAX_TEXT)
+                    name: Line = [("case ", "dim"), (visible(case.eval_id), "")]
+                    yield Selection(entry.path, case.eval_id), [*name, (f"  {set_id}  {first}", "dim")]
+
+    def _themes(self, query: str) -> Iterator[Entry]:
+        app = self._screen.app
+        for name in sorted(app.available_themes):
+            if (score := _score(query, f"theme {name}")) > 0:
+                line: Line = [("theme ", "dim"), (name, "")]
+                yield Entry(score, line, partial(setattr, app, "theme", name))
+
+
+def _score(query: str, text: str) -> float:
+    """0 where it does not match; nothing typed matches everything."""
+    return Matcher(query).match(text) if query else 1.0
+
+
+class PaletteScreen(QuestionScreen[Callable[[], object]], inherit_bindings=False):
     """Returns what is to be done."""
 
     box = "#palette"
-    BINDINGS = bindings(Scope.PROMPT)
 
-    def __init__(self, main: MainScreen) -> None:
+    def __init__(self, palette: Palette) -> None:
         super().__init__()
-        self._main = main
+        self._palette = palette
         self._soon: Timer | None = None
         self._looked_for: str | None = None
 
@@ -63,19 +145,17 @@ class PaletteScreen(DialogScreen[Callable[[], object] | None], inherit_bindings=
         query = self.query_one(QuestionInput).value.strip()
         if query != self._looked_for:
             self._looked_for = query
-            self.query_one(PaletteLines).show(entries(self._main, query))
+            self.query_one(PaletteLines).show(self._palette.entries(query))
 
-    def perform(self, action_id: str) -> None:
+    @property
+    def answers(self) -> PaletteLines:
         # What was typed just now counts.
         self._look()
-        lines = self.query_one(PaletteLines)
-        if action_id == "leave_question":
-            self.dismiss(None)
-        elif action_id == "take":
-            if (entry := lines.current) is not None:
-                self.dismiss(entry.choose)
-        else:
-            getattr(lines, f"action_{ANSWER_MOVES[action_id]}")()
+        return self.query_one(PaletteLines)
+
+    def action_take(self) -> None:
+        if (entry := self.answers.current) is not None:
+            self.dismiss(entry.choose)
 
     def on_palette_lines_chosen(self, message: PaletteLines.Chosen) -> None:
         self.dismiss(message.entry.choose)

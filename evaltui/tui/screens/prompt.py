@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.screen import ScreenResultType
 from textual.widgets import Input, Static
 
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.ascii import fit_for_terminal
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.tui.widgets.typed_text import OneLineInput
@@ -21,16 +22,48 @@ from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keys import key_name
 
 Check = Callable[[str], str | None]
-# The keys of a question move in the lines that are shown with it.
-ANSWER_MOVES = {
-    "next_answer": "line_down",
-    "previous_answer": "line_up",
-    "answers_down": "page_down",
-    "answers_up": "page_up",
-}
 
 
-class PromptScreen(DialogScreen[str | None], inherit_bindings=False):
+class AnswerLines(Protocol):
+    """Lines below a question: its keys move in them, while the focus stays in the field."""
+
+    def action_line_down(self) -> None: ...
+    def action_line_up(self) -> None: ...
+    def action_page_down(self) -> None: ...
+    def action_page_up(self) -> None: ...
+
+
+class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=False):
+    """Asks something; leaving it returns None."""
+
+    BINDINGS = bindings(Scope.PROMPT)
+
+    @property
+    def answers(self) -> AnswerLines | None:
+        """The lines that are shown with the question; None if there are none."""
+        return None
+
+    def action_leave_question(self) -> None:
+        self.dismiss(None)
+
+    def action_next_answer(self) -> None:
+        if self.answers is not None:
+            self.answers.action_line_down()
+
+    def action_previous_answer(self) -> None:
+        if self.answers is not None:
+            self.answers.action_line_up()
+
+    def action_answers_down(self) -> None:
+        if self.answers is not None:
+            self.answers.action_page_down()
+
+    def action_answers_up(self) -> None:
+        if self.answers is not None:
+            self.answers.action_page_up()
+
+
+class PromptScreen(QuestionScreen[str], inherit_bindings=False):
     """Returns what was typed, None where the user leaves.
 
     `check` says, as a sentence, why a text is no good; such a text is not taken. `hint` is shown while there
@@ -61,14 +94,11 @@ class PromptScreen(DialogScreen[str | None], inherit_bindings=False):
     def on_input_changed(self, event: Input.Changed) -> None:
         self.query_one(QuestionNote).show(self.problem if event.value != self._value else None)
 
-    def perform(self, action_id: str) -> None:
-        if action_id == "leave_question":
-            self.dismiss(None)
-        elif action_id == "take":
-            if problem := self.problem:
-                self.query_one(QuestionNote).show(problem)
-            else:
-                self.dismiss(self.query_one(QuestionInput).value)
+    def action_take(self) -> None:
+        if problem := self.problem:
+            self.query_one(QuestionNote).show(problem)
+        else:
+            self.dismiss(self.query_one(QuestionInput).value)
 
 
 class QuestionInput(OneLineInput):
@@ -124,6 +154,6 @@ class QuestionKeys(OneLine):
         left = event.x
         for action, part in zip(self._actions, self._parts(), strict=True):
             if left < cells(part):
-                await self.screen.run_action(f"perform('{action.id}')")
+                await self.screen.run_action(action.id)
                 return
             left -= cells(part)

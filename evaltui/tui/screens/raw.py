@@ -42,7 +42,7 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
     def compose(self) -> ComposeResult:
         with Vertical(id="raw"):
             yield RawTitle(self._title_text)
-            yield FieldText(self._told, id="raw-text", line_numbers=True)
+            yield FieldText(id="raw-text", line_numbers=True)
             yield Static(Content(_KEYS), id="raw-note", markup=False)
 
     def on_mount(self) -> None:
@@ -52,23 +52,19 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         if problem := self._problem():
             self._show(problem)
 
-    def perform(self, action_id: str) -> None:
-        self._told(action_id)
-
-    def _told(self, action_id: str) -> None:
-        if action_id in ("leave_field", "end_text"):
-            self._leave()
-        elif action_id == "save_field" and self._taken():
+    def action_save_field(self) -> None:
+        if self._taken():
             self._save()
             self.dismiss(None)
-        elif action_id == "field_in_editor":
-            field = self.query_one(FieldText)
-            try:
-                field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
-            except EditorError as error:
-                self._say(str(error))
 
-    def _leave(self) -> None:
+    def action_field_in_editor(self) -> None:
+        field = self.query_one(FieldText)
+        try:
+            field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
+        except EditorError as error:
+            self._say(str(error))
+
+    def action_leave_field(self) -> None:
         text = self.query_one(FieldText).text
         if text == self._refused:
             # A second time without a change: it is kept for later.
@@ -77,6 +73,8 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
             self.dismiss(None)
         else:
             self._refused = text
+
+    action_end_text = action_leave_field
 
     def _taken(self) -> bool:
         problem = self._problem()

@@ -13,8 +13,7 @@ from textual.message import Message
 from evaltui.files.journal import Recovered
 from evaltui.text.lines import Line, wrap
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.panes.bars import Status
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import Hint, Hints, moves
@@ -52,18 +51,16 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     def rows(self) -> RecoveryRows:
         return self.query_one(RecoveryRows)
 
-    def perform(self, action_id: str) -> None:
-        match action_id:
-            case "leave_open":
-                self._leave()
-                return
-            case "decide":
-                self._restore()
-            case "throw_away":
-                self._recovery.throw_away(self.rows.current)
-            case _ if hasattr(self.rows, f"action_{action_id}"):
-                getattr(self.rows, f"action_{action_id}")()
+    def action_decide(self) -> None:
+        self._restore()
         self._draw()
+
+    def action_throw_away(self) -> None:
+        self._recovery.throw_away(self.rows.current)
+        self._draw()
+
+    def action_leave_open(self) -> None:
+        self._leave()
 
     def _restore(self) -> None:
         if self._recovery.restore(self.rows.current):
@@ -85,7 +82,7 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
         self._draw()
 
     def on_recovery_rows_opened(self) -> None:
-        self.perform("decide")
+        self.action_decide()
 
 
 class RecoveryTitle(OneLine):

@@ -19,8 +19,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import GLYPHS, WORDS
 from evaltui.text.values import show_value, visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.screens.prompt import PromptScreen, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.ascii import fit_for_terminal
 from evaltui.tui.widgets.choice_line import ChoiceLine
@@ -110,28 +109,40 @@ class RelaxScreen(DialogScreen[bool], inherit_bindings=False):
 
     # Keys
 
-    def perform(self, action_id: str) -> None:
-        proposals = self.query_one(Proposals)
-        match action_id:
-            case "form_leave":
-                self.dismiss(False)
-            case "form_take":
-                self._take()
-            case "form_next":
-                self._step(1)
-            case "form_previous":
-                self._step(-1)
-            case "form_down":
-                proposals.action_line_down()
-            case "form_up":
-                proposals.action_line_up()
-            case "form_left" | "form_right" | "form_toggle":
-                line = self.focused
-                if not isinstance(line, ChoiceLine):
-                    line = self.query_one("#relax-scope", ChoiceLine)
-                line.step(-1 if action_id == "form_left" else 1)
-            case "form_edit":
-                self._edit()
+    def action_form_leave(self) -> None:
+        self.dismiss(False)
+
+    def action_form_take(self) -> None:
+        self._take()
+
+    def action_form_next(self) -> None:
+        self._step(1)
+
+    def action_form_previous(self) -> None:
+        self._step(-1)
+
+    def action_form_down(self) -> None:
+        self.query_one(Proposals).action_line_down()
+
+    def action_form_up(self) -> None:
+        self.query_one(Proposals).action_line_up()
+
+    def action_form_left(self) -> None:
+        self._choose(-1)
+
+    def action_form_right(self) -> None:
+        self._choose(1)
+
+    action_form_toggle = action_form_right
+
+    def action_form_edit(self) -> None:
+        self._edit()
+
+    def _choose(self, step: int) -> None:
+        line = self.focused
+        if not isinstance(line, ChoiceLine):
+            line = self.query_one("#relax-scope", ChoiceLine)
+        line.step(step)
 
     def _step(self, step: int) -> None:
         places = [self.query_one("#relax-place"), self.query_one(Proposals), self.query_one("#relax-scope")]

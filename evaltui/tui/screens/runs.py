@@ -10,14 +10,13 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.runs.listing import RunRow, when
-from evaltui.text.lines import Line, cells, pad
-from evaltui.text.outcomes import COUNTED, RUNNING, counts, glyph
+from evaltui.runs.listing import RunRow
+from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.pages.kept_run import run_line, write_run
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.panes.bars import Footer, Status, show_seconds
+from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.cursor_lines import CursorLines
@@ -26,15 +25,6 @@ from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.workbench import Workbench
-
-_TICK = 0.1
-_WHEN = 19
-_NAME, _LONG_NAME = 12, 24
-_STATE = 24
-# From here on there is room for names of files.
-_ROOMY = 90
-_COUNTS = 20
-_SECONDS = 11
 
 
 class Wanted(NamedTuple):
@@ -69,7 +59,6 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.query_one(Footer).scope = Scope.RUNS
-        self.every(_TICK, self.query_one(Status).refresh)
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     async def on_unmount(self) -> None:
@@ -101,36 +90,45 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
 
     # Actions
 
-    def perform(self, action_id: str) -> None:
-        match action_id:
-            case "close_runs":
-                self.dismiss(None)
-            case "reload_runs":
-                self.run_worker(self._runs.load(), group="load", exclusive=True)
-            case "open_run" | "mark_base" | "compare_runs" | "name_run" | "resume_run":
-                self._do_with_current(action_id)
-            case _:
-                getattr(self.rows, f"action_{action_id}")()
+    def action_close_runs(self) -> None:
+        self.dismiss(None)
 
-    def _do_with_current(self, action_id: str) -> None:
+    def action_reload_runs(self) -> None:
+        self.run_worker(self._runs.load(), group="load", exclusive=True)
+
+    def action_open_run(self) -> None:
+        if (row := self._readable_run()) is not None:
+            self._open(row)
+
+    def action_mark_base(self) -> None:
+        if (row := self._readable_run()) is not None:
+            self.base = None if self.base == row.path else row.path
+            self.rows.refresh()
+            self.draw_around()
+
+    def action_compare_runs(self) -> None:
+        if (row := self._readable_run()) is not None:
+            self._compare(row)
+
+    def action_name_run(self) -> None:
+        if (row := self._readable_run()) is not None:
+            self._ask_name(row)
+
+    def action_resume_run(self) -> None:
+        if (row := self._readable_run()) is not None:
+            self._resume(row)
+
+    def _readable_run(self) -> RunRow | None:
+        """The selected run; None where there is none or it cannot be read, which is said."""
         path = self.rows.current
         row = self._runs.row(path) if path else None
         if row is None:
             self._workbench.say("no run was kept yet" if path is None else "this run is still being read")
         elif row.problem:
             self._workbench.say(f"this run cannot be read: {row.problem}")
-        elif action_id == "open_run":
-            self._open(row)
-        elif action_id == "mark_base":
-            self.base = None if self.base == row.path else row.path
-            self.rows.refresh()
-            self.draw_around()
-        elif action_id == "compare_runs":
-            self._compare(row)
-        elif action_id == "name_run":
-            self._ask_name(row)
         else:
-            self._resume(row)
+            return row
+        return None
 
     def _open(self, row: RunRow) -> None:
         if reason := self._workbench.outcomes.refuses_to_open():
@@ -196,10 +194,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self.draw_around()
 
     def on_run_rows_opened(self) -> None:
-        self.perform("open_run")
-
-    def on_footer_pressed(self, message: Footer.Pressed) -> None:
-        self.perform(message.action)
+        self.action_open_run()
 
 
 def _no_name(text: str) -> str | None:
@@ -277,61 +272,6 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
 
-def run_line(row: RunRow, width: int) -> Line:
-    """How it ended, when it began, its name, how its cases came out, how long it took, the agent's state."""
-    name = "google-adk" if row.is_of_adk and not row.name else row.name
-    roomy = width >= _ROOMY
-    head: Line = [
-        _mark(row),
-        (f" {when(row.started):{_WHEN}}  ", ""),
-        (pad(visible(name), _LONG_NAME if roomy else _NAME), "bold" if row.name else "dim"),
-        ("  ", ""),
-    ]
-    if row.problem:
-        return [*head, (f"cannot be read: {visible(row.problem)}", "red")]
-    figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "dim")]
-    return [
-        *head,
-        *figures,
-        (" " * max(1, _COUNTS - cells(figures)), ""),
-        (f"{_lasted(row):>{_SECONDS}}", "yellow" if row.ending == "interrupted" else "dim"),
-        *_state_columns(row, roomy=roomy),
-    ]
-
-
-def _state_columns(row: RunRow, *, roomy: bool) -> Line:
-    state = _agent_state(row, roomy=roomy)
-    if not roomy:
-        return [(f"  {state}", "dim")]
-    return [(f"  {pad(state, _STATE)}  {', '.join(visible(one.eval_set_id) for one in row.sets)}", "dim")]
-
-
-def _mark(row: RunRow) -> tuple[str, str]:
-    if row.problem:
-        return glyph("ERROR")
-    if row.ending == "going on":
-        return glyph(RUNNING)
-    return ("…", "yellow") if row.status is None else glyph(row.status)
-
-
-def _lasted(row: RunRow) -> str:
-    if row.ending != "over":
-        return row.ending
-    return "" if row.seconds is None else show_seconds(row.seconds)
-
-
-def _agent_state(row: RunRow, *, roomy: bool) -> str:
-    """Whether the agent is what it was then."""
-    if row.changed is None:
-        return ""
-    if not row.changed:
-        return "the agent is the same" if roomy else "same"
-    one, *more = row.changed
-    if not roomy:
-        return "changed"
-    return f"{f'{1 + len(more)} files' if more else visible(one)} changed since"
-
-
 class RunDetails(LineView):
     """What is known of the run that the cursor is on."""
 
@@ -358,20 +298,3 @@ class RunDetails(LineView):
 
     def line(self, number: int) -> Line:
         return self._lines[number]
-
-
-def write_run(page: Page, row: RunRow) -> None:
-    page.labelled("run", [(visible(row.id), "")])
-    if row.problem:
-        page.labelled("problem", [(visible(row.problem), "red")])
-        return
-    done = sum(row.counts.values())
-    sets = ", ".join(visible(one.eval_set_id) for one in row.sets)
-    all_of_them = "1 case" if row.selected == 1 else f"{row.selected} cases"
-    how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
-    rest = ", r runs the rest" if row.ending == "interrupted" and done != row.selected else ""
-    page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "dim")])
-    if row.model:
-        page.labelled("model", [(visible(row.model), "")])
-    if row.changed:
-        page.labelled("changed", [(", ".join(map(visible, row.changed)), ""), (" since then", "dim")])

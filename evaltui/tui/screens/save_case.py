@@ -15,8 +15,7 @@ from textual.widgets import TextArea
 
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.values import show_value, visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.screens.new_chat import FormLabel
 from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choice_line import ChoiceLine
@@ -70,12 +69,12 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
             yield QuestionTitle("Make a case of the conversation")
             with Horizontal(classes="form-line"):
                 yield FormLabel("id")
-                yield FieldLine(self._told, id="save-id")
+                yield FieldLine(id="save-id")
             yield ChoiceLine("in", [*names, _NEW_SET], chosen, id="save-target")
             with Horizontal(classes="form-line", id="save-new-line") as line:
                 line.display = target is None
                 yield FormLabel("called")
-                yield FieldLine(self._told, id="save-new")
+                yield FieldLine(id="save-new")
             yield TurnHeader()
             yield TurnRows(self._transcript, lambda: self.choices, self._set, id="save-turns")
             yield QuestionNote()
@@ -139,41 +138,62 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
 
     # Keys
 
-    def perform(self, action_id: str) -> None:
-        self._told(action_id)
+    def action_form_take(self) -> None:
+        self._take()
 
-    def _told(self, action_id: str) -> None:
+    action_end_field = action_form_take
+
+    def action_form_leave(self) -> None:
+        self.dismiss(False)
+
+    action_leave_field = action_form_leave
+
+    def action_form_next(self) -> None:
+        self._step(1)
+
+    action_next_field = action_next_choice = action_form_next
+
+    def action_form_previous(self) -> None:
+        self._step(-1)
+
+    action_previous_field = action_previous_choice = action_form_previous
+
+    def action_form_down(self) -> None:
         rows = self.query_one(TurnRows)
-        in_rows = rows.has_focus
-        match action_id:
-            case "form_take" | "end_field":
-                self._take()
-            case "form_leave" | "leave_field":
-                self.dismiss(False)
-            case "form_next" | "next_field" | "next_choice":
-                self._step(1)
-            case "form_previous" | "previous_field" | "previous_choice":
-                self._step(-1)
-            case "form_down":
-                if in_rows:
-                    rows.action_line_down()
-                else:
-                    self._step(1)
-            case "form_up":
-                if in_rows and rows.cursor:
-                    rows.action_line_up()
-                else:
-                    self._step(-1)
-            case "form_left" | "form_right" | "form_toggle":
-                step = -1 if action_id == "form_left" else 1
-                if isinstance(self.focused, ChoiceLine):
-                    self.focused.step(step)
-                elif in_rows and action_id == "form_toggle":
-                    rows.toggle()
-                elif in_rows:
-                    rows.step_column(step)
-            case "form_edit":
-                self.set_focus(self.query_one("#save-id"))
+        if rows.has_focus:
+            rows.action_line_down()
+        else:
+            self._step(1)
+
+    def action_form_up(self) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus and rows.cursor:
+            rows.action_line_up()
+        else:
+            self._step(-1)
+
+    def action_form_left(self) -> None:
+        self._choose(-1)
+
+    def action_form_right(self) -> None:
+        self._choose(1)
+
+    def action_form_toggle(self) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus:
+            rows.toggle()
+        else:
+            self._choose(1)
+
+    def action_form_edit(self) -> None:
+        self.set_focus(self.query_one("#save-id"))
+
+    def _choose(self, step: int) -> None:
+        rows = self.query_one(TurnRows)
+        if isinstance(self.focused, ChoiceLine):
+            self.focused.step(step)
+        elif rows.has_focus:
+            rows.step_column(step)
 
     def _step(self, step: int) -> None:
         fields = list(self._fields())

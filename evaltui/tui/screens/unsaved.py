@@ -12,8 +12,7 @@ from textual.message import Message
 
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import Hint, Hints, moves
@@ -50,15 +49,17 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
             yield UnsavedChoices(self._workbench)
             yield Hints(self._workbench, lambda: [Hint("decide", "do it"), Hint("leave_open", "stay")])
 
-    def perform(self, action_id: str) -> None:
-        choices = self.query_one(UnsavedChoices)
-        at_once = {action: choice for choice, _, action in _CHOICES}
-        if action_id == "decide":
-            self.dismiss(choices.chosen)
-        elif action_id in at_once:
-            self.dismiss(at_once[action_id])
-        elif hasattr(choices, f"action_{action_id}"):
-            getattr(choices, f"action_{action_id}")()
+    def action_decide(self) -> None:
+        self.dismiss(self.query_one(UnsavedChoices).chosen)
+
+    def action_save(self) -> None:
+        self.dismiss("save")
+
+    def action_throw_away(self) -> None:
+        self.dismiss("discard")
+
+    def action_leave_open(self) -> None:
+        self.dismiss(None)
 
     def on_unsaved_choices_decided(self, message: UnsavedChoices.Decided) -> None:
         self.dismiss(message.choice)

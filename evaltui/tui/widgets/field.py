@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
 
-from evaltui.tui.bindings import bindings
-from evaltui.tui.widgets.exact_text import ExactTextArea
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.textual_private import ExactTextArea
 from evaltui.tui.widgets.typed_text import as_one_line
 from evaltui.workbench.actions import Scope
-
-Tell = Callable[[str], None]
 
 _JSON_TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))'
@@ -33,48 +30,15 @@ def _bindings(*, of_lines: bool) -> list[BindingType]:
     ]
 
 
-class _Told:
-    """Hands every key that ends a field to who opened it, at once: what is typed next goes elsewhere."""
-
-    tell: Tell
-
-    def action_end_field(self) -> None:
-        self.tell("end_field")
-
-    def action_end_text(self) -> None:
-        self.tell("end_text")
-
-    def action_leave_field(self) -> None:
-        self.tell("leave_field")
-
-    def action_next_field(self) -> None:
-        self.tell("next_field")
-
-    def action_previous_field(self) -> None:
-        self.tell("previous_field")
-
-    def action_save_field(self) -> None:
-        self.tell("save_field")
-
-    def action_next_choice(self) -> None:
-        self.tell("next_choice")
-
-    def action_previous_choice(self) -> None:
-        self.tell("previous_choice")
-
-    def action_field_in_editor(self) -> None:
-        self.tell("field_in_editor")
-
-
-class FieldText(_Told, ExactTextArea):
-    """A text of many lines; `is_json` has its tokens coloured."""
+class FieldText(ExactTextArea):
+    """A text of many lines; `is_json` has its tokens coloured. The keys that end it are actions of the pane
+    or screen around it."""
 
     BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=False)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tone-key", "tone-string", "tone-number"}
 
-    def __init__(self, tell: Tell, *, id: str, line_numbers: bool = False) -> None:
+    def __init__(self, *, id: str, line_numbers: bool = False) -> None:
         super().__init__(compact=True, show_line_numbers=line_numbers, id=id)
-        self.tell = tell
         self.is_json = False
 
     @property
@@ -105,8 +69,8 @@ class FieldLine(FieldText):
 
     BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=True)
 
-    def __init__(self, tell: Tell, *, id: str) -> None:
-        super().__init__(tell, id=id)
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
         self.one_line = True
         # In a form it is one line high; who has room for more sets this.
         self.soft_wrap = False

@@ -10,8 +10,8 @@ from textual.timer import Timer
 
 from evaltui.text.lines import Line, wrap
 from evaltui.text.values import visible
-from evaltui.tui.bindings import bindings
-from evaltui.tui.timing import once
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.painting import paint, tone_classes
 from evaltui.tui.widgets.typed_text import OneLineInput
 from evaltui.workbench.actions import Scope

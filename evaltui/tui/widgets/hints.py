@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from evaltui.text.lines import Line, cells
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
@@ -51,6 +51,6 @@ class Hints(OneLine):
         left = event.x
         for action, part in self._parts():
             if left < cells(part):
-                await self.screen.run_action(f"perform('{action}')")
+                await self.screen.run_action(action)
                 return
             left -= cells(part)

@@ -11,28 +11,23 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from evaltui.text.lines import Line, cells
-from evaltui.tui.bindings import bindings
-from evaltui.tui.widgets.exact_text import ExactTextArea
-from evaltui.tui.widgets.field import Tell
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.textual_private import ExactTextArea
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
 
-# What is said on the rule above the message: on its left and on its right.
-Note = Callable[[], tuple[Line, Line]]
-Chips = Callable[[], Line]
-
 
 class MessageField(ExactTextArea):
-    """Takes text. Every other key is handed to who owns the box, but for those that go about in the text.
+    """The text of a message. Keys that do more than change it are actions of the box around it.
 
-    `up` in the first line and `down` in the last one ask for an earlier and a later message.
+    `detach` is called for backspace at the beginning.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.MESSAGE)
 
-    def __init__(self, tell: Tell, *, id: str) -> None:
+    def __init__(self, detach: Callable[[], None], *, id: str) -> None:
         super().__init__(compact=True, highlight_cursor_line=False, id=id)
-        self.tell = tell
+        self._drop_attached = detach
 
     def begin(self, text: str) -> None:
         """Show a text with the cursor at its end."""
@@ -42,64 +37,37 @@ class MessageField(ExactTextArea):
     def action_new_line(self) -> None:
         self.insert("\n")
 
-    def action_earlier_message(self) -> None:
-        if self._wrapped_row > 0:
-            self.action_cursor_up()
-        else:
-            self.tell("earlier_message")
-
-    def action_later_message(self) -> None:
-        if self._wrapped_row < self.wrapped_document.height - 1:
-            self.action_cursor_down()
-        else:
-            self.tell("later_message")
-
-    def action_send(self) -> None:
-        self.tell("send")
-
-    def action_leave_message(self) -> None:
-        self.tell("leave_message")
-
-    def action_attach_file(self) -> None:
-        self.tell("attach_file")
-
-    def action_respond_to_next(self) -> None:
-        self.tell("respond_to_next")
-
-    def action_message_in_editor(self) -> None:
-        self.tell("message_in_editor")
-
-    def action_earlier_rows(self) -> None:
-        self.tell("earlier_rows")
-
-    def action_later_rows(self) -> None:
-        self.tell("later_rows")
-
-    def action_new_chat(self) -> None:
-        self.tell("new_chat")
-
-    def action_save_as_case(self) -> None:
-        self.tell("save_as_case")
-
     def action_delete_left(self) -> None:
         if self.selection.is_empty and self.cursor_location == (0, 0):
-            self.tell("detach")
+            self._drop_attached()
         else:
             super().action_delete_left()
 
     @property
-    def _wrapped_row(self) -> int:
+    def wrapped_row(self) -> int:
         return self.wrapped_document.location_to_offset(self.cursor_location).y
 
 
 class MessageBox(Vertical):
-    """A rule that says what goes on, what is attached, and the field. Knows no conversation."""
+    """A rule with a note, what is attached, and the field. A subclass knows the conversation."""
 
-    def __init__(self, tell: Tell, note: Note, chips: Chips, *, id: str) -> None:
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self.field = MessageField(tell, id=f"{id}-field")
-        self._rule = MessageRule(self.field, note)
-        self._chips = MessageChips(chips)
+        self.field = MessageField(self.detach, id=f"{id}-field")
+        self._rule = MessageRule(self.field, self.note)
+        self._chips = MessageChips(self.chips)
+
+    def note(self) -> tuple[Line, Line]:
+        """What the rule above the message shows on its left and on its right."""
+        raise NotImplementedError
+
+    def chips(self) -> Line:
+        """What goes along with the message."""
+        raise NotImplementedError
+
+    def detach(self) -> None:
+        """Removes the file that was attached last."""
+        raise NotImplementedError
 
     def compose(self) -> ComposeResult:
         yield self._rule
@@ -125,7 +93,7 @@ class MessageBox(Vertical):
 
 
 class MessageRule(OneLine):
-    def __init__(self, field: MessageField, note: Note) -> None:
+    def __init__(self, field: MessageField, note: Callable[[], tuple[Line, Line]]) -> None:
         super().__init__()
         self._field = field
         self._note = note
@@ -143,7 +111,7 @@ class MessageRule(OneLine):
 
 
 class MessageChips(OneLine):
-    def __init__(self, chips: Chips) -> None:
+    def __init__(self, chips: Callable[[], Line]) -> None:
         super().__init__()
         self._shown = chips
 

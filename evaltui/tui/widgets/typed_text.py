@@ -23,10 +23,11 @@ def as_one_line(text: str) -> str:
 class OneLineInput(Input):
     """Takes lines that are pasted as one, where Textual's own takes the first and drops the others."""
 
-    def _on_paste(self, event: events.Paste) -> None:
-        super()._on_paste(events.Paste(as_one_line(event.text)))
+    def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
+        if event.text:
+            self.replace(as_one_line(event.text), *self.selection)
 
     def action_paste(self) -> None:
         self.replace(as_one_line(self.app.clipboard), *self.selection)

@@ -22,12 +22,12 @@ _TALLEST = 12
 class FieldEditor:
     """The two widgets of a case pane that fields are typed in, and the field that is open in one of them."""
 
-    def __init__(self, pane: CaseRows, workbench: Workbench, tell: Callable[[str], None]) -> None:
+    def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
         self.opened: OpenedField | None = None
         """The open field; None if none is."""
-        self.line = FieldLine(tell, id="case-line")
+        self.line = FieldLine(id="case-line")
         self.line.soft_wrap = True
-        self.text = FieldText(tell, id="case-text")
+        self.text = FieldText(id="case-text")
         self._pane = pane
         self._workbench = workbench
         self._changes = FieldChanges(pane, workbench)

@@ -10,7 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 
 from evaltui.tui import attaching
-from evaltui.tui.bindings import bindings
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.case import OpenField
 from evaltui.tui.panes.case.field_editor import FieldEditor
 from evaltui.tui.panes.case.navigation import CaseRows
@@ -27,7 +27,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._editor = FieldEditor(self, workbench, self._told)
+        self._editor = FieldEditor(self, workbench)
         self._outside = OutsideEditing(self, workbench)
 
     @property
@@ -233,25 +233,31 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def on_text_area_changed(self) -> None:
         self._editor.typed()
 
-    def _told(self, action_id: str) -> None:
-        """A key that a field does not take itself."""
-        match action_id:
-            case "end_field" | "end_text":
-                self._editor.end()
-            case "leave_field":
-                self._editor.cancel()
-            case "next_field":
-                self._editor.step(1)
-            case "previous_field":
-                self._editor.step(-1)
-            case "save_field":
-                self._editor.save()
-            case "next_choice":
-                self._editor.step_choice(1)
-            case "previous_choice":
-                self._editor.step_choice(-1)
-            case "field_in_editor":
-                self._editor.edit_outside()
+    def action_end_field(self) -> None:
+        self._editor.end()
+
+    action_end_text = action_end_field
+
+    def action_leave_field(self) -> None:
+        self._editor.cancel()
+
+    def action_next_field(self) -> None:
+        self._editor.step(1)
+
+    def action_previous_field(self) -> None:
+        self._editor.step(-1)
+
+    def action_save_field(self) -> None:
+        self._editor.save()
+
+    def action_next_choice(self) -> None:
+        self._editor.step_choice(1)
+
+    def action_previous_choice(self) -> None:
+        self._editor.step_choice(-1)
+
+    def action_field_in_editor(self) -> None:
+        self._editor.edit_outside()
 
 
 def _changes_nothing(text: str) -> Any:

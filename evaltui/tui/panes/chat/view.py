@@ -7,32 +7,24 @@ from collections.abc import Hashable
 from functools import partial
 
 from textual import events
-from textual.message import Message
 from textual.widget import Widget
 
-from evaltui.core.recording.responding import ResponseError
-from evaltui.core.recording.waiting import WaitingCall
 from evaltui.text.lines import Line, Span
-from evaltui.text.values import show_duration, show_value, visible
-from evaltui.tui import attaching
-from evaltui.tui.bindings import bindings
-from evaltui.tui.external_editor import EditorError, edit_outside
-from evaltui.tui.message_draft import MessageDraft
+from evaltui.text.values import show_value, visible
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.chat_row import ONE_LINE, who_width, write_row
 from evaltui.tui.pages.empty import write_nothing_said
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, Pane
+from evaltui.tui.panes.chat.message import ChatMessage
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.widgets.block_lines import BlockLines
-from evaltui.tui.widgets.message_box import MessageBox
-from evaltui.workbench.actions import BY_ID, Scope, keys_of
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 from evaltui.workbench.chat.rows import ChatRows, Row
-from evaltui.workbench.keys import key_name
 from evaltui.workbench.workbench import Workbench
 
 _LOOK_AT_CODE = 1.0
-_TICK = 0.2
 _MOST_STATE = 40
 # The cells at the end of a call that fold and unfold its result.
 _FOLD = 10
@@ -43,15 +35,11 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     BINDINGS = bindings(Scope.CHAT)
 
-    class Saved(Message):
-        """The conversation is a case now, which is selected."""
-
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._chat = workbench.chat
         self._rows = ChatRows()
-        self._box = MessageBox(self._told, self._note, self._chips, id="message")
-        self._draft = MessageDraft()
+        self._message = ChatMessage(workbench, self, id="message")
         self._shown: Transcript | None = None
         # Of the calls: they stay what they are when their results come and their rows are replaced.
         self._unfolded: set[int] = set()
@@ -62,26 +50,24 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._showed_cursor = True
 
     def below(self) -> Widget | None:
-        return self._box
+        return self._message
 
     @property
     def entry(self) -> Widget:
-        return self._box.field
+        return self._message.field
 
     def on_mount(self) -> None:
         self.set_interval(_LOOK_AT_CODE, self._look_at_code)
-        self.set_interval(_TICK, self._tick)
 
     def _look_at_code(self) -> None:
         if self.is_on_screen and self._chat.transcript is not None:
             self._chat.session.look_at_code()
 
-    def _tick(self) -> None:
-        """Time passes: seconds of a turn."""
-        if self._chat.busy and self.is_on_screen:
-            self._box.follow()
-
     # Around the rows
+
+    @property
+    def lines_below(self) -> int:
+        return super().lines_below if self._rows.rows else 0
 
     def heading(self) -> Line:
         transcript = self._chat.transcript
@@ -110,63 +96,6 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             text = row.error.traceback or str(row.error)
         return Copied(f"this {row.kind}", text) if text else None
 
-    def _note(self) -> tuple[Line, Line]:
-        """What the rule above the message says."""
-        chat, transcript = self._chat, self._chat.transcript
-        below = self.lines_below
-        more: Line = (
-            [(f"{below:,} more line{'' if below == 1 else 's'} below", "dim")]
-            if below and self._rows.rows
-            else []
-        )
-        if chat.cancelling:
-            return [("◐ cancelling", "accent")], more
-        if chat.session.opening:
-            return [("◐ starting the agent", "accent")], more
-        running = (
-            next((turn for turn in transcript.turns if turn.stage == "running"), None) if transcript else None
-        )
-        if running is not None:
-            spent = show_duration(running.seconds or 0.0)
-            return [
-                ("◐ ", "accent"),
-                (f"turn {self._number(running)}", "accent"),
-                (f" · {spent}", "dim"),
-            ], more
-        if files := chat.session.code_changes:
-            key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
-            named = visible(files[0]) if len(files) == 1 else f"{visible(files[0])} and {len(files) - 1} more"
-            changed: Line = [(f"{named} changed", "accent"), (": the next turn uses the new code", "")]
-            if chat.refuses_to_replay() is None:
-                changed += [("  ", ""), (key, "bold"), (" replays", "dim")]
-            return changed, more
-        return [], more
-
-    def _number(self, turn: ChatTurn) -> int:
-        """From 1."""
-        transcript = self._chat.transcript
-        return transcript.turns.index(turn) + 1 if transcript and turn in transcript.turns else 1
-
-    def _chips(self) -> Line:
-        return self._draft.chips(self._replaced, self._waiting)
-
-    @property
-    def _waiting(self) -> list[WaitingCall]:
-        """The calls that what is typed may be the response to."""
-        return self._chat.waiting(self._draft.instead_of)
-
-    @property
-    def _target(self) -> WaitingCall | None:
-        return self._draft.target(self._waiting)
-
-    @property
-    def _replaced(self) -> int | None:
-        """The index of the turn that the message is to replace."""
-        turn, transcript = self._draft.instead_of, self._chat.transcript
-        if turn is None or transcript is None or turn not in transcript.turns:
-            return None
-        return transcript.turns.index(turn)
-
     # Following the workbench
 
     def follow(self) -> None:
@@ -189,8 +118,8 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             self.blocks_changed(first, len(self._rows.rows))
         if is_another:
             self.call_after_refresh(self.show_end)
-        self._take_proposal()
-        self._box.follow()
+        self._message.take_proposal()
+        self._message.follow()
         if self.shows_cursor != self._showed_cursor:
             self._showed_cursor = self.shows_cursor
             self.refresh()
@@ -219,12 +148,6 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self.blocks_changed(0, 1)
         self.scroll_to(y=0, animate=False, force=True)
 
-    def _take_proposal(self) -> None:
-        """What the user may want to say next is written for them, unless they are writing something."""
-        proposal = self._chat.take_proposal()
-        if proposal is not None and not self._box.field.text.strip() and not self._draft.has_attached:
-            self._box.field.begin(self._draft.begin(proposal))
-
     # Drawing
 
     @property
@@ -235,7 +158,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     @property
     def shows_cursor(self) -> bool:
         # While one writes, it would only be in the way of reading.
-        return not self._box.field.has_focus
+        return not self._message.field.has_focus
 
     def height(self, number: int) -> int:
         rows = self._rows.rows
@@ -275,7 +198,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        self._box.follow()
+        self._message.follow()
 
     # Rows
 
@@ -324,8 +247,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def action_edit_message(self) -> None:
         turn = self._turn_of_current()
         if turn is not None:
-            self._box.field.begin(self._draft.begin_instead(turn, self._box.field.text))
-            self.action_write_message()
+            self._message.edit(turn)
 
     def action_rewind(self) -> None:
         row = self._current
@@ -336,122 +258,5 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         row, transcript = self._current, self._chat.transcript
         return transcript.turns[row.turn] if row is not None and transcript is not None else None
 
-    # Beginning, ending
-
     def action_write_message(self) -> None:
-        self._box.follow()
-        self.screen.set_focus(self._box.field, scroll_visible=False)
-
-    def action_new_chat(self) -> None:
-        from evaltui.tui.screens.new_chat import NewChatScreen
-
-        self.app.push_screen(NewChatScreen(self._workbench), self._begun)
-
-    def _begun(self, begun: bool | None) -> None:
-        if begun:
-            self.action_write_message()
-
-    def action_save_as_case(self) -> None:
-        from evaltui.tui.screens.save_case import SaveCaseScreen
-
-        if (transcript := self._chat.transcript) is None:
-            return
-        try:
-            screen = SaveCaseScreen(self._workbench, transcript)
-        except ValueError as error:
-            self._workbench.say(f"no case can be made of this: {error}")
-            return
-        self.app.push_screen(screen, self._saved)
-
-    def _saved(self, saved: bool | None) -> None:
-        if saved:
-            self.post_message(self.Saved())
-
-    # The message
-
-    def _told(self, action_id: str) -> None:
-        """A key that the message does not take itself."""
-        match action_id:
-            case "send":
-                self._send()
-            case "leave_message":
-                self._leave()
-            case "earlier_message":
-                self._recall(self._draft.earlier(self._box.field.text, self._chat.inputs))
-            case "later_message":
-                self._recall(self._draft.later(self._chat.inputs))
-            case "message_in_editor":
-                self._go_on_outside()
-            case "attach_file":
-                self._ask_for_file()
-            case "respond_to_next":
-                self._draft.turn_to_next(self._waiting)
-                self._box.follow()
-            case "detach":
-                self._draft.detach()
-                self._box.follow()
-            case "earlier_rows":
-                self.scroll_page_up(animate=False)
-            case "later_rows":
-                self.scroll_page_down(animate=False)
-            case "new_chat":
-                self.action_new_chat()
-            case "save_as_case":
-                self.action_save_as_case()
-
-    def _send(self) -> None:
-        text = self._box.field.text
-        try:
-            content = self._draft.content(text, self._target)
-        except ResponseError as error:
-            self._workbench.say(str(error))
-            return
-        if not content["parts"]:
-            self._workbench.say("there is nothing to send yet: write a message")
-            return
-        if reason := self._chat.refuses_to_send():
-            self._workbench.say(reason)
-            return
-        replaced = self._replaced
-        self._box.field.begin(self._draft.end())
-        self.call_after_refresh(self.show_end)
-        if replaced is None:
-            self._chat.send(content)
-        else:
-            self._chat.resend(replaced, content)
-
-    def _leave(self) -> None:
-        if self._chat.busy:
-            self._chat.cancel()
-        elif self._draft.instead_of is not None:
-            self._box.field.begin(self._draft.end())
-            self._box.follow()
-        else:
-            self.screen.set_focus(self, scroll_visible=False)
-
-    def _recall(self, text: str | None) -> None:
-        if text is not None:
-            self._box.field.begin(text)
-
-    def _go_on_outside(self) -> None:
-        try:
-            changed = edit_outside(self.app, self._box.field.text, ".md")
-        except EditorError as error:
-            self._workbench.say(str(error))
-            return
-        self._box.field.begin(changed)
-
-    def _ask_for_file(self) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
-
-        question = PromptScreen(attaching.TITLE, check=attaching.cannot_attach, hint=attaching.HINT)
-        self.app.push_screen(question, self._attach_file)
-
-    def _attach_file(self, text: str | None) -> None:
-        if text is None:
-            return
-        try:
-            self._draft.attach(attaching.read_attached(text))
-        except OSError as error:
-            self._workbench.say(f"{text} is not attached: {error}")
-        self._box.follow()
+        self._message.write()

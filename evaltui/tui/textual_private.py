@@ -1,24 +1,92 @@
-"""A text area that holds its text to the character: what nobody typed is given back as it was.
-
-Textual's own takes ten characters for the end of a line, U+2028 among them, and gives one back for all.
-Private names of Textual's text area are here and nowhere else.
-"""
+"""Everything of evaltui that builds on private names of Textual: a new version of it is checked here."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, cast
 
 from rich.text import Text
 from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._time import get_time
+from textual.app import App
 from textual.document._document import Document, EditResult, Location
 from textual.document._document_navigator import DocumentNavigator
 from textual.document._wrapped_document import WrappedDocument
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.keys import Keys
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen, ScreenResultType
+from textual.timer import Timer
 from textual.widgets import TextArea
 
 from evaltui.tui.widgets.typed_text import shown_safely
 
 # Terminals paste the end of a line as a carriage return.
 _PASTED_NEWLINE = re.compile("\r\n?")
+
+
+def event_time() -> float:
+    """The time of now on the clock that events are stamped with, in seconds."""
+    return get_time()
+
+
+def know_alt_enter() -> None:
+    """Makes alt+enter the key ctrl+j, as which many terminals send it.
+
+    Most send it as escape and return, of which Textual makes a return: who wanted a new line would have sent
+    a message that is not finished.
+    """
+    cast("dict[str, Any]", ANSI_SEQUENCES_KEYS)["\x1b\r"] = (Keys.ControlJ,)
+
+
+def once(pump: MessagePump, seconds: float, callback: Callable[[], object]) -> Timer:
+    """Calls something after a while.
+
+    Textual leaves out the ticks for which it is too late when a timer begins. A timer that ticks once would
+    never tick where its time has passed by then, because it is short or the process was held up.
+    """
+    timer = pump.set_timer(seconds, callback)
+    timer._skip = False
+    return timer
+
+
+async def run_bindings(app: App[Any], key: str) -> bool:
+    """Runs the action that a key is bound to; False if it is bound to none.
+
+    Textual does the same when it dispatches a key, but several messages later.
+    """
+    for priority in (True, False):
+        if await app._check_bindings(key, priority=priority):
+            return True
+    return False
+
+
+def driver_of(app: App[Any]) -> Driver | None:
+    """The driver of the terminal; None while the app does not run."""
+    return app._driver
+
+
+def wrap_output(driver: LinuxDriver, wrap: Callable[[Any], Any]) -> None:
+    """Replaces the file that a driver writes to."""
+    driver._file = wrap(driver._file)
+
+
+class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
+    """A screen whose own handlers get only the messages that it `hears`; Textual's get all of them."""
+
+    def hears(self, message: Message) -> bool:
+        raise NotImplementedError
+
+    def _get_dispatch_methods(
+        self, method_name: str, message: Message
+    ) -> Iterable[tuple[type, Callable[[Message], Awaitable[None]]]]:
+        for owner, method in super()._get_dispatch_methods(method_name, message):
+            if not issubclass(owner, HearingScreen) or self.hears(message):
+                yield owner, method
 
 
 class ExactDocument(Document):
@@ -44,7 +112,11 @@ class ExactDocument(Document):
 
 
 class ExactTextArea(TextArea):
-    """What is typed or pasted ends its lines as the text does; control characters are shown as pictures."""
+    """A text area that holds its text to the character: what nobody typed is given back as it was.
+
+    Textual's own takes ten characters for the end of a line, U+2028 among them, and gives one back for all.
+    What is typed or pasted ends its lines as the text does; control characters are shown as pictures.
+    """
 
     def _set_document(self, text: str, language: str | None) -> None:
         self._highlight_query = None

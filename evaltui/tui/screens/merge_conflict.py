@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from difflib import SequenceMatcher
-from itertools import zip_longest
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
-from evaltui.core.jsondoc.merge import Choices, Clash, Side
+from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
 from evaltui.text.lines import Line, cells, cut
-from evaltui.text.values import visible, visible_lines
-from evaltui.tui.action_screen import DialogScreen
-from evaltui.tui.bindings import bindings
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.pages.version_lines import VersionRow, both_versions, choices_of, compared
 from evaltui.tui.pages.writer import SIDE_BY_SIDE
 from evaltui.tui.panes.bars import Status
 from evaltui.tui.widgets.cursor_lines import CursorLines
@@ -28,14 +24,10 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.draft import Clashing
 from evaltui.workbench.workbench import Workbench
 
-_TICK = 0.25
-# Lines that are the same are shown this far around those that differ.
-_AROUND = 3
-_MOST_COMPARISONS = 4_000_000
 _CHOSEN = {"mine": "mine is kept", "theirs": "theirs is taken", None: "undecided"}
 
 
-class VersionsScreen(DialogScreen[bool], inherit_bindings=False):
+class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
     """Decides a clash. Returns whether the file is saved; else it is as it was, here and on disk."""
 
     BINDINGS = bindings(Scope.VERSIONS)
@@ -54,9 +46,6 @@ class VersionsScreen(DialogScreen[bool], inherit_bindings=False):
             yield Status(self._workbench, id="versions-status")
             yield Hints(self._workbench, self._hints)
 
-    def on_mount(self) -> None:
-        self.every(_TICK, self.query_one(Status).refresh)
-
     @property
     def rows(self) -> VersionsRows:
         return self.query_one(VersionsRows)
@@ -72,16 +61,17 @@ class VersionsScreen(DialogScreen[bool], inherit_bindings=False):
         rows = self.rows
         return f"{rows.undecided} of {len(rows.clashes)} undecided" if rows.undecided else "all decided"
 
-    def perform(self, action_id: str) -> None:
-        match action_id:
-            case "leave_open":
-                self.dismiss(False)
-            case "decide" | "save":
-                self._settle()
-            case "throw_away":
-                self._workbench.say("H keeps all of mine, L takes all of theirs: choose one, then save")
-            case _:
-                getattr(self.rows, f"action_{action_id}")()
+    def action_leave_open(self) -> None:
+        self.dismiss(False)
+
+    def action_decide(self) -> None:
+        self._settle()
+        self._draw_around()
+
+    action_save = action_decide
+
+    def action_throw_away(self) -> None:
+        self._workbench.say("H keeps all of mine, L takes all of theirs: choose one, then save")
         self._draw_around()
 
     def _draw_around(self) -> None:
@@ -130,25 +120,6 @@ class VersionsSides(OneLine):
         return [("   <", "bold"), (" mine, unsaved   ", "dim"), (">", "bold"), (" theirs, on disk", "dim")]
 
 
-class Choice(NamedTuple):
-    """Something to decide; `whole` is the file where it cannot be decided in parts."""
-
-    clash: Clash
-    kind: str
-
-
-class _Row(NamedTuple):
-    """A line of one choice: its head, lines that differ or are equal, or none, so many that are folded."""
-
-    choice: int
-    head: bool = False
-    mine: str | None = None
-    theirs: str | None = None
-    differs: bool = False
-    folded: int = 0
-    blank: bool = False
-
-
 class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     """Every clash with both its versions. The clash that the cursor is in is the one that keys decide."""
 
@@ -159,9 +130,9 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, clash: Clashing) -> None:
         super().__init__()
-        self.clashes = _choices(clash)
+        self.clashes = choices_of(clash)
         self._decided: dict[int, Side] = {}
-        self._rows: list[_Row] = []
+        self._rows: list[VersionRow] = []
         self._wide: bool | None = None
 
     # What was decided
@@ -206,13 +177,13 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         else:
             self.lines_changed(len(self._rows))
 
-    def _all_rows(self) -> Iterator[_Row]:
+    def _all_rows(self) -> Iterator[VersionRow]:
         for number, choice in enumerate(self.clashes):
             if number:
-                yield _Row(number - 1, blank=True)
-            yield _Row(number, head=True)
-            mine, theirs = _pair(choice.clash)
-            for row in _compared(number, mine, theirs):
+                yield VersionRow(number - 1, blank=True)
+            yield VersionRow(number, head=True)
+            mine, theirs = both_versions(choice.clash)
+            for row in compared(number, mine, theirs):
                 if self._wide or not row.differs:
                     yield row
                     continue
@@ -248,7 +219,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         kept = cut(name, max(8, room - 2))
         return [*kept, (" " * max(1, room - cells(kept)), ""), *tail]
 
-    def _beside(self, row: _Row) -> Line:
+    def _beside(self, row: VersionRow) -> Line:
         half = (self.size.width - 3) // 2
         side = self._decided.get(row.choice)
         mark = ("~" if row.differs else " ", "bold")
@@ -257,7 +228,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         gap = " " * (half - 3 - cells(left) + 1)
         return [mark, (" ", ""), *left, (gap, ""), ("│ ", "dim"), *right]
 
-    def _stacked(self, row: _Row) -> Line:
+    def _stacked(self, row: VersionRow) -> Line:
         side = self._decided.get(row.choice)
         if not row.differs:
             return [("    ", ""), (row.mine or "", "dim")]
@@ -300,6 +271,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._decided[self.current] = side
         self.refresh()
         self.action_next_undecided()
+        self.post_message(self.Changed())
 
     def action_keep_all_mine(self) -> None:
         self._decide_all("mine")
@@ -310,6 +282,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _decide_all(self, side: Side) -> None:
         self._decided = dict.fromkeys(range(len(self.clashes)), side)
         self.refresh()
+        self.post_message(self.Changed())
 
     def action_next_undecided(self) -> None:
         """To the next clash that is undecided, where there is one."""
@@ -350,73 +323,8 @@ def _is_wide(width: int) -> bool:
     return width >= SIDE_BY_SIDE
 
 
-def _tone(row: _Row, chosen: Side | None, side: Side) -> str:
+def _tone(row: VersionRow, chosen: Side | None, side: Side) -> str:
     """What will not be kept is dim, what differs is not."""
     if not row.differs or chosen not in (None, side):
         return "dim"
     return "bold"
-
-
-def _choices(clash: Clashing) -> list[Choice]:
-    conflict = clash.conflict
-    if conflict.reason is not None:
-        return [Choice(Clash(clash.path.name, None, clash.mine, clash.theirs), "file")]
-    kinds = (("case", conflict.cases), ("member", conflict.members), ("order of", conflict.orders))
-    return [Choice(one, kind) for kind, clashes in kinds for one in clashes]
-
-
-def _pair(clash: Clash) -> tuple[list[str], list[str]]:
-    """Both versions as lines, spread out where that loses nothing of the difference."""
-    mine, theirs = _lines(clash.mine, "removed here"), _lines(clash.theirs, "removed outside")
-    if mine == theirs:
-        return visible_lines(clash.mine or ""), visible_lines(clash.theirs or "")
-    return mine, theirs
-
-
-def _lines(text: str | None, gone: str) -> list[str]:
-    if text is None:
-        return [f"({gone})"]
-    try:
-        return visible_lines(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
-    except ValueError:
-        return visible_lines(text)
-
-
-def _compared(choice: int, mine: Sequence[str], theirs: Sequence[str]) -> Iterator[_Row]:
-    """Line by line; of what is the same, only what stands around a difference."""
-    found = _opcodes(mine, theirs)
-    for place, (op, i1, i2, j1, j2) in enumerate(found):
-        if op != "equal":
-            pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
-            yield from (_Row(choice, mine=one, theirs=other, differs=True) for one, other in pairs)
-            continue
-        before = 0 if place == 0 else _AROUND
-        behind = 0 if place == len(found) - 1 else _AROUND
-        equal = [_Row(choice, mine=text, theirs=text) for text in mine[i1:i2]]
-        hidden = len(equal) - before - behind
-        if hidden <= 1:
-            yield from equal
-        else:
-            yield from equal[:before]
-            yield _Row(choice, folded=hidden)
-            yield from equal[len(equal) - behind :]
-
-
-def _opcodes(mine: Sequence[str], theirs: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """As those of difflib, which for long texts that have little in common takes too long."""
-    if len(mine) * len(theirs) <= _MOST_COMPARISONS:
-        return SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
-    head = _common(mine, theirs)
-    tail = _common(mine[head:][::-1], theirs[head:][::-1])
-    end, other_end = len(mine) - tail, len(theirs) - tail
-    found = [
-        ("equal", 0, head, 0, head),
-        ("replace", head, end, head, other_end),
-        ("equal", end, len(mine), other_end, len(theirs)),
-    ]
-    return [one for one in found if one[1] < one[2] or one[3] < one[4]]
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))

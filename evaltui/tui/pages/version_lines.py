@@ -1,0 +1,101 @@
+"""The parts of a file that were changed twice, and both versions of each line by line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import NamedTuple
+
+from evaltui.core.jsondoc.merge import Clash
+from evaltui.text.values import visible_lines
+from evaltui.workbench.draft import Clashing
+
+# Lines that are the same are shown this far around those that differ.
+_AROUND = 3
+_MOST_COMPARISONS = 4_000_000
+
+
+class Choice(NamedTuple):
+    """Something to decide; `whole` is the file where it cannot be decided in parts."""
+
+    clash: Clash
+    kind: str
+
+
+class VersionRow(NamedTuple):
+    """A line of one choice: its head, lines that differ or are equal, or none, so many that are folded."""
+
+    choice: int
+    head: bool = False
+    mine: str | None = None
+    theirs: str | None = None
+    differs: bool = False
+    folded: int = 0
+    blank: bool = False
+
+
+def choices_of(clash: Clashing) -> list[Choice]:
+    conflict = clash.conflict
+    if conflict.reason is not None:
+        return [Choice(Clash(clash.path.name, None, clash.mine, clash.theirs), "file")]
+    kinds = (("case", conflict.cases), ("member", conflict.members), ("order of", conflict.orders))
+    return [Choice(one, kind) for kind, clashes in kinds for one in clashes]
+
+
+def both_versions(clash: Clash) -> tuple[list[str], list[str]]:
+    """Both versions as lines, spread out where that loses nothing of the difference."""
+    mine, theirs = _lines(clash.mine, "removed here"), _lines(clash.theirs, "removed outside")
+    if mine == theirs:
+        return visible_lines(clash.mine or ""), visible_lines(clash.theirs or "")
+    return mine, theirs
+
+
+def _lines(text: str | None, gone: str) -> list[str]:
+    if text is None:
+        return [f"({gone})"]
+    try:
+        return visible_lines(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+    except ValueError:
+        return visible_lines(text)
+
+
+def compared(choice: int, mine: Sequence[str], theirs: Sequence[str]) -> Iterator[VersionRow]:
+    """Line by line; of what is the same, only what stands around a difference."""
+    found = _opcodes(mine, theirs)
+    for place, (op, i1, i2, j1, j2) in enumerate(found):
+        if op != "equal":
+            pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
+            yield from (VersionRow(choice, mine=one, theirs=other, differs=True) for one, other in pairs)
+            continue
+        before = 0 if place == 0 else _AROUND
+        behind = 0 if place == len(found) - 1 else _AROUND
+        equal = [VersionRow(choice, mine=text, theirs=text) for text in mine[i1:i2]]
+        hidden = len(equal) - before - behind
+        if hidden <= 1:
+            yield from equal
+        else:
+            yield from equal[:before]
+            yield VersionRow(choice, folded=hidden)
+            yield from equal[len(equal) - behind :]
+
+
+def _opcodes(mine: Sequence[str], theirs: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """As those of difflib, which for long texts that have little in common takes too long."""
+    if len(mine) * len(theirs) <= _MOST_COMPARISONS:
+        return SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
+    head = _common(mine, theirs)
+    tail = _common(mine[head:][::-1], theirs[head:][::-1])
+    end, other_end = len(mine) - tail, len(theirs) - tail
+    found = [
+        ("equal", 0, head, 0, head),
+        ("replace", head, end, head, other_end),
+        ("equal", end, len(mine), other_end, len(theirs)),
+    ]
+    return [one for one in found if one[1] < one[2] or one[3] < one[4]]
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,0 +1,1 @@
+"""The chat pane: the conversation, and the message that is being written."""

@@ -1,0 +1,261 @@
+"""What the main screen opens over itself, and what follows from the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.widgets import Input, TextArea
+
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import ActionScreen
+from evaltui.workbench import set_editing
+from evaltui.workbench.actions import ACTIONS, Scope
+from evaltui.workbench.draft import Clashing
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.tui.screens.runs import Wanted
+
+
+class MainDialogs(ActionScreen[None], inherit_bindings=False):
+    """The actions that open a dialog, which is imported then: the first frame does not wait."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self.workbench = workbench
+        self._asked: list[Clashing] = []
+        self._offers_unsaved = False
+
+    @property
+    def scope(self) -> Scope:
+        """Where the keys work now."""
+        raise NotImplementedError
+
+    def go_to(self, pane: str) -> None:
+        """Shows a pane, with the focus in it."""
+        raise NotImplementedError
+
+    def go_to_entry(self, pane: str) -> None:
+        """Shows a pane, with the focus where its input begins."""
+        raise NotImplementedError
+
+    def show_result(self) -> None:
+        """Shows the result pane, after a run was started."""
+        raise NotImplementedError
+
+    def reveal(self, selection: Selection) -> None:
+        """Selects something, and makes sure that the list shows it."""
+        self.workbench.navigation.set_filter("")
+        self.workbench.navigation.select(selection)
+        self.go_to("cases")
+
+    # Keys and names
+
+    def action_help(self) -> None:
+        from evaltui.tui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self.workbench, self.scope), self._run_chosen_action)
+
+    async def _run_chosen_action(self, action_id: str | None) -> None:
+        if action_id is not None:
+            await self.run_action(action_id)
+
+    def action_palette(self) -> None:
+        from evaltui.tui.screens.palette import Palette, PaletteScreen
+
+        found = Palette(self.workbench, self, self.scope, self.reveal)
+        self.app.push_screen(PaletteScreen(found), lambda choose: choose and choose())
+
+    def action_find_case(self) -> None:
+        from evaltui.tui.screens.find_case import FindCaseScreen
+
+        self.app.push_screen(FindCaseScreen(self.workbench), self._show_found)
+
+    def _show_found(self, selection: Selection | None) -> None:
+        if selection is not None:
+            set_editing.show(self.workbench, selection)
+
+    # Leaving
+
+    def action_quit(self) -> None:
+        """Leaves; what is unsaved, or typed and in no case yet, is asked about first."""
+        from evaltui.tui.screens.unsaved import UnsavedScreen
+
+        if isinstance(self.app.screen, UnsavedScreen):
+            return
+        typed = self._typed_elsewhere()
+        if self.workbench.editing.unsaved() or self.workbench.editing.unapplied.now() or typed:
+            self.app.push_screen(UnsavedScreen(self.workbench, typed), self._leave_as_chosen)
+        else:
+            self._leave()
+
+    def _typed_elsewhere(self) -> str:
+        """What is typed in a field that lies over this screen."""
+        field = self.app.screen.focused
+        if self.app.screen is self or not isinstance(field, Input | TextArea):
+            return ""
+        return field.value if isinstance(field, Input) else field.text
+
+    def _leave(self) -> None:
+        self.run_worker(self.app.action_quit())
+
+    def _leave_as_chosen(self, choice: str | None) -> None:
+        editing = self.workbench.editing
+        if choice == "discard":
+            editing.discard()
+        elif choice is None or not editing.save_all():
+            return
+        elif left := editing.unapplied.now():
+            # The files are saved; that is in none of them.
+            if left[0].case is not None:
+                self.workbench.navigation.select(Selection(*left[0].case))
+                self.go_to("case")
+            return
+        self._leave()
+
+    # Runs
+
+    def action_runs(self) -> None:
+        from evaltui.tui.screens.runs import RunsScreen
+
+        self.app.push_screen(RunsScreen(self.workbench), self._run_chosen)
+
+    def _run_chosen(self, wanted: Wanted | None) -> None:
+        if wanted is not None:
+            self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
+
+    async def _show_run(self, wanted: Wanted) -> None:
+        workbench = self.workbench
+        if wanted.resumes:
+            if await workbench.runs.resume(wanted.path):
+                self.show_result()
+            return
+        workbench.say(f"reading the {wanted.title} …")
+        if not await workbench.outcomes.open_run(wanted.path, wanted.title):
+            return
+        if wanted.case is None:
+            self.go_to("cases")
+        elif selection := workbench.outcomes.case_of(wanted.case, wanted.eval_set_id):
+            workbench.navigation.select(selection)
+            self.go_to("result")
+        else:
+            workbench.say(f"the case {wanted.case.eval_id} is not in the eval sets any more")
+
+    def action_preflight(self) -> None:
+        if (run := self.workbench.runs.current) is not None:
+            from evaltui.tui.pages.preflight import write_checks
+            from evaltui.tui.screens.details import DetailsScreen
+
+            title: Line = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]
+            self.app.push_screen(DetailsScreen(title, partial(write_checks, checks=run.checks)))
+
+    def action_run_repeatedly(self) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+        from evaltui.workbench.repeating import EXAMPLE, problem_of, proposal, title_of
+
+        workbench = self.workbench
+        question = PromptScreen(title_of(workbench), proposal(workbench), problem_of, EXAMPLE)
+        self.app.push_screen(question, self._run_repeatedly)
+
+    def _run_repeatedly(self, asked: str | None) -> None:
+        from evaltui.workbench.repeating import parse_repeated
+
+        if asked is not None:
+            self.workbench.runs.run_repeatedly(parse_repeated(asked))
+            self.show_result()
+
+    def action_criteria(self) -> None:
+        if self.workbench.navigation.selection.path is not None:
+            from evaltui.tui.screens.criteria import CriteriaScreen
+
+            self.app.push_screen(CriteriaScreen(self.workbench, self.workbench.navigation.selection.path))
+
+    # Questions that come up by themselves
+
+    def offer_unsaved(self) -> None:
+        """Asks about the edits of an earlier session, as soon as no other screen lies over this one."""
+        self._offers_unsaved = True
+        self.draw_soon()
+
+    def ask(self) -> None:
+        """Asks what waits for an answer, unless something else is asked."""
+        if not self.takes_input:
+            return
+        if self._offers_unsaved:
+            self._offers_unsaved = False
+            self._ask_about_unsaved()
+        else:
+            self._ask_about_conflicts()
+
+    def _ask_about_unsaved(self) -> None:
+        from evaltui.files.journal import recoverable
+        from evaltui.tui.screens.recovery import RecoveryScreen
+
+        if found := recoverable(self.workbench.agent.dir):
+            self.app.push_screen(RecoveryScreen(self.workbench, found))
+
+    def _ask_about_conflicts(self) -> None:
+        """Two versions of a file are not left alone until they are looked at once."""
+        new = [clash for clash in self.workbench.editing.clashing if clash not in self._asked]
+        # Nobody is asked while typing: what is typed next would be taken for the answer.
+        if new and self.app.screen is self and not isinstance(self.focused, Input | TextArea):
+            from evaltui.tui.screens.merge_conflict import MergeConflictScreen
+
+            self._asked.append(new[0])
+            self.app.push_screen(MergeConflictScreen(self.workbench, new[0]))
+
+    # Conversations
+
+    def action_chat_from_here(self) -> None:
+        """Asks where in the case to begin; without a case there is nothing to ask."""
+        key, chat = self.workbench.navigation.selection.case, self.workbench.chat
+        if key is not None:
+            from evaltui.tui.screens.chat_from import ChatFromScreen
+
+            self.app.push_screen(ChatFromScreen(self.workbench, key), self._show_chat)
+            return
+        if chat.transcript is None:
+            chat.new()
+        self._show_chat(True)
+
+    def action_new_chat(self) -> None:
+        from evaltui.tui.screens.new_chat import NewChatScreen
+
+        self.app.push_screen(NewChatScreen(self.workbench), self._show_chat)
+
+    def _show_chat(self, begun: bool | None) -> None:
+        if begun:
+            self.go_to_entry("chat")
+
+    def action_save_as_case(self) -> None:
+        from evaltui.tui.screens.save_case import SaveCaseScreen
+
+        if (transcript := self.workbench.chat.transcript) is None:
+            return
+        try:
+            screen = SaveCaseScreen(self.workbench, transcript)
+        except ValueError as error:
+            self.workbench.say(f"no case can be made of this: {error}")
+            return
+        self.app.push_screen(screen, self._show_saved_case)
+
+    def _show_saved_case(self, saved: bool | None) -> None:
+        if saved:
+            self.go_to("case")
+
+
+def _on_workbench(do: Callable[[Workbench], None]) -> Callable[[MainDialogs], None]:
+    def action(screen: MainDialogs) -> None:
+        do(screen.workbench)
+
+    return action
+
+
+# What the registry does without a screen is an action of this one.
+for _action in ACTIONS:
+    if _action.do is not None:
+        setattr(MainDialogs, f"action_{_action.id}", _on_workbench(_action.do))

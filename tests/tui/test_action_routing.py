@@ -1,0 +1,162 @@
+"""Actions of the registry go where Textual sends them, and private names of Textual stay in one file."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pilots import screen_text, until
+from textual.driver import Driver
+from textual.message_pump import MessagePump
+
+import evaltui.tui
+from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.widgets.line_view import LineView
+from evaltui.workbench.actions import ACTIONS, Scope
+from evaltui.workbench.workbench import Workbench
+
+ECHO = "def root_agent(message, session):\n    return message\n"
+PRIVATE = "evaltui.tui.textual_private"
+
+
+def modules():
+    for found in pkgutil.walk_packages(evaltui.tui.__path__, "evaltui.tui."):
+        yield importlib.import_module(found.name)
+
+
+def own_classes():
+    for module in modules():
+        for one in vars(module).values():
+            if (
+                isinstance(one, type)
+                and issubclass(one, MessagePump | Driver)
+                and one.__module__ == module.__name__
+            ):
+                yield one
+
+
+@cache
+def private_names(module):
+    """The private attributes and methods that a module of Textual gives its objects."""
+    source = inspect.getsource(sys.modules[module])
+    names = re.findall(r"self\.(_[a-z]\w*)|def (_[a-z]\w*)|^    (_[a-z]\w*)\b", source, re.MULTILINE)
+    return {name for found in names for name in found if name}
+
+
+def names_of(cls):
+    """The private names that the bodies of a class use of itself, or define."""
+    for node in ast.walk(ast.parse(inspect.getsource(cls))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            yield node.attr
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+
+
+def test_no_class_uses_or_replaces_a_private_name_of_textual():
+    found = set()
+    for cls in own_classes():
+        if cls.__module__ != PRIVATE:
+            of_textual = {one.__module__ for one in cls.__mro__ if one.__module__.startswith("textual.")}
+            private = set().union(*map(private_names, of_textual))
+            taken = {name for name in names_of(cls) if name in private and not name.startswith("__")}
+            found |= {f"{cls.__name__}.{name}" for name in taken}
+    assert not found
+
+
+def test_private_modules_of_textual_are_imported_in_one_file_alone():
+    imports = re.compile(r"^\s*(?:from|import) (textual(?:\.\w+)*\._\w+)", re.MULTILINE)
+    found = {
+        path.name
+        for path in Path(evaltui.tui.__file__).parent.rglob("*.py")
+        if imports.search(path.read_text("utf-8"))
+    }
+    assert found == {"textual_private.py"}
+
+
+class Lines(LineView, can_focus=True, inherit_bindings=False):
+    def action_line_down(self):
+        self.app.done.append("line")
+
+
+class Refusing(ActionScreen[None]):
+    BINDINGS = bindings(Scope.DETAILS)
+
+    def compose(self):
+        yield Lines(id="lines")
+
+    def refusal(self, action_id):
+        return "not now" if action_id == "line_up" else None
+
+    def refuse(self, action_id):
+        self.app.done.append(self.refusal(action_id))
+
+    def action_next_page(self):
+        self.app.done.append("screen")
+
+
+class Routed(ActionApp[None]):
+    def __init__(self):
+        super().__init__()
+        self.done = []
+
+    def get_default_screen(self):
+        return Refusing()
+
+    def action_previous_page(self):
+        self.done.append("app")
+
+
+async def test_an_action_is_of_the_focused_widget_then_its_screen_then_the_app():
+    app = Routed()
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.screen.focused is not None)
+        await pilot.press("j", "l", "h", "k", "g")
+        assert app.done == ["line", "screen", "app", "not now"]
+        assert not app.screen.check_action("line_up", ())
+        assert app.screen.check_action("line_down", ())
+
+
+async def test_every_action_of_the_main_screen_and_its_panes_has_a_method(write_agent):
+    app = WorkbenchApp(Workbench(write_agent(ECHO, name="parrot").parent))
+    scopes = {Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE, Scope.CHAT}
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: len(app.screen.query("#case, #result, #chat, #trace, #console")) == 5)
+        for action in ACTIONS:
+            for scope in scopes & set(action.where) or {Scope.MAIN} & set(action.where):
+                node = app.screen if scope is Scope.MAIN else app.screen.query_one(f"#{scope.name.lower()}")
+                has = [one for one in node.ancestors_with_self if hasattr(one, f"action_{action.id}")]
+                assert has, f"{action.id} {scope}"
+
+
+async def test_why_a_key_does_nothing_is_shown_and_the_key_is_used_up(write_agent):
+    app = WorkbenchApp(Workbench(write_agent(ECHO, name="parrot").parent))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+        await pilot.press("u")
+        await until(pilot, lambda: "nothing to undo" in screen_text(app))
+        assert await app.run_action("undo", app.screen)
+
+
+@pytest.mark.parametrize("key", ["f4", "ctrl+c"])
+async def test_keys_of_the_case_wait_until_its_field_is_left(write_agent, key):
+    folder = write_agent(ECHO, name="parrot").parent
+    (folder / "a.evalset.json").write_text(
+        '{"eval_set_id": "a", "eval_cases": [{"eval_id": "hi", "conversation":'
+        ' [{"user_content": {"parts": [{"text": "hi"}]}}]}]}',
+        encoding="utf-8",
+    )
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: app.workbench.sets.entries)
+        await pilot.press("2", "enter")
+        await until(pilot, lambda: app.focused.id == "case-line")
+        await pilot.press(key)
+        if key == "f4":
+            await until(pilot, lambda: "leave the field first" in screen_text(app))
+        assert app.focused.id == "case-line"
