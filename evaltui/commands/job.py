@@ -21,8 +21,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import heads_of
-from evaltui.core.recordings.choices import DEFAULT_MODE
 from evaltui.core.recordings.counts import CallCounts
+from evaltui.core.recordings.modes import DEFAULT_MODE
 from evaltui.files.agent_files import files_of
 from evaltui.files.secrets import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace, select

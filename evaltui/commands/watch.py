@@ -11,7 +11,7 @@ from pathlib import Path
 from evaltui.commands.output import width, write_lines, write_stderr
 from evaltui.commands.usage import UsageError
 from evaltui.core.model.outcome import Status
-from evaltui.core.recordings.choices import DEFAULT_MODE
+from evaltui.core.recordings.modes import DEFAULT_MODE
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.reports.preflight import check_lines

@@ -24,8 +24,7 @@ from evaltui.core.model.stored_cases import CaseHead, heads_of
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import expected_places
 from evaltui.core.recording.waiting import responses_in
-from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
-from evaltui.core.recordings.modes import modes_of
+from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode, ToolMode, modes_of
 from evaltui.core.simulation.user import simulated_user, stopped
 from evaltui.files.case_paths import case_path
 from evaltui.files.configs import find_config
@@ -67,7 +66,7 @@ class RunPlan:
     """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
     `runs` and `pass_if` None what each set's config says. `known` are runs of cases, counted from 0, whose
     results an earlier run has: they are not run again. `record` and `tools`
-    say what is asked and what is taken from recordings; see `core.recordings.choices`. `checks` are what is
+    say what is asked and what is taken from recordings; see `core.recordings.modes`. `checks` are what is
     known of its metrics beforehand: those that cannot run are not tried (see `metric_facts.checked`)."""
 
     agent_dir: Path

@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import heads_of
 from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.core.recordings.choices import DEFAULT_MODE
+from evaltui.core.recordings.modes import DEFAULT_MODE
 from evaltui.files.agent_files import files_of
 from evaltui.runner.plan import (
     AgentLoaded,

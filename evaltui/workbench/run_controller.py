@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.recordings.choices import RecordMode, ToolMode
+from evaltui.core.recordings.modes import RecordMode, ToolMode
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.console import Console
 from evaltui.workbench.navigation import Navigation

@@ -1,6 +1,6 @@
 """Telling what changed in a case."""
 
-from evaltui.core.model.case_prints import case_print
+from evaltui.core.model.fingerprints import case_print
 
 
 def case(said="hi", answer="hello", **more):

@@ -17,10 +17,21 @@ from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.core.model.personas import PREBUILT_PERSONAS
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.simulation.config import SimulatorConfig
-from evaltui.core.simulation.history import lines_of
-from evaltui.core.simulation.instructions import described, instructions, prompt_id
-from evaltui.core.simulation.personas import persona_of, prebuilt_personas
-from evaltui.core.simulation.user import SimulatedUser, ends, simulated_user, stopped, stopped_in_words
+from evaltui.core.simulation.instructions import (
+    described,
+    instructions,
+    persona_of,
+    prebuilt_personas,
+    prompt_id,
+)
+from evaltui.core.simulation.user import (
+    SimulatedUser,
+    ends,
+    lines_of,
+    simulated_user,
+    stopped,
+    stopped_in_words,
+)
 
 MINE = {
     "id": "IMPATIENT",

@@ -28,9 +28,8 @@ from google.genai import types
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.simulation.config import SimulatorConfig
-from evaltui.core.simulation.history import lines_of
-from evaltui.core.simulation.personas import prebuilt_personas
-from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError
+from evaltui.core.simulation.instructions import prebuilt_personas
+from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, lines_of
 from evaltui.runner.child import simulating
 from evaltui.runner.child.adapters.adk import AdkAdapter
 from evaltui.runner.child.adapters.base import Recorder, SessionSpec, recording

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaltui.cli import main
-from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
+from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
 from evaltui.runs.listing import names_by_run, stored_runs
 from evaltui.runs.log import latest_run
 from evaltui.workbench.state import CaseKey, Repeated, Selection

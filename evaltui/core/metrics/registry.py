@@ -12,12 +12,13 @@ from evaltui.core.metrics.judges import rubric_metrics
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
 from evaltui.core.metrics.judges.hallucinations import hallucinations_v1
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
-from evaltui.core.metrics.judges.multi_turn import (
+from evaltui.core.metrics.judges.quality import (
     multi_turn_task_success_v1,
     multi_turn_tool_use_quality_v1,
     multi_turn_trajectory_quality_v1,
+    response_evaluation_score,
+    safety_v1,
 )
-from evaltui.core.metrics.judges.quality import response_evaluation_score, safety_v1
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import Metric, MetricInput, effective_threshold, not_evaluated
 from evaltui.core.model.config import EvalConfig, EvalMetric

@@ -13,7 +13,7 @@ from evaltui.core.metrics.metric import CriterionError, nothing_to_score
 from evaltui.core.metrics.registry import METRICS, MetricInfo, MetricInput
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.own_metrics import MISPLACED, names_function
-from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
+from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.text.wording import nearest
 

@@ -1,10 +1,28 @@
-"""The two spellings of a field's name: snake_case and camelCase, both read by ADK in most places."""
+"""Keys of user data as they are spelt: in snake_case or camelCase, and mistyped."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
+
+from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.text.wording import nearest
+
+
+def likely_typos(
+    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath
+) -> Iterator[Problem]:
+    """Warnings for keys that are near to a field that is absent; each field comes with all its spellings.
+
+    Other unknown keys are the user's own: where this is called, ADK tolerates them.
+    """
+    fields = [tuple(field) for field in fields]
+    known = {spelling for field in fields for spelling in field}
+    absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
+    for key in data:
+        if key not in known and (hit := nearest(key, absent, likeness=0.75)):
+            yield Problem(Severity.WARNING, (*path, key), f"unknown key; did you mean {hit!r}?")
 
 
 @cache

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from evaltui.core.model.arg_rule import ArgRule
-from evaltui.core.recordings.choices import ToolMode
+from evaltui.core.recordings.modes import ToolMode
 from evaltui.core.simulation.config import SimulatorConfig
 
 # Source: google-adk 2.13, what applies where no config file is found.

@@ -14,7 +14,7 @@ from google.genai.types import Content
 from pydantic import BaseModel
 
 from evaltui.core.metrics.thresholds import outside_of_range
-from evaltui.core.model.aliases import camel, spelt
+from evaltui.core.model.aliases import camel, likely_typos, spelt
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import (
     EvalCase,
@@ -30,7 +30,6 @@ from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.own_metrics import own_metric_warnings
 from evaltui.core.model.problems import JsonPath, Problem, Severity
 from evaltui.core.model.stored_cases import eval_ids_of
-from evaltui.core.model.typos import likely_typos
 from evaltui.text.wording import did_you_mean, in_words
 
 _SPEAKER_ROLES = (None, "user", "model")

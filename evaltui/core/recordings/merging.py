@@ -1,12 +1,37 @@
-"""What stays of a recording when a case was run again."""
+"""What a case has of recordings: the results that it knows itself, and what stays when it was run again."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from evaltui.core.recordings.entry import Entry, ModelCall, written
+from google.genai import types
+
+from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls, tool_responses
+from evaltui.core.recordings.entry import Entry, ModelCall, ToolCall, written
 from evaltui.core.recordings.modes import Modes
+
+
+def stubs_of_case(case: EvalCase) -> list[ToolCall]:
+    """The calls that a case expects and has a response for, in order."""
+    return [
+        ToolCall(case.eval_id, 0, turn, call.name or "", call.args or {}, response.response or {})
+        for turn, invocation in enumerate(case.conversation or [])
+        for call, response in _answered(invocation)
+    ]
+
+
+def _answered(invocation: Invocation) -> Iterator[tuple[types.FunctionCall, types.FunctionResponse]]:
+    """Each call with its response: by id, else the first of that name which is not taken."""
+    left = tool_responses(invocation.intermediate_data)
+    calls = tool_calls(invocation.intermediate_data)
+    ids = {call.id for call in calls if call.id}
+    for call in calls:
+        own = [one for one in left if call.id and one.id == call.id]
+        unnamed = [one for one in left if one.name == call.name and one.id not in ids]
+        for response in (own or unnamed)[:1]:
+            left.remove(response)
+            yield call, response
 
 
 def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complete: bool) -> list[Entry]:

@@ -1,11 +1,22 @@
-"""How a run treats each model and tool, from what the user and the config have chosen."""
+"""When models and tools are asked and when what they answered before is taken: what a user chooses, and how a
+run treats each of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode, ToolMode
+# auto: replay what is known, ask for what is not, and keep it. replay: never ask. record: ask, and keep it in
+# place of what was known. off: ask, and keep nothing.
+RecordMode = Literal["auto", "replay", "record", "off"]
+# live: call, and keep nothing. record: call, and keep the result. stub: never call.
+ToolMode = Literal["live", "record", "stub"]
+
+# Nothing is written beside the sets, and nothing old is shown as new, unless somebody asks for it.
+DEFAULT_MODE: RecordMode = "off"
+
 
 _TOOLS: dict[RecordMode, ToolMode] = {"auto": "record", "replay": "stub", "record": "record", "off": "live"}
 

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, field_validator
 from pydantic.alias_generators import to_camel
 
-from evaltui.core.simulation.template import placeholders
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
+# What Jinja would take as its own: expressions, statements, comments.
+_MARKUP = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_KNOWN = (
+    "stop_signal",
+    "conversation_plan",
+    "conversation_history",
+    "persona",
+    "persona.id",
+    "persona.description",
+)
+
+
+def placeholders(template: str) -> set[str]:
+    """The names in a text. Raises ValueError for any other markup: it would reach the model as it stands."""
+    found = set()
+    for markup in _MARKUP.finditer(template):
+        placeholder = _PLACEHOLDER.fullmatch(markup[0])
+        if placeholder is None or placeholder[1] not in _KNOWN:
+            raise ValueError(
+                f"evaltui does not understand {markup[0]}: of Jinja it knows the placeholders "
+                f"{', '.join(f'{{{{ {name} }}}}' for name in _KNOWN)}, where {{{{ persona }}}} is all of it"
+            )
+        found.add(placeholder[1])
+    return found
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The text with these names replaced; what a value holds is inserted as it is, and other names stay."""
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
+
 
 _REQUIRED = ("stop_signal", "conversation_plan", "conversation_history")
 _SPEAKS = (

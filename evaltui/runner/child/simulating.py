@@ -9,9 +9,15 @@ from pathlib import Path
 
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.recordings.request import Asked
-from evaltui.core.simulation.history import lines_of
 from evaltui.core.simulation.instructions import prompt_id
-from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, Stop, ends, stopped_in_words
+from evaltui.core.simulation.user import (
+    SimulatedUser,
+    SimulatedUserError,
+    Stop,
+    ends,
+    lines_of,
+    stopped_in_words,
+)
 from evaltui.runner.call_recorder import ModelPlay, NotRecordedError, current_tape
 from evaltui.runner.child.adapters.base import Recorder
 from evaltui.runner.child.model_client import ask

@@ -13,7 +13,7 @@ from evaltui.core.metrics.gemini_access import gemini_access
 from evaltui.core.metrics.preflight import SetToCheck, preflight
 from evaltui.core.metrics.requirements import Facts
 from evaltui.core.metrics.scoring import as_adk_has_it
-from evaltui.core.recordings.choices import DEFAULT_MODE, RecordMode
+from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.folders import agent_folder, env_file
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.parent.user_modules import has_module

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.aliases import spelt
-from evaltui.core.model.case_prints import CasePrint, case_print
+from evaltui.core.model.fingerprints import CasePrint, case_print
 from evaltui.files.eval_sets import read_set_data
 from evaltui.files.saving import fingerprint_of
 from evaltui.workbench.open_sets import OpenSets

@@ -19,11 +19,10 @@ from evaltui.core.recordings.entry import (
     shared_of,
     written,
 )
-from evaltui.core.recordings.merging import merged
+from evaltui.core.recordings.merging import merged, stubs_of_case
 from evaltui.core.recordings.modes import Modes, modes_of
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.recordings.request import Asked, fingerprints
-from evaltui.core.recordings.stubs import stubs_of_case
 from evaltui.core.secrets import Secrets
 
 NOON = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)

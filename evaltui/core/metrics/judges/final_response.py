@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evaltui.core.metrics.judges.adk_answers import read_validity_as_adk
+from evaltui.core.metrics.judges.json_answers import VALIDITY
 from evaltui.core.metrics.judges.judge import Judge, judge_options
 from evaltui.core.metrics.judges.labels import read_validity
-from evaltui.core.metrics.judges.open_turns import turn_without_verdict, unless_open, voided_as_adk
-from evaltui.core.metrics.judges.over_turns import result_over_turns
+from evaltui.core.metrics.judges.over_turns import (
+    result_over_turns,
+    turn_without_verdict,
+    unless_open,
+    voided_as_adk,
+)
 from evaltui.core.metrics.judges.prompts import fenced, prompt
-from evaltui.core.metrics.judges.sampling import Sample, ask_samples
-from evaltui.core.metrics.judges.schemas import VALIDITY
 from evaltui.core.metrics.judges.transcript import entries, transcript
-from evaltui.core.metrics.judges.voting import counted, judgement, votes_of
+from evaltui.core.metrics.judges.voting import Sample, ask_samples, counted, judgement, votes_of
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
     MetricInput,

@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.metrics.judges.json_answers import read_json
+from evaltui.core.metrics.judges.json_answers import SENTENCES, read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, JudgeModelOptions, Question, judge_options
 from evaltui.core.metrics.judges.labels import Labels, contradiction, without_verdict
 from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
 from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
-from evaltui.core.metrics.judges.sampling import Sample, ask_all
-from evaltui.core.metrics.judges.schemas import SENTENCES
 from evaltui.core.metrics.judges.sentences import sentences
 from evaltui.core.metrics.judges.transcript import (
     Entry,
@@ -27,7 +25,7 @@ from evaltui.core.metrics.judges.transcript import (
     transcript,
     turn_entries,
 )
-from evaltui.core.metrics.judges.voting import counted, deciding
+from evaltui.core.metrics.judges.voting import Sample, ask_all, counted, deciding
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,

@@ -13,6 +13,47 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from evaltui.core.metrics.judges.judge import Schema
+
+
+def _object(**properties: Schema) -> Schema:
+    names = list(properties)
+    return {"type": "OBJECT", "properties": properties, "required": names, "property_ordering": names}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "ARRAY", "items": items}
+
+
+def _one_of(*words: str) -> Schema:
+    return {"type": "STRING", "enum": list(words)}
+
+
+_TEXT: Schema = {"type": "STRING"}
+_TEXT_OR_NULL: Schema = {"type": "STRING", "nullable": True}
+_YES_OR_NO: Schema = {"type": "BOOLEAN"}
+
+VALIDITY = _object(reasoning=_TEXT, is_the_agent_response_valid=_one_of("valid", "invalid"))
+FULFILMENT = _object(
+    rubrics=_list(_object(id=_TEXT, rationale=_TEXT, verdict=_one_of("yes", "no", "unknown")))
+)
+RATING = _object(**{"for": _list(_TEXT), "against": _list(_TEXT)}, reason=_TEXT, score={"type": "NUMBER"})
+SENTENCES = _object(
+    sentences=_list(
+        _object(
+            sentence={"type": "INTEGER"},
+            reason=_TEXT,
+            supporting=_TEXT_OR_NULL,
+            contradicting=_TEXT_OR_NULL,
+            label=_one_of("supported", "unsupported", "contradictory", "disputed", "not_applicable"),
+        )
+    )
+)
+SIMULATED_USER = _object(
+    criteria=_list(_object(name=_TEXT, reason=_TEXT, passes=_YES_OR_NO)), reason=_TEXT, is_valid=_YES_OR_NO
+)
+
+
 _START = re.compile(r"""\{(?=\s*(?:["'}]|\w+\s*:|\Z))|\[(?=\s*[\[\]{"'\-\dtfnNI])""")
 # Where JSON was meant: `{x}` and `[see there]` are prose.
 _JSON_START = re.compile(
@@ -81,7 +122,7 @@ class _TwiceError(Exception):
     """A key that one object has twice."""
 
 
-def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unambiguous(members: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(members)
     if len(made) < len(members):
         names = [name for name, _ in members]
@@ -89,7 +130,7 @@ def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unambiguous)
 
 _Placed = tuple[Any, int, int]
 

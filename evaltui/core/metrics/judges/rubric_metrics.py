@@ -9,10 +9,15 @@ from dataclasses import replace
 
 from evaltui.core.metrics.judges.adk_answers import read_fulfilment_as_adk
 from evaltui.core.metrics.judges.final_response import answer_of
+from evaltui.core.metrics.judges.json_answers import FULFILMENT
 from evaltui.core.metrics.judges.judge import Answer, Judge, judge_options
 from evaltui.core.metrics.judges.labels import read_fulfilment, unreadable
-from evaltui.core.metrics.judges.open_turns import turn_without_verdict, unless_open, voided_as_adk
-from evaltui.core.metrics.judges.over_turns import result_over_turns
+from evaltui.core.metrics.judges.over_turns import (
+    result_over_turns,
+    turn_without_verdict,
+    unless_open,
+    voided_as_adk,
+)
 from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.rubrics import (
     HeldRubric,
@@ -20,10 +25,8 @@ from evaltui.core.metrics.judges.rubrics import (
     rubrics_of_conversation,
     rubrics_of_turn,
 )
-from evaltui.core.metrics.judges.sampling import Sample, ask_samples
-from evaltui.core.metrics.judges.schemas import FULFILMENT
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
-from evaltui.core.metrics.judges.voting import judgement
+from evaltui.core.metrics.judges.voting import Sample, ask_samples, judgement
 from evaltui.core.metrics.metric import (
     MetricInput,
     left_out,

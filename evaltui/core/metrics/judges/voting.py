@@ -1,12 +1,96 @@
-"""Several answers of a judge on one subject, and the one that decides."""
+"""Asks a judge several times, and what the votes come to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from evaltui.core.metrics.judges.judge import Answer
-from evaltui.core.metrics.judges.sampling import Sample
-from evaltui.core.model.outcome import Judgement, Vote
+from evaltui.core.metrics.judges.judge import (
+    Answer,
+    Judge,
+    JudgeFailedError,
+    JudgeModelOptions,
+    Question,
+    Schema,
+)
+from evaltui.core.metrics.judges.prompts import Prompt
+from evaltui.core.model.outcome import ErrorInfo, JudgedBy, Judgement, Vote
+
+Sample = Answer | JudgeFailedError
+"""What came of one question: an answer, or why there is none."""
+
+
+async def ask_samples(
+    judge: Judge,
+    metric: str,
+    prompts: Mapping[int, str],
+    options: JudgeModelOptions,
+    schema: Schema | None = None,
+    *,
+    as_adk: bool = False,
+) -> dict[int, list[Sample]]:
+    """Ask `options.num_samples` times about each turn, all at once; `prompts` and the samples are by turn.
+
+    Turns count from 0; questions are put turn by turn, sample by sample. A cancel cancels them all.
+    """
+    questions = [
+        Question(metric, turn, text, options, None if as_adk else schema)
+        for turn, text in prompts.items()
+        for _ in range(options.num_samples)
+    ]
+    samples: dict[int, list[Sample]] = {turn: [] for turn in prompts}
+    for question, sample in zip(questions, await ask_all(judge, questions, as_adk=as_adk), strict=True):
+        samples[question.turn].append(sample)
+    return samples
+
+
+async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool = False) -> list[Sample]:
+    """What came of each of the questions, in their order; all are put at once, and a cancel cancels all.
+
+    An answer that was cut off is none: what it holds may be a quotation. google-adk reads it.
+    """
+    tasks = [asyncio.ensure_future(_ask(judge, question)) for question in questions]
+    try:
+        samples = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return samples if as_adk else [_whole(sample) for sample in samples]
+
+
+def judged_by(options: JudgeModelOptions, prompt: Prompt, samples: Iterable[Sample]) -> JudgedBy:
+    """Who judged, and how many of the questions were answered."""
+    all_samples = list(samples)
+    answers = [sample for sample in all_samples if isinstance(sample, Answer)]
+    return JudgedBy(
+        model=options.judge_model,
+        prompt=prompt.id,
+        asked=len(all_samples),
+        answered=len(answers),
+        replayed=sum(answer.is_replayed for answer in answers),
+        unasked=sum(isinstance(sample, JudgeFailedError) and not sample.was_asked for sample in all_samples),
+    )
+
+
+async def _ask(judge: Judge, question: Question) -> Sample:
+    try:
+        return await judge(question)
+    except JudgeFailedError as error:
+        return error
+
+
+def _whole(sample: Sample) -> Sample:
+    if not isinstance(sample, Answer) or not sample.cut_off:
+        return sample
+    advice = (
+        "give it more max_output_tokens or a smaller thinking budget"
+        if sample.cut_off == "MAX_TOKENS"
+        else "ask another model"
+    )
+    return JudgeFailedError(
+        ErrorInfo("UnfinishedAnswerError", f"the judge's answer was cut off ({sample.cut_off}): {advice}"),
+        was_asked=not sample.is_replayed,
+    )
 
 
 def deciding(votes: Sequence[Vote]) -> Vote | None:

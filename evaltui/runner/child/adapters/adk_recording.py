@@ -16,8 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from evaltui.core.model.events import Json
-from evaltui.core.recordings.request import Asked
-from evaltui.core.recordings.volatile import UNASKED_CONFIG
+from evaltui.core.recordings.request import UNASKED_CONFIG, Asked
 from evaltui.runner.call_recorder import ModelPlay, current_tape
 
 _Ask = Callable[[], AsyncIterator[LlmResponse]]

@@ -18,12 +18,13 @@ from scripted_judge import (
     turn,
 )
 
-from evaltui.core.metrics.judges.multi_turn import (
+from evaltui.core.metrics.judges.quality import (
     multi_turn_task_success_v1,
     multi_turn_tool_use_quality_v1,
     multi_turn_trajectory_quality_v1,
+    response_evaluation_score,
+    safety_v1,
 )
-from evaltui.core.metrics.judges.quality import response_evaluation_score, safety_v1
 from evaltui.core.metrics.judges.ratings import Rating, Scale, middle, read_rating
 from evaltui.core.metrics.metric import CriterionError
 from evaltui.core.model.outcome import Status, Vote

@@ -7,7 +7,7 @@ from judge_cases import ScriptedJudge, failed
 
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions
 from evaltui.core.metrics.judges.prompts import Prompt
-from evaltui.core.metrics.judges.sampling import ask_samples, judged_by
+from evaltui.core.metrics.judges.voting import ask_samples, judged_by
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy
 
 OPTIONS = JudgeModelOptions(num_samples=2)
