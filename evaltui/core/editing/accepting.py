@@ -9,7 +9,7 @@ response where the case keeps responses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from evaltui.core.editing.calls import CallEditor
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import in_style
 from evaltui.core.editing.turn import TurnEditor
-from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, apply_to_data
+from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike, apply_to_data
 from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.model.arg_path import parse_arg_path
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls, tool_responses
@@ -67,7 +67,7 @@ class Accepting:
         actual = rows[row].actual
         if number is None or actual is None:
             raise EditError("only a call that was expected and made has arguments to accept")
-        self._argument(turn, number, path, actual.args)
+        self._arguments(turn, number, [path], actual.args)
 
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
         """Expect a changed or extra call as it was made, no missing one, a moved one where it was made."""
@@ -122,7 +122,7 @@ class Accepting:
         inside = _steps(path)
         if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
             raise EditError(f"nothing is expected of {path} in the final state any more")
-        self._apply(_replace_inside(self._case.final_state.path, expected, actual, inside))
+        self._apply([Put(self._case.final_state.path, _with_place(expected, actual, inside))])
 
     def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
         """Calls and answer, as far as they are scored: what a mark leaves out stays as it is."""
@@ -151,16 +151,16 @@ class Accepting:
 
     # How
 
-    def _argument(self, turn: int, number: int, path: str, actual: dict[str, Any] | None) -> None:
+    def _arguments(self, turn: int, number: int, paths: Iterable[str], actual: dict[str, Any] | None) -> None:
+        """The arguments of a call at these paths as they were; "" means all, where one side has none."""
         call = self._turn(turn).call(number)
-        expected, inside = call.arguments, _steps(path)
-        if not inside or expected is None or actual is None:
-            self._apply(_put_or_remove(call, actual, inside))
-        # One before it in the same list may have brought it along.
-        elif (
-            value_at(expected, inside, ABSENT) is not ABSENT or value_at(actual, inside, ABSENT) is not ABSENT
-        ):
-            self._apply(_replace_inside(call.arguments_path, expected, actual, inside))
+        wanted = call.arguments
+        for path in paths:
+            wanted = _with_argument(wanted, actual, _steps(path))
+        if wanted is None:
+            self._apply([Remove(call.arguments_path)] if call.arguments is not None else [])
+        elif call.arguments is None or not alike(call.arguments, wanted):
+            self._apply([Put(call.arguments_path, wanted)])
 
     def _insert(self, turn: int, index: int, made: _ActualCall) -> None:
         editor = self._turn(turn)
@@ -184,9 +184,8 @@ class Accepting:
 
     def _change(self, turn: int, number: int, diff: CallDiff, made: _ActualCall) -> None:
         """The arguments that differ, and the response to them where there was one."""
-        for arg in diff.args:
-            if arg.op != "same":
-                self._argument(turn, number, arg.path, made.call.args)
+        paths = [arg.path for arg in diff.args if arg.op != "same"]
+        self._arguments(turn, number, paths, made.call.args)
         responses = self._turn(turn).call(number).responses
         if len(responses) == 1 and made.response is not None:
             path = (*responses[0].path, "response")
@@ -324,14 +323,19 @@ def _event_for(turn: TurnEditor, index: int, made: _ActualCall) -> int | None:
     return event
 
 
-def _put_or_remove(call: CallEditor, actual: dict[str, Any] | None, inside: JsonPath) -> list[Edit]:
-    """Arguments of which one side has none, which is something else than `{}`."""
-    path = call.arguments_path
+def _with_argument(
+    expected: dict[str, Any] | None, actual: dict[str, Any] | None, inside: JsonPath
+) -> dict[str, Any] | None:
+    """Arguments with one of them as it was; no arguments are something else than `{}`."""
+    if inside and expected is not None and actual is not None:
+        # One before it in the same list may have brought it along.
+        is_there = any(value_at(args, inside, ABSENT) is not ABSENT for args in (expected, actual))
+        return _with_place(expected, actual, inside) if is_there else expected
     if actual is not None:
-        return [Put(path, {key: value for key, value in actual.items() if key in inside})]
-    if call.arguments is None:
-        return []
-    return [Remove((*path, *inside) if len(call.arguments) > 1 else path)]
+        return {key: value for key, value in actual.items() if key in inside}
+    if expected is None or len(expected) == 1 or not inside:
+        return None
+    return {key: value for key, value in expected.items() if key != inside[0]}
 
 
 def _steps(path: str) -> JsonPath:
@@ -365,22 +369,21 @@ def _spelt_as(old: Any, new: Any) -> Any:
     return old if old == new else new
 
 
-def _replace_inside(path: JsonPath, old: Any, new: Any, inside: JsonPath) -> list[Edit]:
-    """Make one place inside the old value, which is at `path`, what it is in the new one; one of them has it.
+def _with_place(old: Any, new: Any, inside: JsonPath) -> Any:
+    """The old value with one place inside it as it is in the new one; one of them has it.
 
     Where the lists there have different lengths, an element that is new brings those before it that are new,
     and one that is gone takes those behind it along: no list comes out that neither side has in this place.
     """
-    *way, last = inside
-    holder, model = value_at(old, tuple(way)), value_at(new, tuple(way))
-    owner = (*path, *way)
-    if isinstance(last, int):
-        if last >= len(model):
-            return [Put(owner, holder[:last])]
-        if last >= len(holder):
-            return [Put(owner, holder + model[len(holder) : last + 1])]
-    elif last not in model:
-        return [Remove((*owner, last))]
-    elif last not in holder:
-        return [Put((*owner, last), model[last])]
-    return _replace((*owner, last), holder[last], model[last])
+    if not inside:
+        return _spelt_as(old, new)
+    step, rest = inside[0], inside[1:]
+    if isinstance(step, int):
+        if step >= len(new):
+            return old[:step]
+        if step >= len(old):
+            return old + new[len(old) : step + 1]
+        return [*old[:step], _with_place(old[step], new[step], rest), *old[step + 1 :]]
+    if step not in new:
+        return {key: value for key, value in old.items() if key != step}
+    return {**old, step: _with_place(old[step], new[step], rest) if step in old else new[step]}

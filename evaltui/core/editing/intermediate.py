@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from evaltui.core.editing.json_paths import dicts, field_path, in_style, insert_at
@@ -32,11 +33,11 @@ class IntermediateData:
     turn: JsonPath
     """The path of the turn."""
 
-    @property
+    @cached_property
     def path(self) -> JsonPath:
         return field_path(self.data, self.turn, "intermediate_data")
 
-    @property
+    @cached_property
     def shape(self) -> Shape | None:
         """None where the turn has no intermediate data, so that it can become either."""
         value = value_at(self.data, self.path)
@@ -62,7 +63,7 @@ class IntermediateData:
 
     # As events
 
-    @property
+    @cached_property
     def events_path(self) -> JsonPath:
         return self.list_path("invocation_events")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from evaltui.core.editing import intermediate
@@ -110,7 +111,7 @@ class TurnEditor:
 
     # What happens before the answer
 
-    @property
+    @cached_property
     def intermediate(self) -> IntermediateData:
         return IntermediateData(self.data, self.path)
 
