@@ -105,7 +105,7 @@ class FakeRuns:
         except Exception as error:
             info = ErrorInfo(type(error).__name__, str(error))
             return failed_repeat(expected, info, [], 0.0), []
-        return await score_repeat(expected, actual, final_state={}), list(_events(actual))
+        return await score_repeat(expected, actual, final_state=None, custom=None), list(_events(actual))
 
 
 def _events(actual: list[Invocation]) -> Iterator[Event]:

@@ -14,7 +14,7 @@ from typing import Any
 from evaltui.core.compare.judged import Finding, findings, findings_in, was_judged
 from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.model.adk_results import EXPLANATION
-from evaltui.core.model.eval_set import Invocation, dump
+from evaltui.core.model.eval_set import EvalCase, Invocation, dump
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.core.secrets import Secrets
 from evaltui.runs.adk_results import OWN_SESSIONS
@@ -50,7 +50,9 @@ class AdkResult:
 
     def add(self, case: CaseResult) -> None:
         """Add a case that is finished."""
-        entries = (self._entry(case.eval_id, repeat) for repeat in case.repeats)
+        # Asked for once: a model of it may have to be made.
+        expected = self._info.cases.get(case.eval_id)
+        entries = (self._entry(case.eval_id, expected, repeat) for repeat in case.repeats)
         self._entries[case.eval_id] = [zlib.compress(entry.encode(), 1) for entry in entries]
 
     @property
@@ -83,8 +85,8 @@ class AdkResult:
         )
         return result_id, text
 
-    def _entry(self, eval_id: str, repeat: RepeatResult) -> str:
-        entry = _run(self._info, eval_id, repeat)
+    def _entry(self, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> str:
+        entry = _run(self._info, eval_id, case, repeat)
         ids = {"eval_set_id": entry["eval_set_id"], "eval_id": eval_id}
         return self._secrets.in_json(valid_json_text(entry), lambda data: valid_json_text(data | ids))
 
@@ -93,7 +95,7 @@ def _with_session(entry: str, session_id: str) -> str:
     return f'{entry[:-1]}, "session_id": "{session_id}"}}'
 
 
-def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
+def _run(info: SetInfo, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> Json:
     return {
         "eval_set_id": info.eval_set_id,
         "eval_id": eval_id,
@@ -102,20 +104,18 @@ def _run(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Json:
             _metric(info, metric, metric.score, metric.status) | _details(metric) | _overall_rubrics(metric)
             for metric in repeat.metrics
         ],
-        "eval_metric_result_per_invocation": list(_turns(info, eval_id, repeat)),
-        "user_id": repeat.user_id or _user(info, eval_id),
+        "eval_metric_result_per_invocation": list(_turns(info, case, repeat)),
+        "user_id": repeat.user_id or _user(case),
     }
 
 
-def _user(info: SetInfo, eval_id: str) -> str:
-    case = info.cases.get(eval_id)
+def _user(case: EvalCase | None) -> str:
     session = case.session_input if case else None
     return session.user_id if session and session.user_id else DEFAULT_USER_ID
 
 
-def _turns(info: SetInfo, eval_id: str, repeat: RepeatResult) -> Iterator[Json]:
-    expected: list[Invocation] = info.expected(eval_id)
-    case = info.cases.get(eval_id)
+def _turns(info: SetInfo, case: EvalCase | None, repeat: RepeatResult) -> Iterator[Json]:
+    expected: list[Invocation] = (case.conversation or []) if case else []
     for index, actual in enumerate(repeat.actual):
         turn: Json = {"actual_invocation": dump(actual)}
         own = expected[index].rubrics if index < len(expected) else None

@@ -107,6 +107,14 @@ def test_what_is_recorded_of_the_sample_agents_passes_at_once(sample, tmp_path, 
     assert "1 passed" in capsys.readouterr().out
 
 
+def test_a_session_without_a_user_gets_the_one_of_google_adk(agent, monkeypatch):
+    Path("session.json").write_text('{"state": {"said": []}}')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hi")))
+    assert record(agent, "basics", "second", "-", "--initial-session", "session.json") == 0
+    case = load_eval_set(agent / "basics.evalset.json").eval_cases[1]
+    assert (case.session_input.app_name, case.session_input.user_id) == ("my_agent", "test_user_id")
+
+
 def test_a_set_that_exists_gets_one_more_case_and_keeps_the_rest(agent, monkeypatch):
     before = (agent / "basics.evalset.json").read_text()
     Path("session.json").write_text('{"state": {"said": ["zero"]}, "user_id": "ada"}')
