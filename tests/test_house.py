@@ -15,21 +15,13 @@ ROOT = PACKAGE.parent
 
 # Lists of what does not hold yet. They only ever become shorter.
 IN_A_CIRCLE = {
-    "evaltui.runner.plan",
     "evaltui.runner.parent.metric_facts",
-    "evaltui.workbench.chat.chat",
-    "evaltui.workbench.editing",
-    "evaltui.workbench.live_sets",
-    "evaltui.workbench.watching",
-    "evaltui.workbench.workbench",
+    "evaltui.runner.plan",
 }
 TOO_LONG = {
     "runner/plan.py",
     "tui/panes/tree.py",
-    "workbench/chat/chat.py",
     "workbench/drafts.py",
-    "workbench/watching.py",
-    "workbench/workbench.py",
 }
 FUNCTIONS_TOO_LONG: set[str] = set()
 # Small files with one importer, and why they stand alone.
@@ -40,13 +32,13 @@ SMALL_WITH_REASON = {
     "commands/lint.py": "a command",
     "commands/preflight.py": "a command",
     "runner/child/adapters/adk_missing.py": "without google-adk, the adapter must not be read",
-    "runner/child/addressing.py": "",
     "files/agent_settings.py": "",
+    "runner/child/addressing.py": "",
     "tui/pages/difference.py": "",
     "tui/pages/preflight.py": "",
     "tui/pages/printed.py": "",
-    "tui/panes/too_small.py": "",
-    "tui/panes/trace_filter.py": "",
+    "tui/panes/too_small.py": "a pane",
+    "tui/panes/trace_filter.py": "a pane",
 }
 LINES_OF_A_FILE = 400
 LINES_OF_A_FUNCTION = 60
