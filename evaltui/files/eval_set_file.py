@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,10 @@ class EvalSetFile:
     """The text, to be edited; None for what is no eval set, or one of an old format."""
     fingerprint: Fingerprint | None = None
     """Of the file that was read, None where it was not read or has been edited since."""
-    _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        numbers = {case.eval_id: number for number, case in enumerate(self.cases.stored)}
-        object.__setattr__(self, "_numbers", numbers)
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {case.eval_id: number for number, case in enumerate(self.cases.stored)}
 
     @property
     def errors(self) -> list[Problem]:

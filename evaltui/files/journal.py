@@ -10,6 +10,7 @@ import base64
 import fcntl
 import json
 import os
+import threading
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,19 +33,26 @@ VERSION = 1
 _COMPRESSION = 1
 
 
+# Characters. The text of a larger document is packed in a thread: nobody waits for it with the first edit.
+_LARGE = 1_000_000
+
+
 class Journal:
-    """The journal of one document that is being edited. Killed at any moment, it leaves what was appended."""
+    """The journal of one document that is being edited. Killed at any moment, it leaves what was appended;
+    of a large document, some tenths of a second after the first edit."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path = path
         self._file = file
         self._size = 0
-        # Lines that there was no room for, in order.
+        self._lock = threading.Lock()
+        self._beginning: threading.Thread | None = None
+        # Lines that there was no room for, or no beginning yet, in order.
         self._waiting: list[bytes] = []
 
     @classmethod
-    def open(cls, agent_dir: Path, path: Path, base_text: str) -> Journal:
-        """Begin a journal for a document, `base_text` being its text before the first edit.
+    def open(cls, agent_dir: Path, path: Path, base: JsonDocument) -> Journal:
+        """Begin a journal for a document, `base` being what it was before the first edit.
 
         Raises OSError where the agent's folder cannot be written.
         """
@@ -56,21 +64,31 @@ class Journal:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         journal = cls(Path(file.name), file)
-        base = zlib.compress(base_text.encode(), _COMPRESSION)
         header = {
             "version": VERSION,
             "path": str(path.absolute()),
-            "fingerprint": fingerprint(base_text),
             "pid": os.getpid(),
             "started": now.isoformat(),
-            "base": base64.b64encode(base).decode("ascii"),
         }
+        if base.size > _LARGE:
+            journal._beginning = threading.Thread(target=journal._begin_apart, args=(header, base))
+            journal._beginning.start()
+            return journal
         try:
-            journal._write(header)
+            journal._write(_packed(header, base))
         except OSError:
             journal.discard()
             raise
         return journal
+
+    def _begin_apart(self, header: dict[str, Any], base: JsonDocument) -> None:
+        first = _packed(header, base)
+        with self._lock:
+            self._waiting.insert(0, first)
+            self._beginning = None
+            # Where it cannot be written, it is written before the next line.
+            with suppress(OSError):
+                self._write_waiting()
 
     def append(self, label: str, splices: Sequence[Splice]) -> None:
         """Keep an edit that was done, or the inverse splices of one that was undone.
@@ -78,15 +96,22 @@ class Journal:
         Raises OSError where it cannot be written; then it is written before the next one.
         """
         changes = [(splice.start, splice.old, splice.new) for splice in splices]
-        self._write({"label": label, "t": datetime.now(UTC).isoformat(), "splices": changes})
+        self._write(_line({"label": label, "t": datetime.now(UTC).isoformat(), "splices": changes}))
 
     def discard(self) -> None:
         """Remove the journal: the edits were saved or thrown away."""
+        if beginning := self._beginning:
+            beginning.join()
         self.path.unlink(missing_ok=True)
         self._file.close()
 
-    def _write(self, line: dict[str, Any]) -> None:
-        self._waiting.append(json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n")
+    def _write(self, line: bytes) -> None:
+        with self._lock:
+            self._waiting.append(line)
+            if self._beginning is None:
+                self._write_waiting()
+
+    def _write_waiting(self) -> None:
         while self._waiting:
             self._write_line(self._waiting[0])
             del self._waiting[0]
@@ -102,6 +127,17 @@ class Journal:
             self._file.seek(self._size)
             raise
         self._size += len(line)
+
+
+def _packed(header: dict[str, Any], base: JsonDocument) -> bytes:
+    """The first line, with the text that the edits are of."""
+    text = base.text
+    packed = base64.b64encode(zlib.compress(text.encode(), _COMPRESSION)).decode("ascii")
+    return _line({**header, "fingerprint": fingerprint(text), "base": packed})
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, resolve
 from evaltui.core.jsondoc.splices import Splice
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
-from evaltui.files.json_text import parse
 from evaltui.files.saving import (
     ChangedOutsideError,
     Fingerprint,
@@ -241,7 +240,7 @@ class Drafts:
         try:
             if draft.journal is None:
                 base = draft.saved or before
-                draft.journal = Journal.open(self._agent_dir, draft.path, base.text)
+                draft.journal = Journal.open(self._agent_dir, draft.path, base.copy())
                 if earlier := base.copy().replace(before):
                     draft.journal.append(EARLIER, earlier)
             draft.journal.append(label, splices)
@@ -267,9 +266,11 @@ class Drafts:
             try:
                 sources = save_together(writes)
             except ChangedOutsideError as changed:
-                if self._is_unfinished(changed.path, changed.theirs_text):
+                draft = self._drafts[changed.path]
+                theirs = _document(changed.theirs_text, draft.base)
+                if self._is_unfinished(changed.path, changed.theirs_text, theirs):
                     continue
-                if clash := self._merge(self._drafts[changed.path], changed):
+                if clash := self._merge(draft, changed, theirs):
                     return clash
             else:
                 for draft, source in zip(drafts, sources, strict=True):
@@ -278,22 +279,25 @@ class Drafts:
                 return None
         raise OSError(f"{path} is being changed all the time by another program; try again")
 
-    def _is_unfinished(self, path: Path, text: str | None) -> bool:
+    def _is_unfinished(self, path: Path, text: str | None, document: JsonDocument | None) -> bool:
         """Whether another program may still be writing this; that is waited for, once."""
-        if text is None or isinstance(parse(text), dict) or self._waited_for.get(path) == text:
+        is_whole = document is not None and isinstance(document.value, dict)
+        if text is None or is_whole or self._waited_for.get(path) == text:
             return False
         self._waited_for[path] = text
         time.sleep(_MOMENT)
         return True
 
-    def _merge(self, draft: Draft, changed: ChangedOutsideError) -> Clashing | None:
+    def _merge(
+        self, draft: Draft, changed: ChangedOutsideError, theirs: JsonDocument | None
+    ) -> Clashing | None:
+        """`theirs` is what there is outside, None where that is no JSON."""
         if changed.theirs_text is None or changed.fingerprint is None:
             if changed.fingerprint is not None:
                 raise OSError(
                     f"{changed.path} is not text any more; save it under another name or restore it"
                 )
             return Clashing(draft.path, Conflict(reason="deleted outside"), draft.document.text, None)
-        theirs = _document(changed.theirs_text, draft.base)
         found = draft.merged(draft.base, draft.document, theirs or changed.theirs_text)
         if isinstance(found, Conflict):
             return Clashing(draft.path, found, draft.document.text, changed.theirs_text)
@@ -334,21 +338,24 @@ class Drafts:
         draft = self._drafts[path]
         try:
             theirs = read_source(path)
-            if self._is_unfinished(path, theirs.text):
+            if theirs.fingerprint == draft.fingerprint:
+                return None
+            new = _document(theirs.text, draft.base)
+            if self._is_unfinished(path, theirs.text, new):
                 theirs = read_source(path)
+                new = _document(theirs.text, draft.base)
         except FileNotFoundError:
             return self._deleted(draft, pending)
         if theirs.fingerprint == draft.fingerprint:
             return None
         if not draft.dirty:
-            new = _document(theirs.text, draft.document)
             if new is None or not isinstance(new.value, dict):
                 raise unusable(theirs)
             self._rebase(draft, new, new, theirs.fingerprint)
             return None
         if pending is not None and pending.theirs == theirs.text:
             return pending
-        return self._merge(draft, ChangedOutsideError(path, theirs.text, theirs.fingerprint))
+        return self._merge(draft, ChangedOutsideError(path, theirs.text, theirs.fingerprint), new)
 
     def _deleted(self, draft: Draft, pending: Clashing | None) -> Clashing | None:
         if draft.fingerprint is None:
@@ -358,7 +365,7 @@ class Drafts:
             return None
         if pending is not None and pending.theirs is None:
             return pending
-        return self._merge(draft, ChangedOutsideError(draft.path, None, None))
+        return self._merge(draft, ChangedOutsideError(draft.path, None, None), None)
 
     def _leave_gone(self, draft: Draft) -> None:
         draft.end_journal()
@@ -428,8 +435,10 @@ class Drafts:
         self._together.clear()
 
 
-def _document(text: str, like: JsonDocument) -> JsonDocument | None:
-    """None for a text that is not valid JSON."""
+def _document(text: str | None, like: JsonDocument) -> JsonDocument | None:
+    """None for a text that is not valid JSON, and for none."""
+    if text is None:
+        return None
     try:
         return JsonDocument(text, like)
     except ValueError:

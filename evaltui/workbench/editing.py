@@ -367,10 +367,11 @@ class Editing:
 
 
 def _differing(draft: Draft) -> frozenset[str]:
-    saved = {case.eval_id: case for case in draft.saved.cases} if draft.saved else {}
-    return frozenset(
-        case.eval_id or "" for case in draft.document.cases if _differs(saved.get(case.eval_id), case)
-    )
+    before = draft.saved.cases if draft.saved else ()
+    there = set(before)
+    changed = [case for case in draft.document.cases if case not in there]
+    saved = {case.eval_id: case for case in before} if changed else {}
+    return frozenset(case.eval_id for case in changed if _differs(saved.get(case.eval_id), case))
 
 
 def _differs(saved: StoredCase | None, now: StoredCase) -> bool:

@@ -31,7 +31,7 @@ EDITOR = """
     path = Path(sys.argv[1])
     source = read_source(path)
     document = JsonDocument(source.text)
-    journal = Journal.open(path.parent, path, source.text)
+    journal = Journal.open(path.parent, path, JsonDocument(source.text))
     done = []
     for word in sys.argv[2:]:
         if word == "undo":
@@ -124,7 +124,7 @@ def test_without_locks_the_process_id_tells(file, tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(journals.fcntl, "flock", no_locks)
-    own = Journal.open(tmp_path, file, BASE)
+    own = Journal.open(tmp_path, file, JsonDocument(BASE))
     own.append("mine", [Splice(0, "\ufeff", "")])
     assert recoverable(tmp_path) == []
     crashed(file, 2)
@@ -173,7 +173,7 @@ def test_other_files_and_versions_are_left_alone(file, tmp_path):
 
 
 def test_a_saved_document_has_no_journal(file, tmp_path):
-    journal = Journal.open(tmp_path, file, BASE)
+    journal = Journal.open(tmp_path, file, JsonDocument(BASE))
     journal.append("edit", [Splice(0, "\ufeff", "")])
     journal.discard()
     assert list((tmp_path / ".evaltui" / "recovery").iterdir()) == []
@@ -192,7 +192,7 @@ def test_a_disk_that_was_full_for_a_moment_costs_no_edit(file, tmp_path):
         path = Path(sys.argv[1])
         source = read_source(path)
         document = JsonDocument(source.text)
-        journal = Journal.open(path.parent, path, source.text)
+        journal = Journal.open(path.parent, path, JsonDocument(source.text))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         for number in range(2, 7):

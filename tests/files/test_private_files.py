@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.files.agent_settings import remember_config
@@ -28,7 +29,7 @@ def mode(path):
 def write_everything(agent):
     log = RunLog.create(agent, {"selected": {"s": ["c"]}})
     log.close({"status": "PASSED"})
-    journal = Journal.open(agent, agent / "x.evalset.json", "{}")
+    journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"))
     remember_config(agent, agent / "x.json")
     name_run(agent, "last", "before")
     result = write_adk_result(agent, "r", "{}")
@@ -75,7 +76,7 @@ def test_a_link_is_not_followed(tmp_path, link):
     (agent / link).symlink_to(elsewhere, target_is_directory=True)
     writers = {
         ".evaltui/runs": lambda: RunLog.create(agent, {}),
-        ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", "{}"),
+        ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}")),
     }
     for place, write in writers.items():
         if place.startswith(link):

@@ -38,6 +38,11 @@ class JsonDocument:
         return self.chunks.text
 
     @property
+    def size(self) -> int:
+        """Characters of the text."""
+        return sum(map(len, self.chunks.parts))
+
+    @property
     def value(self) -> Any:
         if self._value is None:
             self._value = self.chunks.value

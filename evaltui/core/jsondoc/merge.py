@@ -153,15 +153,24 @@ class _Version:
         names = {spelt(name, value): name for name in shape.inner}
         return {names.get(key, key): self._at(key) for key in value}
 
-    def entries(self, shape: ByEntry) -> dict[str, _Version]:
+    def entries(self, shape: ByEntry) -> dict[str, int]:
+        """The index of each entry by its name."""
         if self.absent:
             return {}
         try:
             names = shape.name(self.value)
         except UnmergeableError as error:
             raise UnmergeableError(f"{self.name} {error}") from None
+        return {name: index for index, name in enumerate(names)}
+
+    def entry(self, index: int | None) -> _Version:
+        if index is None:
+            return self.without(0)
+        return self._at(index, self.case_at(index))
+
+    def case_at(self, index: int | None) -> StoredCase | None:
         cases = self.document.cases_at(self.path)
-        return {name: self._at(index, cases[index] if cases else None) for index, name in enumerate(names)}
+        return cases[index] if cases and index is not None else None
 
     def _at(self, step: str | int, case: StoredCase | None = None) -> _Version:
         return _Version(self.name, self.document, (*self.path, step), case)
@@ -236,10 +245,12 @@ class _Merging:
         changed: dict[str, list[_Version]] = {}
         gone: set[str] = set()
         for name in dict.fromkeys(name for entries in found for name in entries):
-            inner = [
-                entries.get(name) or version.without(0)
-                for entries, version in zip(found, versions, strict=True)
-            ]
+            places = [entries.get(name) for entries in found]
+            cases = [version.case_at(index) for version, index in zip(versions, places, strict=True)]
+            if cases[0] is not None and cases[0] is cases[1] is cases[2]:
+                # As in most of ten thousand cases, nobody changed anything.
+                continue
+            inner = [version.entry(index) for version, index in zip(versions, places, strict=True)]
             if shape.holds_cases:
                 side = self._side(inner, self._choices.cases.get(name), name, self.cases)
             else:

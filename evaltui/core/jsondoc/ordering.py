@@ -139,6 +139,8 @@ def with_added(order: Sequence[Name], side: Sequence[Name], wanted: Collection[N
 
 def moves(now: Sequence[Name], wanted: Sequence[Name]) -> Iterator[tuple[int, int]]:
     """The moves, one after the other, as `(from, to)`, that bring entries into another order."""
+    if list(now) == list(wanted):
+        return
     at = {name: number for number, name in enumerate(wanted)}
     stays = {wanted[number] for number in _stays([at[name] for name in now])}
     current = list(now)
