@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import textwrap
 from collections.abc import Callable
@@ -42,17 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """No worker processes for one test file; None leaves the number to xdist."""
+    """One more than there are cores: tests wait for processes that they start. None for one file alone."""
     files = {argument.partition("::")[0] for argument in config.args}
-    return 0 if len(files) == 1 and files.pop().endswith(".py") else None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--thorough"):
-        return
-    long = [item for item in items if item.get_closest_marker("thorough")]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+    if len(files) == 1 and files.pop().endswith(".py"):
+        return 0
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Random input: 20 seconds every day, 20 minutes with --thorough."""
+"""Random input: a round on each sample every day, 20 minutes with --thorough."""
 
 import os
 import signal
@@ -33,14 +33,15 @@ def play(*arguments):
 
 
 @pytest.mark.timeout(600)
-def test_twenty_seconds_of_random_input():
-    play("--seconds", "14", "--seed", "1")
+@pytest.mark.parametrize("sample", ["calculator", "home_automation", "library_desk"])
+def test_a_round_of_random_input(sample):
+    play("--once", "--seed", "1", "--sample", sample)
 
 
 @pytest.mark.e2e
 @pytest.mark.timeout(600)
-def test_six_seconds_of_random_input_in_a_terminal():
-    play("--seconds", "6", "--seed", "2", "--terminal")
+def test_a_round_of_random_input_in_a_terminal():
+    play("--once", "--seed", "2", "--terminal")
 
 
 @pytest.mark.thorough

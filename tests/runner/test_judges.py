@@ -19,6 +19,10 @@ AGENT = """
 
     root_agent = Agent(name="clerk", model=ScriptedModel([Rule(user="", reply="It is done.")]))
 """
+FUNCTION = """
+    def root_agent(message, session):
+        return "It is done."
+"""
 METRIC = "final_response_match_v2"
 VALID = says('{"reasoning": "the same", "is_the_agent_response_valid": "valid"}')
 INVALID = says('{"reasoning": "not the same", "is_the_agent_response_valid": "invalid"}')
@@ -196,7 +200,7 @@ JUDGES = """
     ],
 )
 async def test_a_function_may_be_the_judge(write_agent, name, status, said):
-    agent = write_agent(AGENT, judges=JUDGES)
+    agent = write_agent(FUNCTION, judges=JUDGES)
     path = write_set(agent, {"one": [turn("Do it", "It was done.")]})
     wanted = config(samples=1, model=name, response_match_score=0.1)
     # Only for one that hangs it is short: processes take their time to start where much is going on.

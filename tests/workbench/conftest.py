@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,4 +47,4 @@ def write_set() -> Callable[..., Path]:
 
 @pytest.fixture
 def until() -> Until:
-    return waiting.until
+    return partial(waiting.until, seconds=waiting.PATIENCE_WITH_PROCESSES)

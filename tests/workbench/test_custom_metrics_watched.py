@@ -15,6 +15,11 @@ from evaltui.workbench.watch.reaction import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
+    def root_agent(message, session):
+        return "hello you"
+"""
+# The same, known to ask no model.
+SCRIPTED = """
     from evaltui import Agent, Rule, ScriptedModel
 
     root_agent = Agent(name="greeter", model=ScriptedModel([Rule(user=".", reply="hello you")]))
@@ -67,6 +72,7 @@ def reason(workbench, key):
 
 
 async def test_a_saved_metric_scores_anew(greeter, until):
+    (greeter / "agent.py").write_text(textwrap.dedent(SCRIPTED))
     async with opened(greeter) as workbench:
         workbench.watch.start()
         await workbench.watch.ready()

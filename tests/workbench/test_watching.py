@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,6 +13,17 @@ from evaltui.workbench.watch.reaction import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
+    from pathlib import Path
+
+    from my_agent.prompts import GREETING
+
+    PROMPT = (Path(__file__).parent / "prompt.txt").read_text()
+
+    def root_agent(message, session):
+        return f"{GREETING} {PROMPT} {message}"
+"""
+# The same, known to ask no model.
+SCRIPTED = """
     from pathlib import Path
 
     from evaltui import Agent, Rule, ScriptedModel
@@ -76,6 +88,7 @@ FIRST = {"good": "PASSED", "other": "FAILED", "third": "FAILED"}
 
 
 async def test_a_prompt_and_a_module_that_is_new_run_with_what_they_hold_now(greeter, until):
+    (greeter / "agent.py").write_text(textwrap.dedent(SCRIPTED))
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
         assert statuses(workbench) == FIRST
