@@ -18,7 +18,7 @@ from evaltui.reports.preflight import check_lines
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
-from evaltui.workbench.state import CaseKey, Repeated, Run, Selection, Stage
+from evaltui.workbench.state import CaseKey, Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.watch.reaction import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
 
@@ -69,7 +69,7 @@ class _Lines:
         self._workbench = workbench
         self._chosen = chosen
         self._reaction: Reaction | None = None
-        self._told: dict[CaseKey, tuple[int, Status]] = {}
+        self._told: dict[CaseKey, tuple[RunRef, Status]] = {}
         self._run: Run | None = None
         self._notice: object = None
         self._unready = ""

@@ -169,7 +169,7 @@ def _edits(choice: Choice, case: _Case, actual: Sequence[Invocation]) -> list[Ed
         return accepting.edits
     turn = choice.turn
     if turn >= min(len(actual), len(result.turns)):
-        raise EditError(f"turn {turn + 1} was not reached in {case.scored.run_name}: r runs the case again")
+        raise EditError(f"turn {turn + 1} was not reached in {case.scored.run.name}: r runs the case again")
     rows, invocation = result.turns[turn].calls, actual[turn]
     match choice.what:
         case "argument":
@@ -191,7 +191,7 @@ def _remarks(
     """What speaks against taking this run for what is expected."""
     from evaltui.core.model.eval_set import answer_text
 
-    run, result = case.scored.run_name, case.scored.shown
+    run, result = case.scored.run.name, case.scored.shown
     which = f"{case.key.eval_id}: " if len(choice.cases) > 1 else ""
     began = actual[0].creation_timestamp if actual else 0.0
     if changed := [name for name, when in sorted(written.items()) if began and when > began]:

@@ -12,18 +12,24 @@ from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.edits import EditError, PutText, alike
 from evaltui.core.jsondoc.layout import in_one_line, laid_out
 from evaltui.core.model.problems import EvalSetError, JsonPath
+from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
+from evaltui.workbench.editing import Editing
 from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of
+from evaltui.workbench.navigation import Navigation
+from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.state import CaseKey
-from evaltui.workbench.workbench import Workbench
 
 
 class CaseDocument:
     """`rows` are made anew in `follow`, where something in them may have changed; `version` counts that."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        self._workbench = workbench
+    def __init__(self, agent: AgentState, sets: OpenSets, navigation: Navigation, editing: Editing) -> None:
+        self._agent = agent
+        self._sets = sets
+        self._navigation = navigation
+        self._editing = editing
         self.key: CaseKey | None = None
         self.rows: list[Row] = []
         self.version = 0
@@ -36,20 +42,20 @@ class CaseDocument:
 
     def follow(self) -> bool:
         """Whether the rows are others than before."""
-        workbench, key = self._workbench, self._workbench.navigation.selection.case
+        key = self._navigation.selection.case
         path = key.path if key else None
-        draft = workbench.editing.draft(path) if path else None
-        opened = workbench.sets.opened(path)
+        draft = self._editing.draft(path) if path else None
+        opened = self._sets.opened(path)
         config = self._config(key) if key else None
         data = draft.document.value if draft else None
-        made_of = (key, data, opened, config, workbench.agent.info)
+        made_of = (key, data, opened, config, self._agent.info)
         if len(made_of) == len(self._made_of) and all(
             one is other or (number == 0 and one == other)
             for number, (one, other) in enumerate(zip(made_of, self._made_of, strict=True))
         ):
             return False
         before = self._made_of
-        same_around = before and before[3] is config and before[4] is workbench.agent.info
+        same_around = before and before[3] is config and before[4] is self._agent.info
         if not same_around or before[0] != key:
             self._known = {}
         self._made_of = made_of
@@ -62,40 +68,40 @@ class CaseDocument:
         return True
 
     def _is_gone(self, key: CaseKey | None) -> bool:
-        entry = self._workbench.sets.entry(key.path) if key else None
+        entry = self._sets.entry(key.path) if key else None
         return (
             entry is not None and key is not None and all(one.eval_id != key.eval_id for one in entry.cases)
         )
 
     def _config(self, key: CaseKey) -> Any:
         try:
-            return self._workbench.editing.config_data(key.path)
+            return self._editing.config_data(key.path)
         except (OSError, EvalSetError):
             return None
 
     def _read(self, key: CaseKey, data: Any, config: Any) -> CaseSource | None:
-        opened = self._workbench.sets.opened(key.path)
+        opened = self._sets.opened(key.path)
         if data is None:
-            found = self._workbench.editing.case_data(key)
-            if found is None and opened is not None and not self._workbench.editing.refuses_to_edit(key.path):
+            found = self._editing.case_data(key)
+            if found is None and opened is not None and not self._editing.refuses_to_edit(key.path):
                 # A set with errors has no models, and yet its cases can be mended.
                 try:
-                    data = self._workbench.editing.data(key.path)
+                    data = self._editing.data(key.path)
                 except (OSError, EvalSetError):
                     return None
             elif found is None:
                 return None
             else:
                 data = found[0]
-                return CaseSource(data, config, found[1], declared_tools(self._workbench.agent.info))
+                return CaseSource(data, config, found[1], declared_tools(self._agent.info))
         number = self._number(key, data)
         if number is None:
             return None
         problems = opened.problems if opened else ()
-        draft = self._workbench.editing.draft(key.path)
+        draft = self._editing.draft(key.path)
         saved = self._saved(draft.saved.value if draft and draft.saved else None, number, key)
         return CaseSource(
-            data, config, number, declared_tools(self._workbench.agent.info), problems, saved, self._known
+            data, config, number, declared_tools(self._agent.info), problems, saved, self._known
         )
 
     def _number(self, key: CaseKey, data: Any) -> int | None:
@@ -107,7 +113,7 @@ class CaseDocument:
         except EditError:
             pass
         try:
-            return self._workbench.editing.number(key)
+            return self._editing.number(key)
         except (ValueError, OSError):
             return None
 
@@ -123,7 +129,7 @@ class CaseDocument:
     @property
     def is_new(self) -> bool:
         """Whether the case is in no file yet, as far as is known."""
-        draft = self._workbench.editing.draft(self.key.path) if self.key else None
+        draft = self._editing.draft(self.key.path) if self.key else None
         return draft is not None and draft.dirty and self._now.saved is None
 
     # What can be done
@@ -172,7 +178,7 @@ class CaseDocument:
         """The case as it is written in its file, its lines moved to the left; on one line it is laid out."""
         now = self._now
         assert self.key is not None
-        draft = self._workbench.editing.draft(self.key.path)
+        draft = self._editing.draft(self.key.path)
         written = draft.document.text_at(now.editor.path) if draft else json.dumps(now.editor.value)
         if "\n" not in written:
             return laid_out(written)
@@ -186,7 +192,7 @@ class CaseDocument:
         """
         now = self._now
         assert self.key is not None
-        draft = self._workbench.editing.draft(self.key.path)
+        draft = self._editing.draft(self.key.path)
         value = object_of(text)
         path = now.editor.path
         if _lines(text) == _lines(self.text()) or alike(value, now.editor.value):
@@ -228,7 +234,7 @@ class CaseDocument:
             there = [[one.name, one.arguments] for one in found[number : number + 1]]
             if not alike(there, [[call.name, call.arguments]]):
                 return "the call was changed outside meanwhile, or is another one now: go to it again"
-            self._workbench.editing.do(
+            self._editing.do(
                 f"change the arguments of {call.name}",
                 key.path,
                 lambda eval_set: eval_set.case(case).turn(turn).call(number).replace_arguments(args),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +15,15 @@ from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseKey, Selection
-from evaltui.workbench.workbench import Workbench
 
 
 @contextmanager
-def refusing(workbench: Workbench) -> Iterator[None]:
+def refusing(say: Callable[[str], None]) -> Iterator[None]:
     """What cannot be done is said, and then nothing is done."""
     try:
         yield
     except (EditError, EvalSetError, OSError, ValueError) as error:
-        workbench.say(str(error))
+        say(str(error))
 
 
 class Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,16 +10,17 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.problems import Problem
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set, set_name
 from evaltui.files.migration import migrated_text
+from evaltui.workbench.editing import Editing
+from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
 
 
-def refuses_to_convert(workbench: Workbench) -> str | None:
+def refuses_to_convert(sets: OpenSets, selection: Selection) -> str | None:
     """Why the selected file cannot be converted, as a sentence."""
-    entry = workbench.sets.entry(workbench.navigation.selection.path)
+    entry = sets.entry(selection.path)
     if entry is None:
         return "nothing is selected"
     if entry.format is None:
@@ -42,23 +44,21 @@ def name_for_converted(old: Path) -> str:
     return next(one for one in chain(candidates, more) if not old.with_name(one).exists())
 
 
-def converted_name_problem(workbench: Workbench, old: Path, wanted: str) -> str | None:
+def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | None:
     """Why the new file cannot be called so, as a sentence."""
     new = old.parent / wanted
     if not wanted.endswith(SUFFIXES) or wanted in SUFFIXES:
         return f"a set is found by its file's name, which ends in {' or '.join(SUFFIXES)}"
     if new.parent != old.parent or new.name != wanted:
         return "the new file is put beside the old one: a name without folders"
-    if new.exists() or workbench.editing.draft(new) is not None:
+    if new.exists() or editing.draft(new) is not None:
         return f"there is a file {wanted} already, which stays as it is"
     return None
 
 
-def convert(workbench: Workbench, eval_set: EvalSet, new: Path) -> bool:
-    """Write what was converted to a new file, and select it; the old file stays as it is."""
-    editing = workbench.editing
+def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[[str], None]) -> bool:
+    """Writes what was converted to a new file, which is selected; the old file stays as it is."""
     if not editing.new_file(new, migrated_text(eval_set, new)) or not editing.save(new):
         return False
-    workbench.navigation.select(Selection(new))
-    workbench.say(f"wrote {new.name}; the old file is as it was")
+    say(f"wrote {new.name}; the old file is as it was")
     return True

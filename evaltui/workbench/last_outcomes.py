@@ -24,7 +24,7 @@ from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run, repeats_of
 from evaltui.runs.resuming import files_changed_since
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
-from evaltui.workbench.state import CaseKey, CaseOutcome
+from evaltui.workbench.state import CaseKey, CaseOutcome, RunRef
 
 # Cases that none of the newest runs had stay `not run`.
 MOST_RUNS = 50
@@ -43,17 +43,17 @@ class LastOutcome:
 
 
 def last_outcomes(
-    agent_dir: Path, sets: Sequence[SetEntry], documents: Documents, code: int, number: int
+    agent_dir: Path, sets: Sequence[SetEntry], documents: Documents, code: int
 ) -> Iterator[list[LastOutcome]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
-    `code` is the agent's version now; results of an agent that was changed since have version -1. Runs have
-    numbers from `number` down. A log that cannot be read is passed over.
+    `code` is the agent's version now; results of an agent that was changed since have version -1.
+    A log that cannot be read is passed over.
     """
     places = CasePlaces(agent_dir, sets)
     wanted = {CaseKey(entry.path, case.eval_id) for entry in sets for case in entry.cases}
     names = {run: name for name, run in run_names(agent_dir).items()}
-    for before, log in enumerate(run_logs(agent_dir)[: -MOST_RUNS - 1 : -1]):
+    for log in run_logs(agent_dir)[: -MOST_RUNS - 1 : -1]:
         if not wanted:
             return
         try:
@@ -69,7 +69,7 @@ def last_outcomes(
         except (OSError, ValueError):
             continue
         title = run_title(run.header.started, names.get(run_id(log), ""))
-        reading = _Reading(run, documents, number - before, -1 if changed else code, title)
+        reading = _Reading(run, documents, -1 if changed else code, RunRef(log=log, title=title))
         for start in range(0, len(found), _AT_ONCE):
             some = (reading.read(key, logged) for key, logged in found[start : start + _AT_ONCE])
             outcomes = [outcome for outcome in some if outcome is not None]
@@ -83,13 +83,12 @@ def _place(places: CasePlaces, run: StoredRun, logged: LoggedCase) -> CaseKey | 
 
 @dataclass(frozen=True)
 class _Reading:
-    """A run whose results are read, `number` and `title` as they are shown, and `code` as it is now."""
+    """A run whose results are read; `ref` is how it is shown, `code` the version of the agent's code."""
 
     run: StoredRun
     documents: Documents
-    number: int
     code: int
-    title: str
+    ref: RunRef
 
     def read(self, key: CaseKey, logged: LoggedCase) -> LastOutcome | None:
         """None for a case that cannot be shown or read."""
@@ -106,14 +105,13 @@ class _Reading:
             return None
         scored = CaseOutcome(
             result,
-            self.number,
+            self.ref,
             stored,
             config.config,
             # Nobody has counted them: nothing may be run again because it was free.
             ModelCalls(known=False),
             self.code,
             pass_if=pass_if,
-            past=self.title,
             outdated=tuple(self._changed(logged, stored, config.config)),
         )
         return LastOutcome(key, scored, log, logged)

@@ -17,7 +17,7 @@ from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
-from evaltui.workbench.state import CaseKey, CaseOutcome, Run, Selection
+from evaltui.workbench.state import CaseKey, CaseOutcome, Run, RunRef, Selection
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ class Outcomes:
             lambda key: self.traces.events_of(key), self._rescored, lambda: agent.secrets
         )
         self._histories = Histories(agent.dir, changed)
-        self._opened_runs = 0
 
     # What there is
 
@@ -109,7 +108,7 @@ class Outcomes:
         scored = self.results.get(key)
         return self.traces.get(key, scored.repeat) if scored else None
 
-    def call_op(self, key: CaseKey, run: int, repeat: int, turn: int, call: int) -> str:
+    def call_op(self, key: CaseKey, run: RunRef, repeat: int, turn: int, call: int) -> str:
         """How a call that the agent made differs from what is expected, "" where nothing tells.
 
         `turn` and `call` count from 0.
@@ -205,13 +204,10 @@ class Outcomes:
 
     async def restore(self) -> None:
         """Shows the last result that earlier sittings have of each case, where this one has none yet."""
-        from evaltui.workbench.last_outcomes import MOST_RUNS, last_outcomes
+        from evaltui.workbench.last_outcomes import last_outcomes
 
-        # Numbers below zero are those of no run of this sitting.
-        number = -self._opened_runs - 1
-        self._opened_runs += MOST_RUNS
         sets = self._sets
-        found = last_outcomes(self._agent.dir, sets.entries, sets.documents, self._agent.code_version, number)
+        found = last_outcomes(self._agent.dir, sets.entries, sets.documents, self._agent.code_version)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
             results, traces = self._latest or (self.results, self.traces)
             running = self._running
@@ -232,13 +228,10 @@ class Outcomes:
         """Shows what came of a previous run instead of the last results; False where it cannot be read."""
         from evaltui.workbench.past_runs import Opening, open_past_run
 
-        self._opened_runs += 1
         opening = Opening(
             self._agent.dir,
             path,
             title,
-            # Numbers below zero are those of no run of this sitting.
-            -self._opened_runs,
             self._sets.entries,
             self._sets.documents,
             self._changed,

@@ -26,7 +26,7 @@ from evaltui.runs.history import over_repeats, run_id, stored_repeat
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.results import Results
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.traces import Traces
 
 
@@ -49,12 +49,11 @@ class PastRun:
 
 @dataclass(frozen=True)
 class Opening:
-    """What a run is opened with. `number` is one that no other run has; `code` is the agent's version now."""
+    """What a run is opened with. `code` is the version of the agent's code now."""
 
     agent_dir: Path
     path: Path
     title: str
-    number: int
     sets: Sequence[SetEntry]
     documents: Documents
     changed: Callable[[], None]
@@ -63,6 +62,7 @@ class Opening:
 
 def open_past_run(opening: Opening) -> PastRun:
     """In a thread. Raises OSError, and ValueError for what is neither a run log nor a result file."""
+    run = RunRef(log=opening.path, title=opening.title)
     results, traces = Results(), Traces(opening.changed)
     places = CasePlaces(opening.agent_dir, opening.sets)
     opened: dict[Path, EvalSetFile] = {}
@@ -84,18 +84,17 @@ def open_past_run(opening: Opening) -> PastRun:
         result = replace(found.result, repeats=light)
         scored = CaseOutcome(
             result,
-            opening.number,
+            run,
             stored,
             config.config,
             code=opening.code,
             pass_if=pass_if_of(result.policy),
-            past=opening.title,
         )
         results.put(key, scored)
         if found.logged is not None:
-            traces.keep_stretch(key, opening.number, opening.path, found.logged)
+            traces.keep_stretch(key, run, opening.path, found.logged)
         else:
-            traces.keep(key, opening.number, found.events)
+            traces.keep(key, run, found.events)
     return PastRun(opening.path, opening.title, results, traces, gone, unclear)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from evaltui.files.journal import Recovered
-from evaltui.workbench.workbench import Workbench
+from evaltui.workbench.editing import Editing
 
 # The labels that say best what it was about.
 _MOST_LABELS = 3
@@ -58,8 +59,9 @@ class Offer:
 class Recovery:
     """The offers that are not settled. What is thrown away is gone only with `finish`."""
 
-    def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
-        self._workbench = workbench
+    def __init__(self, editing: Editing, found: list[Recovered], say: Callable[[str], None]) -> None:
+        self._editing = editing
+        self._say = say
         # The latest first.
         self.offers = [Offer.of(one) for one in sorted(found, key=lambda one: one.when, reverse=True)]
         self.thrown_away: set[int] = set()
@@ -72,7 +74,7 @@ class Recovery:
 
     def restore(self, number: int) -> bool:
         """The edits come back as one step that can be undone; the file stays unsaved."""
-        if number in self.restored or not self._workbench.editing.restore(self.offers[number].recovered):
+        if number in self.restored or not self._editing.restore(self.offers[number].recovered):
             return False
         self.restored.add(number)
         self.thrown_away.discard(number)
@@ -89,8 +91,8 @@ class Recovery:
             try:
                 self.offers[number].recovered.discard()
             except OSError as error:
-                self._workbench.say(f"{self.offers[number].name}: {error}")
+                self._say(f"{self.offers[number].name}: {error}")
         done = Counter({"restored": len(self.restored), "thrown away": len(self.thrown_away)})
         said = [f"{count} {what}" for what, count in done.items() if count]
         if said:
-            self._workbench.say(f"unsaved changes: {', '.join(said)}")
+            self._say(f"unsaved changes: {', '.join(said)}")

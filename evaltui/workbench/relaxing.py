@@ -23,9 +23,12 @@ from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.validation import validate_config
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.editing import Editing
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseKey, CaseOutcome, DifferenceAt
-from evaltui.workbench.workbench import Workbench
 
 # Seconds between two looks at an effect that is still being counted.
 _PAUSE = 0.1
@@ -67,10 +70,23 @@ class Relaxing:
     Raises EditError where the result has no such difference (any more).
     """
 
-    def __init__(self, workbench: Workbench, key: CaseKey, difference: DifferenceAt) -> None:
-        self._workbench = workbench
+    def __init__(
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        editing: Editing,
+        key: CaseKey,
+        difference: DifferenceAt,
+        say: Callable[[str], None],
+    ) -> None:
+        self._agent = agent
+        self._sets = sets
+        self._outcomes = outcomes
+        self._editing = editing
+        self._say = say
         self.key = key
-        self._scored, self._call, self.arg = _find(workbench, key, difference)
+        self._scored, self._call, self.arg = _find(outcomes, key, difference)
         self._path: JsonPath = _json_path(self.arg.path)
 
     # What can be chosen
@@ -147,15 +163,13 @@ class Relaxing:
     @property
     def config_path(self) -> Path:
         """The config that a rule is written into."""
-        return self._workbench.sets.config_path(self.key.path)
+        return self._sets.config_path(self.key.path)
 
     async def _others(self, tool: str) -> AsyncIterator[tuple[CaseKey, CaseOutcome]]:
         """The other cases that a rule for this tool may make come out otherwise."""
-        config_path = self._workbench.sets.config_path
-        paths = [
-            path for path in self._workbench.outcomes.results.paths() if config_path(path) == self.config_path
-        ]
-        results = [one for path in paths for one in self._workbench.outcomes.results.of(path)]
+        config_path = self._sets.config_path
+        paths = [path for path in self._outcomes.results.paths() if config_path(path) == self.config_path]
+        results = [one for path in paths for one in self._outcomes.results.of(path)]
         for number, (key, scored) in enumerate(results):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -163,7 +177,7 @@ class Relaxing:
                 yield key, scored
 
     async def _score(self, key: CaseKey, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
-        events = await asyncio.to_thread(self._workbench.outcomes.traces.events_of, key)
+        events = await asyncio.to_thread(self._outcomes.traces.events_of, key)
         if events is None:
             return None
         return await score_again(
@@ -172,7 +186,7 @@ class Relaxing:
             scored.result.eval_set_id,
             scored.stored,
             config,
-            self._workbench.agent.secrets,
+            self._agent.secrets,
         )
 
     # Doing it
@@ -186,7 +200,7 @@ class Relaxing:
         """Take out the rule that lets the difference pass."""
         found = self.passing
         if found is None:
-            self._workbench.say("no rule lets this pass")
+            self._say("no rule lets this pass")
             return False
         index, rule = found
         label = f"check {self._name(rule['arg'])} of {self.tool} again"
@@ -196,9 +210,9 @@ class Relaxing:
         try:
             edits = edit(ConfigEditor(self._data()))
         except (EditError, OSError, ValueError) as error:
-            self._workbench.say(str(error))
+            self._say(str(error))
             return False
-        return self._workbench.editing.do_edits(label, {self.config_path: edits})
+        return self._editing.do_edits(label, {self.config_path: edits})
 
     @staticmethod
     def _name(arg: str) -> str:
@@ -206,7 +220,7 @@ class Relaxing:
 
     def _data(self) -> Any:
         """The config as it is now. Raises OSError, EvalSetError."""
-        data = self._workbench.editing.config_data(self.key.path)
+        data = self._editing.config_data(self.key.path)
         return new_config() if data is None else data
 
     def _config(self, data: Any) -> EvalConfig:
@@ -228,9 +242,9 @@ def match_problem(text: str) -> str | None:
 
 
 def _find(
-    workbench: Workbench, key: CaseKey, difference: DifferenceAt
+    outcomes: Outcomes, key: CaseKey, difference: DifferenceAt
 ) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
-    scored = workbench.outcomes.get(key)
+    scored = outcomes.get(key)
     turns = dict(enumerate(scored.shown.turns)) if scored else {}
     turn = turns.get(difference.turn or 0)
     row = dict(enumerate(turn.calls)).get(difference.row or 0) if turn else None

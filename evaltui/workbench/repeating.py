@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaltui.workbench.state import Repeated
-from evaltui.workbench.workbench import Workbench
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.state import Repeated, Run, Selection
 
 EXAMPLE = "how often, then what must pass: all, majority or a share such as 0.6"
 _USUAL = "5 all"
@@ -44,23 +44,23 @@ def problem_of(text: str) -> str | None:
     return None
 
 
-def title_of(workbench: Workbench) -> str:
+def title_of(sets: OpenSets, selection: Selection) -> str:
     """The question, with what would be run."""
-    key, path = workbench.navigation.selection.case, workbench.navigation.selection.path
+    key, path = selection.case, selection.path
     if key is not None:
         return f"Run {key.eval_id} several times"
-    entry = workbench.sets.entry(path)
+    entry = sets.entry(path)
     count = len(entry.cases) if entry else 0
     return f"Run every case of {entry.eval_set_id if entry else 'the set'} several times ({count} cases)"
 
 
-def proposal(workbench: Workbench) -> str:
+def proposal(sets: OpenSets, selection: Selection, last: Run | None) -> str:
     """What was asked for last, or what the config of the set says, or five times."""
-    if workbench.runs.current is not None and workbench.runs.current.repeated is not None:
-        runs, pass_if = workbench.runs.current.repeated
+    if last is not None and last.repeated is not None:
+        runs, pass_if = last.repeated
         return f"{runs} {pass_if}"
-    path = workbench.navigation.selection.path
-    opened = workbench.sets.opened(path)
+    path = selection.path
+    opened = sets.opened(path)
     if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
         repeats = opened.config.config.evaltui.repeats
         return f"{repeats.runs} {repeats.pass_if}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evaltui.workbench.state import CaseKey, CaseOutcome
+from evaltui.workbench.state import CaseKey, CaseOutcome, RunRef
 
 if TYPE_CHECKING:
     from evaltui.core.metrics.metric import MetricInput
@@ -42,7 +42,7 @@ class Rescoring:
         self._done = done
         self._waiting: dict[CaseKey, tuple[CaseOutcome, str, StoredCase, EvalConfig]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._actual: tuple[CaseKey, int, Actual] | None = None
+        self._actual: tuple[CaseKey, RunRef, Actual] | None = None
 
     def add(
         self, key: CaseKey, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig

@@ -109,7 +109,7 @@ class RunFollower:
             case CaseStarted(case=case, repeat=repeat):
                 key = self._keys[case]
                 run.running.add(key)
-                self._outcomes.traces.started(key, run.number, repeat, run.log_size)
+                self._outcomes.traces.started(key, run.ref, repeat, run.log_size)
                 run.working_since = run.working_since or time.monotonic()
                 if run.stage is Stage.STARTING:
                     run.stage = Stage.RUNNING
@@ -159,7 +159,7 @@ class RunFollower:
         repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)
         light = replace(result, repeats=repeats)
         self._outcomes.put(
-            key, CaseOutcome(light, run.number, stored, config, calls, run.code, pass_if=self._pass_if)
+            key, CaseOutcome(light, run.ref, stored, config, calls, run.code, pass_if=self._pass_if)
         )
 
     def _model_calls(self, key: CaseKey) -> ModelCalls:
@@ -181,4 +181,4 @@ class RunFollower:
         Raises OSError, and ValueError for a log that is damaged.
         """
         for logged in (await asyncio.to_thread(read_run, log)).results:
-            self._outcomes.traces.keep_stretch(self._keys[logged.id], self._run.number, log, logged)
+            self._outcomes.traces.keep_stretch(self._keys[logged.id], self._run.ref, log, logged)

@@ -103,7 +103,7 @@ def new_case(workbench: Workbench) -> bool:
     path, key = workbench.navigation.selection.path, workbench.navigation.selection.case
     if path is None:
         return False
-    with refusing(workbench):
+    with refusing(workbench.say):
         eval_set = SetEditor(workbench.editing.data(path))
         ids, wanted = eval_set.eval_ids, eval_set.proposed_id
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else None
@@ -188,7 +188,7 @@ def rename_set(workbench: Workbench, path: Path, wanted: str) -> bool:
 
 def duplicate(workbench: Workbench) -> None:
     """Copies of the chosen cases, of each set after the last one chosen there."""
-    with refusing(workbench):
+    with refusing(workbench.say):
         keys = _chosen_and_seen(workbench)
         plan = Plan(workbench.editing)
         copies: list[CaseKey] = []
@@ -205,7 +205,7 @@ def duplicate(workbench: Workbench) -> None:
 
 def delete(workbench: Workbench) -> None:
     """The chosen cases are deleted without asking: undo brings them back."""
-    with refusing(workbench):
+    with refusing(workbench.say):
         keys = _chosen_and_seen(workbench)
         plan = Plan(workbench.editing)
         for path, numbers in numbers_in_sets(workbench.editing, keys).items():
@@ -218,7 +218,7 @@ def delete(workbench: Workbench) -> None:
 
 def move(workbench: Workbench, step: int) -> None:
     """Each chosen case one place up (-1) or down (1) among those of its set that are shown."""
-    with refusing(workbench):
+    with refusing(workbench.say):
         keys = _chosen_and_seen(workbench)
         plan = Plan(workbench.editing)
         for path, numbers in numbers_in_sets(workbench.editing, keys).items():
@@ -236,7 +236,7 @@ def move(workbench: Workbench, step: int) -> None:
 def copy(workbench: Workbench, *, cut: bool = False) -> None:
     """Keep the chosen cases in mind for `paste`, which moves them there when they are `cut`."""
     editing = workbench.editing
-    with refusing(workbench):
+    with refusing(workbench.say):
         keys = _chosen_and_seen(workbench)
         paths = numbers_in_sets(editing, keys)
         sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
@@ -253,7 +253,7 @@ def paste(workbench: Workbench) -> None:
     clipboard, path = workbench.navigation.marking.clipboard, workbench.navigation.selection.path
     if clipboard is None or path is None:
         return
-    with refusing(workbench):
+    with refusing(workbench.say):
         ids = SetEditor(workbench.editing.data(path)).eval_ids
         key = workbench.navigation.selection.case
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else len(ids)

@@ -60,13 +60,29 @@ class DifferenceAt(NamedTuple):
 
 
 @dataclass(frozen=True)
+class RunRef:
+    """The run that a result or a trace is from."""
+
+    number: int = 0
+    """Counts the runs of this sitting, from 1; 0 for a run of an earlier one."""
+    log: Path | None = None
+    """The log or result file of a run of an earlier sitting."""
+    title: str = ""
+    """What a run of an earlier sitting is called; "" for a run of this one."""
+
+    @property
+    def name(self) -> str:
+        """`run 3`"""
+        return self.title or f"run {self.number}"
+
+
+@dataclass(frozen=True)
 class CaseOutcome:
     """What came of a case, and what it was scored by."""
 
     result: CaseResult
     """The result without the invocations of its repeats: `Outcomes.trace` has what they are made of."""
-    run: int
-    """The number of the run; below zero for one of an earlier sitting."""
+    run: RunRef
     stored: StoredCase
     """The case that it was scored by."""
     config: EvalConfig
@@ -79,8 +95,6 @@ class CaseOutcome:
     """The repeat that the user wants to see; None for the deciding one."""
     pass_if: PassIf | None = None
     """The policy that was asked for with the run."""
-    past: str = ""
-    """What the run of an earlier sitting is called; "" for a run of this one."""
     judged_as: tuple[StoredCase, EvalConfig] | None = None
     """What judges saw, once the case has been scored again."""
     outdated: tuple[str, ...] = ()
@@ -106,11 +120,6 @@ class CaseOutcome:
             state=one.state,
             stopped=one.stopped,
         )
-
-    @property
-    def run_name(self) -> str:
-        """`run 3`"""
-        return self.past or f"run {self.run}"
 
     @property
     def case(self) -> EvalCase:
@@ -184,6 +193,10 @@ class Run:
     """Which metrics do not run as they should, in short; "" where all do."""
     calls: CallCounts = field(default_factory=CallCounts)
     """The calls of models, and of tools that were stubbed, so far."""
+
+    @property
+    def ref(self) -> RunRef:
+        return RunRef(self.number)
 
     @property
     def over(self) -> bool:

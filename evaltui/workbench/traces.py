@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.workbench.state import CaseKey
+from evaltui.workbench.state import CaseKey, RunRef
 
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
@@ -26,26 +26,26 @@ _ByRepeat = dict[int, list["Event"]]
 
 @dataclass(frozen=True)
 class Trace:
-    """The events of one repeat of a case, in order. `run` is the number of the run that they are from.
+    """The events of one repeat of a case, in order."""
 
-    `repeats` is how many there are; the first one is `repeat` 0.
-
-    `left_out` are further events that are not shown; `problem` says why there are none.
-    """
-
-    run: int
+    run: RunRef
     repeat: int = 0
+    """Which repeat, from 0."""
     repeats: int = 1
+    """How many there are."""
     events: Sequence[Event] = ()
     left_out: int = 0
+    """How many further events are not shown."""
     live: bool = False
+    """Whether the case is still running."""
     problem: str = ""
+    """Why there are no events, as a sentence."""
 
 
 class _Stretch(NamedTuple):
     """The part of a run's log that has every event of a case, between those of others."""
 
-    run: int
+    run: RunRef
     log: Path
     place: tuple[int, int]
     case: CaseId
@@ -56,7 +56,7 @@ class _Stretch(NamedTuple):
 class _Live:
     """A case that is running. `start` is where in the log it began, None where there is no log."""
 
-    run: int
+    run: RunRef
     start: int | None
     repeat: int = 0
     events: _ByRepeat = field(default_factory=dict)
@@ -70,13 +70,13 @@ class Traces:
         self._changed = changed
         self._live: dict[CaseKey, _Live] = {}
         self._stretches: dict[CaseKey, _Stretch] = {}
-        self._kept: dict[CaseKey, tuple[int, _ByRepeat]] = {}
+        self._kept: dict[CaseKey, tuple[RunRef, _ByRepeat]] = {}
         self._read: tuple[CaseKey, _Stretch, _ByRepeat | str] | None = None
         self._reading: asyncio.Task[None] | None = None
 
     # While a run tells
 
-    def started(self, key: CaseKey, run: int, repeat: int, log_size: int | None) -> None:
+    def started(self, key: CaseKey, run: RunRef, repeat: int, log_size: int | None) -> None:
         """A repeat of a case begins, or begins again; `log_size` is how much of the log there is."""
         live = self._live.setdefault(key, _Live(run, log_size))
         live.repeat = repeat
@@ -109,11 +109,11 @@ class Traces:
             if len(self._kept) > _KEPT_WITHOUT_LOG:
                 del self._kept[next(iter(self._kept))]
 
-    def keep(self, key: CaseKey, run: int, events: Mapping[int, Sequence[Event]]) -> None:
+    def keep(self, key: CaseKey, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
         """What is known to have happened in a case, by repeat."""
         self._kept[key] = run, {repeat: list(some) for repeat, some in events.items()}
 
-    def keep_stretch(self, key: CaseKey, run: int, log: Path, case: LoggedCase) -> None:
+    def keep_stretch(self, key: CaseKey, run: RunRef, log: Path, case: LoggedCase) -> None:
         """Where in a log, in bytes, the events of a case are."""
         self._stretches[key] = _Stretch(run, log, case.events or (0, 0), case.id, case.summary.eval_set_id)
 
@@ -162,7 +162,7 @@ class Traces:
             return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
         stretch = self._stretches.get(key)
         if stretch is None:
-            return Trace(0, problem="it did nothing, or there is no log of its run")
+            return Trace(RunRef(), problem="it did nothing, or there is no log of its run")
         if self._read is None or self._read[:2] != (key, stretch):
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read_log(key, stretch))
@@ -191,7 +191,7 @@ class Traces:
             found = await asyncio.to_thread(_events_of, stretch)
             self._read = key, stretch, found
         except (OSError, ValueError) as error:
-            self._read = key, stretch, f"the log of run {stretch.run} cannot be read: {error}"
+            self._read = key, stretch, f"the log of {stretch.run.name} cannot be read: {error}"
         finally:
             self._reading = None
         self._changed()

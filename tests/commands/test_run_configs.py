@@ -61,13 +61,13 @@ def test_the_workbench_remembers_a_config_for_all_sets(tmp_path, monkeypatch, op
     open_workbench(agent, config="strict.json")
     monkeypatch.chdir(agent)
     open_workbench(agent)
-    assert opened[0].config == Path("strict.json")
-    assert opened[1].config.resolve() == tmp_path / "strict.json"
+    assert opened[0].sets.config == Path("strict.json")
+    assert opened[1].sets.config.resolve() == tmp_path / "strict.json"
     assert opened[0].notice is None
     assert "strict.json, as last time" in opened[1].notice.text
     open_workbench(agent, config="own")
     open_workbench(agent)
-    assert [one.config for one in opened[2:]] == [None, None]
+    assert [one.sets.config for one in opened[2:]] == [None, None]
     assert open_workbench(agent, config="gone.json") == 2
     assert "--config gone.json: no such file" in capsys.readouterr().err
 
@@ -79,7 +79,7 @@ async def test_the_workbench_scores_by_it_and_edits_it(tmp_path):
     await workbench.open()
     path = workbench.sets.entries[0].path
     assert workbench.sets.documents.open(path).config.path == config
-    assert workbench.editing.config_path(path) == config
+    assert workbench.sets.config_path(path) == config
     assert workbench.sets.scored_by([config]) == {path}
     await workbench.close()
 
@@ -91,7 +91,7 @@ async def test_what_is_changed_on_screen_goes_to_the_config_above_the_sets(tmp_p
     await workbench.open()
     (entry,) = workbench.sets.entries
     assert workbench.sets.scored_by([config]) == {entry.path}
-    shown = Criteria(workbench, entry.path)
+    shown = Criteria(workbench.sets, workbench.outcomes, workbench.editing, entry.path, workbench.say)
     assert (shown.path, shown.sets) == (config, [entry])
     (row,) = (row for row in shown.sections()[0].rows if isinstance(row, MetricRow))
     assert (row.name, row.threshold) == ("response_match_score", 0.5)
@@ -111,6 +111,11 @@ async def test_where_it_is_not_clear_the_criteria_say_so(tmp_path):
     workbench = Workbench(agent)
     await workbench.open()
     (entry,) = workbench.sets.entries
-    assert "a_config.json and b_config.json;" in Criteria(workbench, entry.path).unreadable()
+    assert (
+        "a_config.json and b_config.json;"
+        in Criteria(
+            workbench.sets, workbench.outcomes, workbench.editing, entry.path, workbench.say
+        ).unreadable()
+    )
     assert "a_config.json" in str(workbench.sets.documents.open(entry.path).errors[0])
     await workbench.close()

@@ -16,7 +16,7 @@ from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.histories import CasePast
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 KEY = ("lights", "off")
 P, F = Status.PASSED, Status.FAILED
@@ -39,7 +39,7 @@ def lines(status, known, width=100):
     case = EvalCase.model_validate({"eval_id": "off", "conversation": []})
     result = CaseResult("off", status, eval_set_id="lights", repeats=(RepeatResult(status),))
     page = Page(width)
-    scored = CaseOutcome(result, 1, StoredCase.of(case), EvalConfig.default())
+    scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
     write_case_result(page, scored, known, unfolded=False)
     return [draw(line, color=False) for line in page.lines]
 

@@ -50,7 +50,7 @@ from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.acceptable import refuses_case
 from evaltui.workbench.differences import differences_of, judged_row
-from evaltui.workbench.state import CaseKey, CaseOutcome, DifferenceAt, Selection
+from evaltui.workbench.state import CaseKey, CaseOutcome, DifferenceAt, RunRef, Selection
 from evaltui.workbench.workbench import Workbench
 
 CASE = EvalCase.model_validate(
@@ -73,7 +73,7 @@ def result_of(*metrics, turns=(SAME, SAME), **fields):
 
 
 def scored(*metrics, case=CASE, **fields):
-    return CaseOutcome(result_of(*metrics, **fields), 1, StoredCase.of(case), EvalConfig.default())
+    return CaseOutcome(result_of(*metrics, **fields), RunRef(1), StoredCase.of(case), EvalConfig.default())
 
 
 def page_of(*metrics, width=78, unfolded=False, **fields):

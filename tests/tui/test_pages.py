@@ -16,7 +16,7 @@ from evaltui.text.lines import cells
 from evaltui.tui.pages.case import write_case
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.writer import MIN_WIDTH, Page
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60) | st.sampled_from(
     ["[/x]", "\x1b[2J", "日本語テキスト" * 9, "a\n\tb\r\n", "x" * 200, "🎉 \u202e done"]
@@ -49,7 +49,9 @@ def test_results_and_expectations_fit_their_width(turns, width):
     case = EvalCase(eval_id="case", conversation=[want for want, _ in turns])
     result = asyncio.run(score_case(case, [did for _, did in turns], EvalConfig.default()))
     page = Page(width)
-    write_case_result(page, CaseOutcome(result, 1, StoredCase.of(case), EvalConfig.default()), unfolded=False)
+    write_case_result(
+        page, CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default()), unfolded=False
+    )
     check(page)
     assert sorted(page.turns) == list(range(len(turns)))
     page = Page(width)
@@ -64,5 +66,7 @@ def test_errors_fit_their_width(kind, message, traceback, width):
     repeat = failed_repeat(wanted, ErrorInfo(kind, message, traceback, "agent.py:3"), [], 0.1)
     result = case_over_repeats("set", "case", [repeat], "all")
     page = Page(width)
-    write_case_result(page, CaseOutcome(result, 1, StoredCase.of(case), EvalConfig.default()), unfolded=False)
+    write_case_result(
+        page, CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default()), unfolded=False
+    )
     check(page)

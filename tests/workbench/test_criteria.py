@@ -35,7 +35,8 @@ async def greetings(write_agent, write_set):
 def criteria_of(greetings, text=None):
     if text is not None:
         greetings.config.write_text(text, encoding="utf-8")
-    return Criteria(greetings.workbench, greetings.path)
+    bench = greetings.workbench
+    return Criteria(bench.sets, bench.outcomes, bench.editing, greetings.path, bench.say)
 
 
 def rows(criteria, kind):

@@ -44,7 +44,7 @@ async def the_case(folder, text):
     workbench = Workbench(folder)
     await workbench.open()
     workbench.editing.data(path)
-    document = CaseDocument(workbench)
+    document = CaseDocument(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
     document.follow()
     return workbench, path, document
 

@@ -128,7 +128,7 @@ async def test_an_earlier_run_is_shown_until_one_leaves_it(greeter, open_workben
     latest = workbench.outcomes.get(key)
     assert await workbench.outcomes.open_run(first, "run of yesterday")
     shown = workbench.outcomes.get(key)
-    assert (shown.run_name, shown.result.status) == ("run of yesterday", Status.FAILED)
+    assert (shown.run.name, shown.result.status) == ("run of yesterday", Status.FAILED)
     assert shown.result.turns[0].response.actual == "hello"
     assert not workbench.outcomes.is_stale(key)
     await until(lambda: workbench.outcomes.trace(key) is not None)
@@ -196,8 +196,8 @@ async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
     workbench.runs.run_case()
     assert workbench.outcomes.previous_run is None
     await workbench.runs.finished()
-    assert workbench.outcomes.get(CaseKey(greeter, "good")).run == 2
-    assert workbench.outcomes.get(CaseKey(greeter, "bad")).run == 1
+    assert workbench.outcomes.get(CaseKey(greeter, "good")).run.number == 2
+    assert workbench.outcomes.get(CaseKey(greeter, "bad")).run.number == 1
 
 
 async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):

@@ -38,7 +38,7 @@ async def started(crashed):
     workbench = Workbench(crashed.folder)
     await workbench.open()
     found = recoverable(crashed.folder)
-    return workbench, Recovery(workbench, found)
+    return workbench, Recovery(workbench.editing, found, workbench.say)
 
 
 def answers(data):

@@ -66,7 +66,12 @@ async def orders(write_agent, until):
 
 
 def relaxing(orders, path="query", eval_id="late"):
-    return Relaxing(orders.workbench, CaseKey(orders.path, eval_id), DifferenceAt("argument", 0, 0, path))
+    return relaxing_of(orders, CaseKey(orders.path, eval_id), DifferenceAt("argument", 0, 0, path))
+
+
+def relaxing_of(orders, key, difference):
+    bench = orders.workbench
+    return Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, key, difference, bench.say)
 
 
 def statuses(orders):
@@ -212,9 +217,9 @@ async def test_only_arguments_that_differ_can_be_relaxed(orders):
         DifferenceAt("state", None, None, "query"),
     ):
         with pytest.raises(EditError, match="only an argument that differs"):
-            Relaxing(orders.workbench, orders.key, difference)
+            relaxing_of(orders, orders.key, difference)
     with pytest.raises(EditError):
-        Relaxing(orders.workbench, CaseKey(orders.path, "gone"), DifferenceAt("argument", 0, 0, "query"))
+        relaxing_of(orders, CaseKey(orders.path, "gone"), DifferenceAt("argument", 0, 0, "query"))
 
 
 async def test_a_config_with_errors_is_not_written_to_blindly(orders):

@@ -11,7 +11,7 @@ from evaltui.core.model.outcome import InvocationScore, JudgedBy, MetricResult, 
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.workbench.rescoring import score_again
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 METRIC = "final_response_match_v2"
 STALE = "judged before the last change: run the case again"
@@ -49,7 +49,7 @@ ACTUAL = {0: (Invocation.model_validate(turn("It is done.")),)}
 def scored():
     repeat = RepeatResult(Status.PASSED, (FOUND,))
     result = CaseResult("one", Status.PASSED, (FOUND,), repeats=(repeat,))
-    return CaseOutcome(result, 1, stored(), config())
+    return CaseOutcome(result, RunRef(1), stored(), config())
 
 
 async def again(scored, case=None, with_config=None):

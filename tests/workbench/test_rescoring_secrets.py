@@ -9,7 +9,7 @@ from evaltui.core.model.outcome import RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.workbench.rescoring import score_again
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 RIGHT, WRONG = (f"sk-{letter * 24}" for letter in "ab")
 
@@ -32,7 +32,7 @@ def config(**evaltui: object) -> EvalConfig:
 
 def scored(status: Status) -> CaseOutcome:
     result = CaseResult("one", status, (), repeats=(RepeatResult(status, ()),))
-    return CaseOutcome(result, 1, case(RIGHT), config())
+    return CaseOutcome(result, RunRef(1), case(RIGHT), config())
 
 
 async def again(last: CaseOutcome, now: StoredCase, by: EvalConfig) -> CaseOutcome:

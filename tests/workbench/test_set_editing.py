@@ -436,19 +436,21 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "older", "older")
-    assert converting.refuses_to_convert(workbench) is None
+    assert converting.refuses_to_convert(workbench.sets, workbench.navigation.selection) is None
     before = old.read_bytes()
     eval_set, problems = converting.converted(old)
     assert not problems
     new = folder / converting.name_for_converted(old)
     assert new.name == "older.evalset.json"
-    assert converting.convert(workbench, eval_set, new)
+    assert converting.convert(workbench.editing, eval_set, new, workbench.say)
     assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
     assert old.read_bytes() == before
     assert workbench.navigation.selection == Selection(new)
     assert workbench.sets.entry(new).format == "eval set"
     assert not workbench.editing.unsaved()
-    assert "nothing to convert" in converting.refuses_to_convert(workbench)
+    assert "nothing to convert" in converting.refuses_to_convert(
+        workbench.sets, workbench.navigation.selection
+    )
     assert converting.name_for_converted(old) == "older_converted.evalset.json"
 
 
@@ -467,7 +469,7 @@ async def test_the_name_of_the_new_file_is_checked(folder, wanted, reason):
     old = folder / "older.test.json"
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
-    problem = converting.converted_name_problem(workbench, old, wanted)
+    problem = converting.converted_name_problem(workbench.editing, old, wanted)
     assert problem is None if reason is None else reason in problem
 
 
@@ -478,7 +480,7 @@ async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
     eval_set, _ = converting.converted(old)
     new = folder / "new.evalset.json"
     new.write_text("mine")
-    assert not converting.convert(workbench, eval_set, new)
+    assert not converting.convert(workbench.editing, eval_set, new, workbench.say)
     assert new.read_text() == "mine"
     assert workbench.notice.text == "there is a file new.evalset.json already"
 

@@ -69,7 +69,7 @@ async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
     coin.runs.run_again()
     await coin.runs.finished()
     again = coin.outcomes.get(coin.navigation.selection.case)
-    assert (len(again.result.repeats), again.run) == (5, 2)
+    assert (len(again.result.repeats), again.run.number) == (5, 2)
 
 
 async def test_a_set_is_run_several_times(coin):
@@ -181,17 +181,17 @@ def test_what_is_no_number_of_runs_is_refused(text, problem):
 
 
 async def test_what_is_proposed(coin):
-    assert proposal(coin) == "5 all"
-    assert title_of(coin) == "Run toss several times"
+    assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "5 all"
+    assert title_of(coin.sets, coin.navigation.selection) == "Run toss several times"
     coin.navigation.select(Selection(coin.navigation.selection.path))
-    assert title_of(coin) == "Run every case of coins several times (2 cases)"
+    assert title_of(coin.sets, coin.navigation.selection) == "Run every case of coins several times (2 cases)"
     config = coin.navigation.selection.path.with_name("test_config.json")
     config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
     await coin.open()
     await asyncio.to_thread(coin.sets.documents.open, coin.navigation.selection.path)
-    assert proposal(coin) == "3 majority"
+    assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "3 majority"
     await run_set(coin)
-    assert proposal(coin) == "2 0.5"
+    assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "2 0.5"
 
 
 async def run_set(workbench):

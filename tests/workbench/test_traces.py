@@ -10,7 +10,7 @@ from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.runs.log import RunLog
 from evaltui.runs.logged_run import LoggedRun
 from evaltui.workbench import traces as traces_module
-from evaltui.workbench.state import CaseKey
+from evaltui.workbench.state import CaseKey, RunRef
 from evaltui.workbench.traces import Traces
 from evaltui.workbench.verdicts import deciding_repeat
 from evaltui.workbench.workbench import Workbench
@@ -75,15 +75,15 @@ async def test_each_case_has_its_own_events_also_where_several_ran_at_once(talke
         trace = await trace_of(workbench, eval_id, until)
         assert said(trace) == kinds
         assert {event.case for event in trace.events} == {eval_id}
-        assert (trace.run, trace.live, trace.problem) == (1, False, "")
+        assert (trace.run.number, trace.live, trace.problem) == (1, False, "")
 
 
 async def test_the_last_run_of_a_case_counts(talker, until):
     workbench = await ran(talker, until)
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.over)
-    assert (await trace_of(workbench, "first", until)).run == 2
-    assert (await trace_of(workbench, "second", until)).run == 1
+    assert (await trace_of(workbench, "first", until)).run.number == 2
+    assert (await trace_of(workbench, "second", until)).run.number == 1
 
 
 async def test_a_case_that_was_not_run_has_no_trace(talker):
@@ -162,7 +162,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     start = log.size
     for text in ("died", "lived"):
         log.event({"kind": "case_started", "set": "set", "case": "case", "repeat": 0})
-        traces.started(key, 1, 0, start)
+        traces.started(key, RunRef(1), 0, start)
         event = Event("text", {"parts": [{"text": text}]}, set="set", case="case")
         log.event(event.to_json())
         traces.happened(key, event)

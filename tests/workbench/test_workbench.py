@@ -123,8 +123,8 @@ async def test_results_name_the_run_that_they_come_from(echo, until):
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.over)
     path = workbench.sets.entries[0].path
-    assert workbench.outcomes.get(CaseKey(path, "good")).run == 2
-    assert workbench.outcomes.get(CaseKey(path, "bad")).run == 1
+    assert workbench.outcomes.get(CaseKey(path, "good")).run.number == 2
+    assert workbench.outcomes.get(CaseKey(path, "bad")).run.number == 1
     assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
 
 

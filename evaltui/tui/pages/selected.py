@@ -62,7 +62,9 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     if selection.turn is not None:
         title.append((f" › turn {selection.turn + 1}", ""))
     scored = workbench.outcomes.get(CaseKey(selection.path, selection.eval_id))
-    return title, [(scored.run_name, "accent" if scored.past else "dim")] if scored else [(set_id, "dim")]
+    return title, [(scored.run.name, "accent" if scored.run.title else "dim")] if scored else [
+        (set_id, "dim")
+    ]
 
 
 def write_page(page: Page, workbench: Workbench) -> None:
@@ -106,22 +108,16 @@ def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
         from evaltui.workbench.past_runs import case_changed
 
         if workbench.outcomes.is_waiting(key):
-            page.row((f"waits for its turn; this is from {scored.run_name}", "dim"))
+            page.row((f"waits for its turn; this is from {scored.run.name}", "dim"))
             page.blank()
         elif changed := workbench.outcomes.changed_since(key):
             what = " and ".join(changed)
             were = "was" if len(changed) == 1 else "were"
-            page.row((f"from {scored.run_name}, before {what} {were} changed", "yellow"))
+            page.row((f"from {scored.run.name}, before {what} {were} changed", "yellow"))
             page.blank()
-        elif scored.past and case_changed(scored):
-            page.text(
-                [
-                    (
-                        f"the case was changed after this {visible(scored.past)}: held against what it was",
-                        "yellow",
-                    )
-                ]
-            )
+        elif scored.run.title and case_changed(scored):
+            title = visible(scored.run.title)
+            page.text([(f"the case was changed after this {title}: held against what it was", "yellow")])
             page.blank()
         write_case_result(
             page, scored, workbench.outcomes.history(key), unfolded=workbench.navigation.shows_equal_calls

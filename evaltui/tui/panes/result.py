@@ -195,7 +195,9 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         from evaltui.tui.screens.relax import RelaxScreen
         from evaltui.workbench.relaxing import Relaxing
 
-        self.app.push_screen(RelaxScreen(self._workbench, Relaxing(self._workbench, key, at)))
+        bench = self._workbench
+        relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, key, at, bench.say)
+        self.app.push_screen(RelaxScreen(bench, relaxing))
 
     def action_result_to_case(self) -> None:
         """Where a log is long, reading it takes its time."""

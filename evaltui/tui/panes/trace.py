@@ -44,7 +44,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         trace, tree = self._trace, self._outline.tree
         if trace is None or not tree.events:
             return []
-        facts = [f"run {trace.run}", f"{tree.events + trace.left_out:,} events"]
+        facts = [trace.run.name, f"{tree.events + trace.left_out:,} events"]
         if trace.repeats > 1:
             facts.insert(1, f"repeat {trace.repeat + 1} of {trace.repeats}")
         if tokens := tree.tokens:

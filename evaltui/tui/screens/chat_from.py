@@ -115,7 +115,7 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         recorded = [
             Way(
                 f"{_turns(turn)} as in the last run",
-                f"{scored.run_name}, nothing is sent" if scored else "",
+                f"{scored.run.name}, nothing is sent" if scored else "",
                 lambda: chat.continue_from(key, turn, "recorded", "result"),
                 self._why_not("result") if scored else "there is no result yet",
             ),

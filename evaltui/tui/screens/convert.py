@@ -78,7 +78,7 @@ class ConvertScreen(QuestionScreen[None], inherit_bindings=False):
 
     @property
     def _problem(self) -> str | None:
-        return converting.converted_name_problem(self._workbench, self._old, self._wanted)
+        return converting.converted_name_problem(self._workbench.editing, self._old, self._wanted)
 
     @property
     def answers(self) -> ConvertedLines:
@@ -89,7 +89,9 @@ class ConvertScreen(QuestionScreen[None], inherit_bindings=False):
             return
         if problem := self._problem:
             self.query_one(QuestionNote).show(problem)
-        elif converting.convert(self._workbench, self._eval_set, self._old.parent / self._wanted):
+            return
+        new, workbench = self._old.parent / self._wanted, self._workbench
+        if converting.convert(workbench.editing, self._eval_set, new, workbench.say):
             self.dismiss()
 
 

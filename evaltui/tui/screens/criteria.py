@@ -31,7 +31,9 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
     def __init__(self, workbench: Workbench, set_path: Path) -> None:
         super().__init__()
         self._workbench = workbench
-        self.criteria = Criteria(workbench, set_path)
+        self.criteria = Criteria(
+            workbench.sets, workbench.outcomes, workbench.editing, set_path, workbench.say
+        )
         self._followed: tuple[Hashable, Hashable, Hashable] = (None, None, None)
 
     def compose(self) -> ComposeResult:

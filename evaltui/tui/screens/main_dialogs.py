@@ -158,7 +158,9 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         from evaltui.workbench.repeating import EXAMPLE, problem_of, proposal, title_of
 
         workbench = self.workbench
-        question = PromptScreen(title_of(workbench), proposal(workbench), problem_of, EXAMPLE)
+        sets, selection = workbench.sets, workbench.navigation.selection
+        usual = proposal(sets, selection, workbench.runs.current)
+        question = PromptScreen(title_of(sets, selection), usual, problem_of, EXAMPLE)
         self.app.push_screen(question, self._run_repeatedly)
 
     def _run_repeatedly(self, asked: str | None) -> None:

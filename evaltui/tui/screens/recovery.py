@@ -32,7 +32,7 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
         super().__init__()
         self._workbench = workbench
-        self._recovery = Recovery(workbench, found)
+        self._recovery = Recovery(workbench.editing, found, workbench.say)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="recovery"):

@@ -108,7 +108,7 @@ TREE: tuple[Action, ...] = (
         "convert",
         "Show what a file of an old format becomes, and write that to a new file",
         "M",
-        refusal=refuses_to_convert,
+        refusal=lambda workbench: refuses_to_convert(workbench.sets, workbench.navigation.selection),
         rank=2,
     ),
     Action(

@@ -126,7 +126,7 @@ def save(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> 
     if reason := problem(workbench, choices):
         workbench.say(reason)
         return False
-    with refusing(workbench):
+    with refusing(workbench.say):
         draft = _draft(workbench, transcript, choices)
         path = choices.target
         if path is None:

@@ -35,8 +35,10 @@ from evaltui.workbench.criteria.rows import (
     setting_rows,
 )
 from evaltui.workbench.criteria.values import first_threshold, next_choice, next_threshold, value_of
+from evaltui.workbench.editing import Editing
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import CaseKey
-from evaltui.workbench.workbench import Workbench
 
 _RUBRICS: JsonPath = ("rubrics",)
 
@@ -53,22 +55,32 @@ class Criteria:
     Changes are unsaved until the files are saved; the first one makes the file where there is none.
     """
 
-    def __init__(self, workbench: Workbench, set_path: Path) -> None:
-        self._workbench = workbench
+    def __init__(
+        self,
+        sets: OpenSets,
+        outcomes: Outcomes,
+        editing: Editing,
+        set_path: Path,
+        say: Callable[[str], None],
+    ) -> None:
+        self._sets = sets
+        self._outcomes = outcomes
+        self._editing = editing
+        self._say = say
         self._set_path = set_path
-        self.path = workbench.sets.config_path(set_path)
+        self.path = sets.config_path(set_path)
 
     # What there is
 
     @property
     def exists(self) -> bool:
         """Whether there is a config, on disk or unsaved."""
-        return self._workbench.editing.draft(self.path) is not None or self.path.exists()
+        return self._editing.draft(self.path) is not None or self.path.exists()
 
     @property
     def sets(self) -> list[SetEntry]:
         """The sets that the config applies to."""
-        return self._workbench.sets.sets_of_config(self.path)
+        return self._sets.sets_of_config(self.path)
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""
@@ -130,12 +142,12 @@ class Criteria:
         return [section for section in sections if section.rows]
 
     def _data(self) -> Any:
-        config = self._workbench.editing.config_data(self._set_path)
+        config = self._editing.config_data(self._set_path)
         return new_config() if config is None else config
 
     def _saved_data(self) -> Any:
         """The config as it is on disk."""
-        draft = self._workbench.editing.draft(self.path)
+        draft = self._editing.draft(self.path)
         if draft is None:
             return self._data()
         return {"criteria": DEFAULT_CRITERIA} if draft.saved is None else draft.saved.value
@@ -146,7 +158,7 @@ class Criteria:
         for entry in self.sets:
             for case in entry.cases:
                 key = CaseKey(entry.path, case.eval_id)
-                scored = self._workbench.outcomes.get(key)
+                scored = self._outcomes.get(key)
                 for metrics in _runs(scored.result) if scored else ():
                     for metric in metrics:
                         scores.setdefault(metric.name, {}).setdefault(key, []).append(metric.score)
@@ -269,9 +281,9 @@ class Criteria:
         try:
             edits = edit(ConfigEditor(self._data()))
         except (EvalSetError, OSError, ValueError) as error:
-            self._workbench.say(str(error))
+            self._say(str(error))
             return False
-        return bool(edits) and self._workbench.editing.do_edits(label, {self.path: edits}, typing=typing)
+        return bool(edits) and self._editing.do_edits(label, {self.path: edits}, typing=typing)
 
 
 def _runs(result: CaseResult) -> list[Sequence[Any]]:

@@ -31,7 +31,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self.document = CaseDocument(workbench)
+        self.document = CaseDocument(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
         self.rows: list[Row] = []
         self.current = 0
         """Index of the row that the cursor is on."""
