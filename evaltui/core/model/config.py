@@ -31,17 +31,18 @@ Threshold = Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_n
 
 
 class BaseCriterion(_Camel):
-    """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK.
-
-    `lower_is_better` is a key of ours: scores up to the threshold pass, not those from it on. ADK keeps it
-    for the user's own functions, whose verdict it takes over; so does evaltui.
-    """
+    """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
     threshold: Threshold
+    """The least score that passes."""
     include_intermediate_responses_in_final: bool = False
+    """Whether what was said before the answer is judged with it."""
     lower_is_better: bool = False
+    """A key of ours: scores up to the threshold pass, not those from it on. ADK keeps it for the user's own
+    functions, whose verdict it takes over; so does evaltui.
+    """
 
 
 class Interval(_Camel):
@@ -51,8 +52,10 @@ class Interval(_Camel):
 
     min_value: float
     open_at_min: bool = False
+    """Whether `min_value` itself is outside."""
     max_value: float
     open_at_max: bool = False
+    """Whether `max_value` itself is outside."""
 
     def holds(self, score: float) -> bool:
         """Whether a score is one of them; what rounding makes of an end counts as the end."""
@@ -70,14 +73,14 @@ _ROUNDING = 1e-9
 
 
 class OwnCriterion(BaseCriterion):
-    """A criterion of a metric that ADK does not have.
-
-    With `function` the metric is the user's: the path of a function that scores one turn, called as
-    `function(actual, expected, criterion)`. `interval` are the scores it may give.
-    """
+    """A criterion of a metric that ADK does not have."""
 
     function: StrictStr | None = None
+    """The path of a function of the user's that scores one turn, called as `function(actual, expected,
+    criterion)`; None for evaltui's own metrics.
+    """
     interval: Interval | None = None
+    """The scores that it may give."""
 
     @field_validator("function")
     @classmethod
@@ -88,17 +91,18 @@ class OwnCriterion(BaseCriterion):
 
 
 class EvalMetric(_Camel):
-    """One metric that is asked for; the shape that custom metric functions receive.
-
-    `interval` are the scores that it may give, where the config says so.
-    """
+    """One metric that is asked for; the shape that custom metric functions receive."""
 
     metric_name: StrictStr
     threshold: float | None = None
+    """None where the metric has no verdict."""
     criterion: BaseCriterion | None = None
+    """What else the config says of it."""
     custom_function_path: str | None = None
+    """`module.function` of a metric of the user's, None for a built-in one."""
     # ADK has no such field in what functions receive.
     interval: Interval | None = Field(default=None, exclude=True)
+    """The scores that it may give, where the config says so."""
 
     @property
     def scores_turns(self) -> bool:
@@ -113,6 +117,7 @@ class EvalMetric(_Camel):
 class CodeConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: StrictStr
+    """The path of the function, `module.function`."""
 
 
 class MetricValueInfo(_Camel):
@@ -131,55 +136,76 @@ class MetricInfo(_Camel):
 
 
 class CustomMetric(_Camel):
+    """A metric of the user's, in ADK's form."""
+
     code_config: CodeConfig
     metric_info: MetricInfo | None = None
+    """What scores it gives; None where the config does not say."""
     description: str = ""
 
 
 class TurnMark(BaseModel):
-    """A mark on a turn, counted from 0: `context` is run, not scored; `skip` leaves its calls unchecked."""
+    """A mark on a turn."""
 
     model_config = ConfigDict(extra="forbid")
     set: StrictStr
+    """The id of its set."""
     case: StrictStr
+    """The id of its case."""
     turn: Annotated[StrictInt, Field(ge=0)]
+    """Counted from 0."""
     mode: Literal["context", "skip"]
+    """`context`: run, not scored. `skip`: calls are not checked."""
 
 
 PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
 
 
 class Repeats(BaseModel):
+    """How often cases are run, and what that must come to."""
+
     model_config = ConfigDict(extra="forbid")
     runs: Annotated[StrictInt, Field(ge=1)] = 1
+    """How often each case is run."""
     pass_if: PassIf = "all"
+    """When a case whose runs differ counts as passed: all pass, most do, or such a share."""
 
 
 class EvaltuiBlock(BaseModel):
-    """What ADK has no place for. Keys of later versions are refused rather than silently ignored.
-
-    A metric in `optional` that cannot be evaluated does not keep a case from passing; one that fails to be is
-    an error as any other.
-    """
+    """What ADK has no place for. Keys of later versions are refused rather than silently ignored."""
 
     model_config = ConfigDict(extra="forbid")
     criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
+    """Metrics that ADK does not have, by name."""
     optional: list[StrictStr] = Field(default_factory=list)
+    """Metrics that, where they cannot be evaluated, do not keep a case from passing. What they raise is an
+    error as any other.
+    """
     rules: list[ArgRule] = Field(default_factory=list)
+    """Which arguments may differ, and how far."""
     turns: list[TurnMark] = Field(default_factory=list)
+    """Marks on turns; of several for one turn the last holds."""
     repeats: Repeats = Field(default_factory=Repeats)
+    """How often cases are run."""
     thoughts: Literal["ignore", "score"] = "ignore"
+    """Whether thoughts are part of the answer that is scored."""
     tools: dict[StrictStr, ToolMode] = Field(default_factory=dict)
+    """Which tools are called, recorded or stubbed, by name."""
 
 
 class EvalConfig(_Camel):
-    """`criteria` maps a metric's name to its threshold or to an object with `threshold`."""
+    """What a set is scored by."""
 
     criteria: dict[str, Threshold | BaseCriterion] = Field(default_factory=dict)
+    """By the metric's name its threshold, or an object with `threshold`."""
     custom_metrics: dict[str, CustomMetric] | None = None
+    """The functions of metrics of the user's, by the metric's name."""
     user_simulator_config: SimulatorConfig | None = None
+    """Who plays the users of scenarios."""
     live_model_config: dict[str, Any] | None = None
+    """Of live (audio) runs, which evaltui does not do."""
     evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
+    """What ADK has no place for."""
 
     @field_validator("evaltui", mode="before")
     @classmethod

@@ -50,41 +50,64 @@ class _Lenient(BaseModel):
 
 class RubricContent(_Strict):
     text_property: str | None = None
+    """The statement that is judged."""
 
 
 class Rubric(_Strict):
+    """A statement that a judge holds against what the agent did."""
+
     rubric_id: StrictStr
+    """Unique among the rubrics of a case and its turns."""
     rubric_content: RubricContent
     description: str | None = None
+    """What it is about, for people."""
     type: str | None = None
+    """Which metrics take it, such as `FINAL_RESPONSE_QUALITY`; None for those that take every rubric."""
 
 
 class RubricScore(_Strict):
+    """What a judge says of a rubric."""
+
     rubric_id: StrictStr
     rationale: str | None = None
+    """Why, in the judge's words."""
     score: float | None = None
+    """1.0 for yes, 0.0 for no, None where the judge did not say."""
 
 
 class AgentDetails(_Strict):
+    """An agent as it ran."""
+
     name: StrictStr
     instructions: str = ""
+    """The system instruction that its model was given."""
     tool_declarations: list[Any] = Field(default_factory=list)
+    """genai Tools, or their JSON."""
 
 
 class AppDetails(_Strict):
+    """The agents of an app as they ran."""
+
     agent_details: dict[str, AgentDetails] = Field(default_factory=dict)
+    """By the agent's name."""
 
 
 class IntermediateData(_Strict):
     """Expected calls and responses as three flat lists: how cases are written by hand."""
 
     tool_uses: list[types.FunctionCall] = Field(default_factory=list)
+    """The calls, in order."""
     tool_responses: list[types.FunctionResponse] = Field(default_factory=list)
+    """Their results; which call one belongs to is told by its id."""
     intermediate_responses: list[tuple[StrictStr, list[types.Part]]] = Field(default_factory=list)
+    """`(author, parts)` said before the final answer."""
 
 
 class InvocationEvent(_Lenient):
+    """One event of a recorded turn."""
+
     author: StrictStr
+    """The agent, or `user`."""
     content: types.Content | None = None
     grounding_metadata: types.GroundingMetadata | None = None
     usage_metadata: types.GenerateContentResponseUsageMetadata | None = None
@@ -115,22 +138,36 @@ class Invocation(_Strict):
     """One turn: what the user said, and what the agent did or is expected to do. Durations in seconds."""
 
     invocation_id: StrictStr = ""
+    """What the framework called the turn; it is not compared."""
     user_content: types.Content
+    """What the user says."""
     final_response: types.Content | None = None
+    """The last answer; None expects none."""
     intermediate_data: Intermediate | None = None
+    """The tool calls, and what was said in between. None says nothing of calls; empty forbids them."""
     creation_timestamp: float = 0.0
+    """Seconds since 1970."""
     duration: float | None = None
+    """Of the whole turn."""
     model_duration: float | None = None
+    """Of its model calls."""
     tool_duration: float | None = None
+    """Of its tool calls."""
     rubrics: list[Rubric] | None = None
+    """For this turn, besides those of the case."""
     app_details: AppDetails | None = None
+    """What each agent was told, as it ran."""
 
 
 class SessionInput(_Open):
+    """The session that a case begins with."""
+
     app_name: StrictStr
     user_id: StrictStr
     session_id: StrictStr | None = None
+    """None for a new session in each run."""
     state: dict[str, Any] = Field(default_factory=dict)
+    """The session state before the first turn."""
 
 
 class UserBehavior(BaseModel):
@@ -147,9 +184,14 @@ class UserPersona(BaseModel):
 
 
 class ConversationScenario(_Strict):
+    """A user that a model plays."""
+
     starting_prompt: StrictStr
+    """The user's first message."""
     conversation_plan: StrictStr
+    """What the simulated user is after, and when it is done."""
     user_persona: str | UserPersona | None = None
+    """One of google-adk's by name, or a persona written out."""
 
     @field_validator("user_persona")
     @classmethod
@@ -162,13 +204,22 @@ class ConversationScenario(_Strict):
 
 
 class EvalCase(_Open):
+    """A conversation with what is expected of the agent."""
+
     eval_id: StrictStr
+    """Unique in its set."""
     conversation: list[Invocation] | None = None
+    """The turns; None where the user is simulated."""
     conversation_scenario: ConversationScenario | None = None
+    """Who the simulated user is; None where there are turns."""
     session_input: SessionInput | None = None
+    """None for an empty session of a default user."""
     creation_timestamp: float = 0.0
+    """Seconds since 1970."""
     rubrics: list[Rubric] | None = None
+    """For every turn."""
     final_session_state: dict[str, Any] | None = Field(default_factory=dict)
+    """Keys that the session state must have after the last turn, with their values."""
 
     @model_validator(mode="after")
     def _exactly_one_conversation(self) -> EvalCase:
@@ -181,11 +232,15 @@ class EvalCase(_Open):
 
 
 class EvalSet(_Lenient):
+    """Cases in one file."""
+
     eval_set_id: StrictStr
+    """A label: cases are told apart by their file."""
     name: str | None = None
     description: str | None = None
     eval_cases: list[EvalCase]
     creation_timestamp: float = 0.0
+    """Seconds since 1970."""
 
 
 def tool_calls(data: IntermediateData | InvocationEvents | None) -> list[types.FunctionCall]:

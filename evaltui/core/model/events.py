@@ -1,7 +1,7 @@
 """What happens while an agent works, in order: one vocabulary for chat, eval, run log and trace.
 
 An agent framework reports *steps* (ADK calls them events): one step may hold text, several calls and usage
-at once. A step is split into one `Event` per thing that happened, and `core.record` puts steps together
+at once. A step is split into one `Event` per thing that happened, and `core.recording` puts steps together
 again, so nothing is lost on the way. JSON form: absent fields are left out, `t` is seconds since the run
 began, `content` is a genai Content as JSON.
 """
@@ -37,30 +37,43 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened.
-
-    `id` is unique within a case and repeat, `parent` the id of the event it happened in: calls made inside
-    an agent tool have the outer call as parent, and `data["nested"]` is true for them. `agent` is the author.
-    Of the events split from one step, all have `data["step"]`, the step's id; the first also has what the
-    step as a whole has (see `Step`). `path` and `case` are those of `CaseId`, `set` the id of the set.
-    """
+    """One thing that happened."""
 
     kind: Kind
     content: Json | None = None
+    """A genai Content as JSON."""
     agent: str = ""
+    """The author."""
     data: Json = field(default_factory=dict)
+    """What its kind has besides. Events split from one step all have `data["step"]`, the step's id; the first
+    also has what the step as a whole has (see `Step`).
+    """
     usage: Json | None = None
+    """Tokens, as genai's usage metadata."""
     id: str = ""
+    """Unique within a case and repeat."""
     parent: str = ""
+    """The id of the event that it happened in: calls made inside an agent tool have the outer call as parent,
+    and `data["nested"]` is true for them.
+    """
     branch: str = ""
+    """ADK's, of agents that run side by side."""
     duration: float | None = None
+    """Seconds; None where it took none or nobody knows."""
     path: str = ""
+    """Of the case's file, as in `CaseId`."""
     set: str = ""
+    """The id of the set."""
     case: str = ""
+    """The id of the case."""
     repeat: int = 0
+    """Counted from 0."""
     turn: int | None = None
+    """Counted from 0; None outside of turns."""
     seq: int = 0
+    """Its place among the events of the repeat."""
     t: float = 0.0
+    """Seconds since the run began."""
 
     def to_json(self) -> Json:
         data: Json = {}
@@ -85,34 +98,40 @@ _FIELDS = tuple(item.name for item in fields(Event))
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of an agent framework, in ADK's sense.
-
-    `content`, `usage` and `grounding` are genai models as JSON with snake_case keys. `final` is ADK's
-    `Event.is_final_response()`. `state` is the state delta, `removed` the keys that are null in it because
-    they are gone. `transfer` names the agent that takes over. `turn` counts user messages from 0; None where
-    steps are grouped by `invocation_id` instead. `framework` is what only the agent framework understands,
-    and needs to go on from here.
-    """
+    """One event of an agent framework, in ADK's sense."""
 
     author: str
+    """The agent, or `user`."""
     content: Json | None = None
+    """A genai Content as JSON with snake_case keys."""
     final: bool = False
+    """ADK's `Event.is_final_response()`."""
     partial: bool = False
+    """Whether more of the same text follows."""
     usage: Json | None = None
+    """genai's usage metadata as JSON."""
     grounding: Json | None = None
+    """genai's grounding metadata as JSON."""
     model_version: str | None = None
     id: str = ""
     invocation_id: str = ""
     turn: int | None = None
+    """User messages before it, from 0; None where steps are grouped by `invocation_id` instead."""
     branch: str = ""
     timestamp: float = 0.0
+    """Seconds since 1970."""
     state: Json | None = None
+    """The state delta."""
     removed: tuple[str, ...] = ()
+    """The keys that are null in it because they are gone."""
     transfer: str | None = None
+    """The agent that takes over."""
     long_running: tuple[str, ...] = ()
+    """The ids of calls whose results come later."""
     error_code: str | None = None
     error_message: str | None = None
     framework: Json | None = None
+    """What only the agent framework understands, and needs to go on from here."""
 
     @property
     def parts(self) -> list[Json]:

@@ -39,12 +39,14 @@ def worst_status(statuses: Iterable[Status]) -> Status:
 
 @dataclass(frozen=True)
 class ErrorInfo:
-    """An error as it was raised. `where` is the innermost frame of the user's own code."""
+    """An error as it was raised."""
 
     type: str
+    """The exception's class."""
     message: str
     traceback: str = ""
     where: str = ""
+    """The innermost frame of the user's own code; "" for none."""
 
     def __str__(self) -> str:
         text = f"{self.type}: {self.message}" if self.message else self.type
@@ -53,42 +55,50 @@ class ErrorInfo:
 
 @dataclass(frozen=True)
 class Vote:
-    """A judge's answer on one subject. Where it gives no verdict, `problem` says why it does not count."""
+    """A judge's answer on one subject."""
 
     score: float | None
+    """None where the answer gives no verdict."""
     rationale: str = ""
     label: str = ""
+    """The verdict in the judge's word, such as `valid`."""
     problem: str = ""
+    """Why it does not count; "" where it does."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a judge found of one subject: an answer (`id` is ""), a rubric, a sentence.
-
-    `score` is None where it was not judged; `evidence` is `(what it does, text)`, such as
-    `("contradicting", "It rained.")`.
-    """
+    """What a judge found of one subject: an answer, a rubric, a sentence."""
 
     id: str
+    """The rubric's or the sentence's; "" for an answer."""
     subject: str
+    """The text that was judged."""
     score: float | None
+    """None where it was not judged."""
     rationale: str = ""
     evidence: tuple[tuple[str, str], ...] = ()
+    """`(what it does, text)`, such as `("contradicting", "It rained.")`."""
     votes: tuple[Vote, ...] = ()
+    """The answers that it was decided by."""
 
 
 @dataclass(frozen=True)
 class JudgedBy:
-    """Who judged by which prompt (its name and version, `final_response_match/1`), and how many of the
-    questions were answered, and how many of these answers came from a recording. Of those that were not
-    answered, `unasked` were put to nobody: a replay had no answer to them."""
+    """Who judged by which prompt, and how many questions came to what."""
 
     model: str
+    """The judge."""
     prompt: str
+    """Its name and version, `final_response_match/1`."""
     asked: int = 0
+    """Questions."""
     answered: int = 0
+    """Questions that were answered."""
     replayed: int = 0
+    """Answers that came from a recording."""
     unasked: int = 0
+    """Questions put to nobody: a replay had no answer to them."""
 
     @property
     def live(self) -> int:
@@ -98,33 +108,41 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class InvocationScore:
-    """What one metric says of one turn, and what a judge found to say so."""
+    """What one metric says of one turn."""
 
     score: float | None
+    """None where there is none."""
     status: Status
     reason: str = ""
+    """Why it is not better, or not there."""
     judgements: tuple[Judgement, ...] = ()
+    """What a judge found to say so."""
 
 
 @dataclass(frozen=True)
 class MetricResult:
-    """What one metric says of a case; `details` holds the parts of a compound value, such as tokens.
-
-    Where `lower_is_better`, scores up to the threshold pass. One that `is_optional` may be NOT_EVALUATED in a
-    case that passes.
-    """
+    """What one metric says of a case."""
 
     name: str
     score: float | None
+    """None where there is none."""
     threshold: float | None
+    """None where it has no verdict."""
     status: Status
     per_invocation: tuple[InvocationScore, ...] = ()
+    """By turn; empty where the metric scores the conversation alone."""
     reason: str = ""
+    """Why it is not better, or not there."""
     error: ErrorInfo | None = None
+    """What was raised, where it is an ERROR."""
     details: dict[str, float | None] = field(default_factory=dict)
+    """The parts of a compound value, such as tokens."""
     judge: JudgedBy | None = None
+    """None where no judge was asked."""
     lower_is_better: bool = False
+    """Whether scores up to the threshold pass."""
     is_optional: bool = False
+    """Whether it may be NOT_EVALUATED in a case that passes."""
 
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]
@@ -133,35 +151,41 @@ ArgOp = Literal["same", "changed", "missing", "extra"]
 
 @dataclass(frozen=True)
 class ArgDiff:
-    """One argument at a path such as `filter.as_of` or `items[0]`; the side that has none is None.
-
-    A difference that a rule lets pass is `same`, and `rule` says in words which one it is: `ignore (extra)`.
-    """
+    """One argument on both sides."""
 
     path: str
+    """Such as `filter.as_of` or `items[0]`; "" for the arguments as a whole."""
     op: ArgOp
+    """`same` also where a rule lets the difference pass."""
     expected: Any
+    """None where this side has none."""
     actual: Any
+    """None where this side has none."""
     rule: str = ""
+    """Which rule lets it pass, in words: `ignore (extra)`."""
 
 
 @dataclass(frozen=True)
 class Call:
+    """A tool call; ids say nothing."""
+
     name: str
+    """Of the tool."""
     args: dict[str, Any] | None
+    """None is not `{}`."""
 
 
 @dataclass(frozen=True)
 class CallDiff:
-    """One row of an aligned trajectory: an expected call, an actual call, or both.
-
-    `args` are those of a changed call, and of one that counts as the same because of rules.
-    """
+    """One row of an aligned trajectory: an expected call, an actual call, or both."""
 
     op: CallOp
     expected: Call | None
+    """None for an extra call."""
     actual: Call | None
+    """None for a missing call."""
     args: tuple[ArgDiff, ...] = ()
+    """Of a changed call, and of one that counts as the same because of rules."""
 
 
 Expectation = Literal["these calls", "no calls", "unspecified", "not checked", "context", "simulated"]
@@ -169,26 +193,29 @@ Expectation = Literal["these calls", "no calls", "unspecified", "not checked", "
 
 @dataclass(frozen=True)
 class ResponseDiff:
-    """The texts that were compared, and what `response_match_score` says of them if it was asked for."""
+    """The texts that were compared."""
 
     expected: str | None
+    """None where no answer is expected."""
     actual: str | None
+    """None where none came."""
     score: float | None = None
+    """Of `response_match_score`, if it was asked for."""
 
 
 @dataclass(frozen=True)
 class TurnResult:
-    """One turn, expectation against reality; `unscored` is `(author, text)` said before the answer.
-
-    Of a turn whose user is `simulated` nothing is expected, and `user` is what the user said, which the case
-    does not say.
-    """
+    """One turn, expectation against reality."""
 
     expectation: Expectation
+    """What the case says of the turn's calls. Of a turn whose user is `simulated` nothing is expected."""
     calls: tuple[CallDiff, ...]
+    """Expected and actual calls, aligned."""
     response: ResponseDiff
     unscored: tuple[tuple[str, str], ...] = ()
+    """`(author, text)` said before the answer."""
     user: str = ""
+    """What a simulated user said, which the case does not say."""
 
     @property
     def checks_calls(self) -> bool:
@@ -201,50 +228,61 @@ class StateDiff:
     """A key of the final session state that is not what the case asks for."""
 
     path: str
+    """Such as `user.name`."""
     expected: Any
     actual: Any
+    """None where it is absent."""
 
 
 @dataclass(frozen=True)
 class RepeatResult:
-    """One run of one case. `seconds` is wall time, `final_state` the session state after the last turn.
-
-    `expects` is the fingerprint of the case that it was held against, `session_id` and `user_id` what the
-    agent framework called the session; each is "" where nobody knows. `stopped` says what ended the
-    conversation of a simulated user; "" for other cases, and where it came to no end.
-    """
+    """One run of one case."""
 
     status: Status
     metrics: tuple[MetricResult, ...] = ()
     error: ErrorInfo | None = None
+    """What ended it, None where it came to its end."""
     actual: tuple[Invocation, ...] = ()
+    """The turns as they ran."""
     turns: tuple[TurnResult, ...] = ()
+    """Expectation against reality."""
     state: tuple[StateDiff, ...] = ()
+    """Where the final session state is not as expected."""
     seconds: float = 0.0
+    """Wall time."""
     final_state: dict[str, Any] | None = None
+    """The session state after the last turn; None where nobody knows."""
     expects: str = ""
+    """The fingerprint of the case that it was compared with; "" where nobody knows."""
     session_id: str = ""
+    """What the agent framework called the session; "" where nobody knows."""
     user_id: str = ""
+    """As `session_id`."""
     stopped: str = ""
+    """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A case over all its repeats; metrics, error, turns and what stopped it are those of the repeat that
-    decides. `path` is its file as in `CaseId`, "" where nobody knows."""
+    """A case over all its repeats."""
 
     eval_id: str
     status: Status
     metrics: tuple[MetricResult, ...] = ()
+    """Those of the repeat that decides, as are error, turns, state and what stopped it."""
     error: ErrorInfo | None = None
     eval_set_id: str = ""
     turns: tuple[TurnResult, ...] = ()
     state: tuple[StateDiff, ...] = ()
     repeats: tuple[RepeatResult, ...] = ()
+    """Every run of it, in order."""
     policy: str = "all"
+    """When a case whose runs differ counts as passed: `all`, `majority` or a share."""
     policy_met: bool = True
+    """Whether they passed often enough for that."""
     stopped: str = ""
     path: str = ""
+    """Its file as in `CaseId`; "" where nobody knows."""
 
     @property
     def id(self) -> CaseId:
@@ -257,7 +295,9 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A whole run, its cases in the order in which they were selected."""
+    """A whole run."""
 
     cases: tuple[CaseResult, ...]
+    """In the order in which they were selected."""
     status: Status
+    """The worst of theirs."""
