@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.preflight import SCENARIO, MetricCheck, withheld
-from evaltui.core.metrics.scoring import Expected, failed_repeat, is_judged, not_evaluated, score_repeat
+from evaltui.core.metrics.scoring import (
+    Expected,
+    failed_repeat,
+    is_judged,
+    not_evaluated,
+    reads_app_details,
+    score_repeat,
+)
 from evaltui.core.metrics.thresholds import outside_of_range
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, PassIf
@@ -37,7 +45,7 @@ from evaltui.runner.parent.metric_host import MetricHost
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost
 from evaltui.runner.parent.recordings import SavedNowAndThen, SetRecordings
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
-from evaltui.runner.protocol import places_to_json
+from evaltui.runner.protocol import decode_event, places_to_json
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,8 @@ class CaseStarted:
 @dataclass(frozen=True)
 class Happened:
     event: Event
+    json: str = ""
+    """The event as JSON text, as its host told it; "" for what no host told."""
 
 
 @dataclass(frozen=True)
@@ -289,6 +299,20 @@ def _refusal(case: EvalCase, config: EvalConfig, out_of_reach: Mapping[str, str]
     return None
 
 
+def _place(item: WorkItem) -> Json:
+    """The fields of an event that say which run of a case it belongs to."""
+    path, eval_id = item.case
+    return {"path": path, "set": item.set.eval_set_id, "case": eval_id, "repeat": item.repeat}
+
+
+@lru_cache(maxsize=64)
+def _place_text(case: CaseId, eval_set_id: str, repeat: int) -> str:
+    """The same, as the members of a JSON object."""
+    place = {"path": case.path, "set": eval_set_id, "case": case.eval_id, "repeat": repeat}
+    given = {name: value for name, value in place.items() if value != ""}
+    return json.dumps(given, separators=(",", ":"))[1:-1]
+
+
 @dataclass(slots=True)
 class _Progress:
     """What is known of one case so far; `expected` only while it is being run."""
@@ -424,13 +448,20 @@ class _Run:
     def started(self, item: WorkItem) -> None:
         self._tell(CaseStarted(item.case, item.set.eval_set_id, item.repeat))
 
-    def happened(self, item: WorkItem, event: Event) -> None:
+    def happened(self, item: WorkItem, text: str) -> Event:
         self._seq += 1
-        path, eval_id = item.case
-        placed = replace(
-            event, seq=self._seq, path=path, set=item.set.eval_set_id, case=eval_id, repeat=item.repeat
-        )
-        self._tell(Happened(placed))
+        data = decode_event(text)
+        data.update(_place(item), seq=self._seq)
+        event = Event.from_json(data)
+        # Encoded once: what the host wrote, with its place at the end.
+        place = _place_text(item.case, item.set.eval_set_id, item.repeat)
+        self._tell(Happened(event, f'{text[:-1]},{place},"seq":{self._seq}}}'))
+        return event
+
+    def _add(self, item: WorkItem, event: Event) -> None:
+        """Something that happened in a case, of which its host told nothing."""
+        self._seq += 1
+        self._tell(Happened(replace(event, seq=self._seq, **_place(item))))
 
     def recorded(self, item: WorkItem, line: Json) -> None:
         self._recordings[item.set.path].take(item.head.eval_id, item.repeat, line)
@@ -445,7 +476,7 @@ class _Run:
             self._seq += 1
             self._tell(Happened(replace(event, seq=self._seq)))
         else:
-            self.happened(item, event)
+            self._add(item, event)
 
     def _print_alone(self, source: str, line: str) -> None:
         self.printed(None, source, line)
@@ -465,7 +496,7 @@ class _Run:
         if ran.error is not None:
             # What ended the case is the last thing that happened in it.
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
-            self.happened(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
+            self._add(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
         expected = self._expected(item)
         if ran.error is None and is_judged(expected) and not self._is_refused(item):
             # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.
@@ -520,7 +551,7 @@ class _Run:
         if (refusal := _refusal(expected.case, expected.config, expected.withheld)) is not None:
             return not_evaluated(expected, *refusal)
         try:
-            actual = invocations_from_events(ran.events, app_details=True)
+            actual = invocations_from_events(ran.events, app_details=reads_app_details(expected))
         except ValueError as error:
             return failed_repeat(expected, ErrorInfo(type(error).__name__, str(error)), [], ran.seconds)
         if ran.error is not None:

@@ -15,6 +15,8 @@ libraries' modules in order, and what the agent changed in the environment in be
 `simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it is.
 `seal` is what every line of the host begins with: the agent, which lives in the same process, can write to
 the socket too, and what it writes is no message.
+`event` is a line of its own form, `E<id> <event as JSON>`: the parent reads it once, and writes it to the log
+as it came.
 `id` is the number of a request, and of what answers it. `run` is a whole conversation; `chat` opens one that
 begins at the end of `past` (steps) and stays open until `end`. Each `say` is a turn of the one whose `chat`
 request had the number `chat`; cancelling it ends that turn alone. Runs and chats may go on side by side.
@@ -51,13 +53,28 @@ def places_of(request: Message) -> dict[str, CallPlace]:
     return {call_id: CallPlace(*place) for call_id, place in request.get("places", {}).items()}
 
 
+_written = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+# What the line of an event begins with, so that it is told without being read.
+_EVENT = b"E"
+
+
 def encode(message: Message) -> bytes:
     """One line. Numbers that JSON does not have are sent as text; TypeError for what is no JSON data."""
     try:
-        text = json.dumps(message, allow_nan=False, separators=(",", ":"))
+        text = _written(message)
     except ValueError:
-        text = json.dumps(_finite(message), allow_nan=False, separators=(",", ":"))
+        text = _written(_finite(message))
     return text.encode("ascii") + b"\n"
+
+
+def encode_event(request: int, event: Message) -> bytes:
+    """One line: an event of a request, as `decode_event` reads it. Raises TypeError as `encode`."""
+    return b"%s%d %s" % (_EVENT, request, encode(event))
+
+
+def decode_event(text: str) -> Message:
+    """The event of a message `event`. Raises DisturbedChannelError."""
+    return _decoded(text)
 
 
 def _finite(value: Any) -> Any:
@@ -120,7 +137,17 @@ class SealedLines:
                 yield _message(text)
 
 
-def _message(text: bytes) -> Message:
+def _message(line: bytes) -> Message:
+    if not line.startswith(_EVENT):
+        return _decoded(line)
+    request, _, event = line[len(_EVENT) :].partition(b" ")
+    try:
+        return {"op": "event", "id": int(request), "event": event.decode("ascii")}
+    except ValueError as error:
+        raise DisturbedChannelError("an event of the host cannot be read") from error
+
+
+def _decoded(text: str | bytes) -> Message:
     try:
         message: Message = json.loads(text)
     except ValueError as error:

@@ -93,7 +93,11 @@ class RunLog:
 
     def event(self, event: Json) -> None:
         """Add an event; it reaches the disk soon."""
-        self._write(event)
+        self.event_text(_dumped(event))
+
+    def event_text(self, event: str) -> None:
+        """The same, of an event that is JSON text already."""
+        self._write_text(self._masked(event) + "\n")
         if time.monotonic() - self._flushed > _FLUSH_EVERY:
             self._flush()
 
@@ -132,8 +136,10 @@ class RunLog:
         self._write_text(self._line(line) + "\n")
 
     def _line(self, line: Json) -> str:
-        text = _dumped(line)
-        masked = self._secrets.in_json(text, lambda data: _dumped(_with_ids(data, line)))
+        return self._masked(_dumped(line))
+
+    def _masked(self, text: str) -> str:
+        masked = self._secrets.in_json(text, lambda data: _dumped(_with_ids(data, json.loads(text))))
         self.has_masked |= masked is not text
         return masked
 

@@ -96,8 +96,11 @@ class LoggedRun:
 
     def take(self, update: Update) -> None:
         match update:
-            case Happened(event):
-                self._log.event(event.to_json())
+            case Happened(event, text):
+                if text:
+                    self._log.event_text(text)
+                else:
+                    self._log.event(event.to_json())
             case CaseStarted(case, eval_set_id, repeat):
                 self._log.started(case, eval_set_id, repeat)
             case AgentLoaded(info):

@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.core.model.events import Event
 from evaltui.runner.child.adapters.base import Recorder, SessionSpec, recording
 from evaltui.runner.child.loading import import_agent, make_adapter
-from evaltui.runner.protocol import encode
+from evaltui.runner.protocol import encode_event
 
 TURNS = 300
 MESSAGE = {"role": "user", "parts": [{"text": "please say 1 to me"}]}
@@ -41,7 +41,7 @@ async def adapter(agent: Any) -> float:
     sent: list[int] = []
 
     def send(event: Event) -> None:
-        sent.append(len(encode({"op": "event", "id": 1, "event": event.to_json()})))
+        sent.append(len(encode_event(1, event.to_json())))
 
     began = 0.0
     for turn in range(TURNS + 20):

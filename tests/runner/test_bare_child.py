@@ -15,6 +15,7 @@ import evaltui
 from evaltui.core.model.events import Event, Json
 from evaltui.runner.parent.failures import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.pool import HostSettings, start_host
+from evaltui.runner.protocol import decode_event
 
 # The first thing that the interpreter of the agent does: refuse whatever is not its own or evaltui's.
 REFUSAL = """
@@ -72,7 +73,7 @@ def write(folder: Path, source: str) -> Path:
 
 async def run(agent: Path, *messages: str, **session: Any) -> tuple[list[Event], Json]:
     """What happens when these messages are sent, and the session state at the end."""
-    happened: list[Json] = []
+    happened: list[str] = []
     started = start_host(HostSettings(agent, None, 20.0, 60.0, time.monotonic()))
     try:
         await started.loading
@@ -81,7 +82,7 @@ async def run(agent: Path, *messages: str, **session: Any) -> tuple[list[Event],
         answer = await started.host.request(request, 20.0, happened.append)
     finally:
         await started.end()
-    return [Event.from_json(one) for one in happened], answer["state"]
+    return [Event.from_json(decode_event(one)) for one in happened], answer["state"]
 
 
 @pytest.mark.usefixtures("bare_python")

@@ -64,9 +64,14 @@ class Expected:
     config_name: str = "the config"
     """What errors call the config."""
 
-    @property
+    @cached_property
     def effective_config(self) -> EvalConfig:
         return as_adk_has_it(self.config) if self.adk_verdicts else self.config
+
+    @cached_property
+    def metrics(self) -> Sequence[EvalMetric]:
+        """Those that the config asks for, then the efficiency metrics that it does not name."""
+        return metrics_to_run(self.effective_config)
 
     @property
     def score_thoughts(self) -> bool:
@@ -135,7 +140,7 @@ async def score_repeat(
         metric_not_evaluated(metric, expected.withheld[metric.metric_name])
         if metric.metric_name in expected.withheld
         else await _metric_result(metric_input(expected, metric, actual, rules), custom, judge, judged)
-        for metric in metrics_to_run(expected.effective_config)
+        for metric in expected.metrics
     ]
     metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
@@ -184,11 +189,16 @@ def _kept(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
     )
 
 
+def reads_app_details(expected: Expected) -> bool:
+    """Whether a metric looks at what the agents were told."""
+    return is_judged(expected) or any(metric.custom_function_path is not None for metric in expected.metrics)
+
+
 def is_judged(expected: Expected) -> bool:
     """Whether a judge has a say in the verdict."""
     return any(
         _judged_metric(metric) is not None and metric.metric_name not in expected.withheld
-        for metric in expected.effective_config.metrics()
+        for metric in expected.metrics
     )
 
 
@@ -284,7 +294,7 @@ def turn_results(
     if wanted is None:
         return tuple(_simulated_turn(expected, did) for did in actual)
     scores = _turn_scores(metrics)
-    ignore_args = any(ignores_args(metric) for metric in expected.effective_config.metrics())
+    ignore_args = any(ignores_args(metric) for metric in expected.metrics)
     rules = with_patience(expected.rules)
     turns = []
     for number, want in enumerate(wanted):

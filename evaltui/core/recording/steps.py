@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 from evaltui.core.model.events import Event, Json, Kind, Step
 
@@ -30,32 +30,45 @@ def is_made_id(call_id: str) -> bool:
 
 def split(step: Step) -> list[Event]:
     """One event per thing in the step; the first one carries what belongs to the step as a whole."""
-    events = [*_content_events(step), *_effect_events(step)]
-    if not events:
-        return []
-    shared = {
+    shared: Json = {
         name: value for name, default in STEP_FIELDS.items() if (value := getattr(step, name)) != default
     }
-    first = events[0]
-    events[0] = replace(first, data=first.data | shared, usage=step.usage)
-    return [
-        replace(
-            event,
-            agent=step.author,
-            branch=step.branch,
-            turn=step.turn,
-            data=event.data | {"step": step.id},
+    usage = step.usage
+    events: list[Event] = []
+    for thing in (*_things_said(step), *_effects(step)):
+        events.append(
+            Event(
+                thing.kind,
+                thing.content,
+                agent=step.author,
+                data={**(thing.data or {}), **shared, "step": step.id},
+                usage=usage,
+                id=thing.id,
+                parent=thing.parent,
+                branch=step.branch,
+                turn=step.turn,
+            )
         )
-        for event in events
-    ]
+        shared, usage = {}, None
+    return events
 
 
-def _content_events(step: Step) -> Iterator[Event]:
+class _Thing(NamedTuple):
+    """One thing in a step."""
+
+    kind: Kind
+    content: Json | None = None
+    data: Json | None = None
+    id: str = ""
+    parent: str = ""
+
+
+def _things_said(step: Step) -> Iterator[_Thing]:
     if not step.parts:
         if step.error_code:
-            yield Event("error", step.content, data={"message": step.error_message or step.error_code})
+            yield _Thing("error", step.content, {"message": step.error_message or step.error_code})
         elif step.grounding is not None:
-            yield Event("text", step.content)
+            yield _Thing("text", step.content)
         return
     run: list[Json] = []
     for part in step.parts:
@@ -64,11 +77,18 @@ def _content_events(step: Step) -> Iterator[Event]:
             run.append(part)
             continue
         if run:
-            yield _with_parts("text", step, run)
+            yield _Thing("text", _with_parts(step, run))
             run = []
-        yield _call_event(kind, step, part)
+        call = part.get("function_call") or part.get("function_response") or {}
+        call_id = call.get("id") or ""
+        content = _with_parts(step, [part])
+        yield (
+            _Thing(kind, content, id=call_id)
+            if kind == "tool_call"
+            else _Thing(kind, content, parent=call_id)
+        )
     if run:
-        yield _with_parts("text", step, run)
+        yield _Thing("text", _with_parts(step, run))
 
 
 def _part_kind(part: Json) -> Kind:
@@ -77,27 +97,18 @@ def _part_kind(part: Json) -> Kind:
     return "tool_result" if "function_response" in part else "text"
 
 
-def _call_event(kind: Kind, step: Step, part: Json) -> Event:
-    event = _with_parts(kind, step, [part])
-    call_id = (part.get("function_call") or part.get("function_response") or {}).get("id") or ""
-    if kind == "tool_call":
-        return replace(event, id=call_id)
-    return replace(event, parent=call_id)
-
-
-def _with_parts(kind: Kind, step: Step, parts: Sequence[Json]) -> Event:
-    content = {"parts": list(parts)}
+def _with_parts(step: Step, parts: Sequence[Json]) -> Json:
     role = (step.content or {}).get("role")
-    return Event(kind, content if role is None else content | {"role": role})
+    return {"parts": list(parts)} if role is None else {"parts": list(parts), "role": role}
 
 
-def _effect_events(step: Step) -> Iterator[Event]:
+def _effects(step: Step) -> Iterator[_Thing]:
     # What only the framework understands needs an event to go with.
     if step.state or (step.framework and not step.parts and not step.transfer and not step.error_code):
         removed = {"removed": list(step.removed)} if step.removed else {}
-        yield Event("state", data={"delta": step.state or {}, **removed})
+        yield _Thing("state", data={"delta": step.state or {}, **removed})
     if step.transfer:
-        yield Event("transfer", data={"to": step.transfer})
+        yield _Thing("transfer", data={"to": step.transfer})
 
 
 def is_final(step: Step, *, skip_summarization: bool = False) -> bool:

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-from evaltui.runner.protocol import LineBuffer, Message, encode
+from evaltui.core.model.events import Json
+from evaltui.runner.protocol import LineBuffer, Message, encode, encode_event
 
 # Out of the way of programs that close or count low descriptors.
 _CHANNEL_FD = 230
@@ -42,12 +43,18 @@ class Channel:
         self._seal = first["seal"].encode("ascii")
         return first
 
-    def send(self, message: Message) -> int:
+    def send(self, message: Message) -> None:
+        self._send(encode(message))
+
+    def send_event(self, request: int, event: Json) -> int:
         """How many bytes went out."""
-        line = self._seal + encode(message)
-        with self._lock:
-            self._socket.sendall(line)
+        line = encode_event(request, event)
+        self._send(line)
         return len(line)
+
+    def _send(self, line: bytes) -> None:
+        with self._lock:
+            self._socket.sendall(self._seal + line)
 
     def receive_forever(self) -> NoReturn:
         """End the process when the parent is gone, whatever the agent is doing."""

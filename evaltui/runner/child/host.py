@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evaltui.core.model.events import Event, Json, Step
-from evaltui.core.recording.waiting import WaitingCalls
+from evaltui.core.recording.waiting import WaitingCalls, responses_in
 from evaltui.runner.call_recorder import NotRecordedError, Recorded, Tape, playing
 from evaltui.runner.child.adapters.base import (
     AgentAdapter,
@@ -44,6 +44,8 @@ from evaltui.runner.protocol import Message, places_of
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
 _MOST_EVENTS = 100_000
 _MOST_BYTES = 64_000_000
+# New objects after which garbage is looked for: a turn of a framework makes thousands that are soon gone.
+_GARBAGE = 10_000
 
 
 class TooManyEventsError(RuntimeError):
@@ -70,8 +72,11 @@ class _EventLine:
                 f"the agent was stopped after {self._events:,} events ({self._bytes // 1_000_000} MB) and no "
                 "end: it seems to be in an endless loop"
             )
-        message = event.to_json() | {"t": time.monotonic() - self._t0}
-        self._bytes += self._channel.send({"op": "event", "id": self._request, "event": message})
+        data = event.to_json()
+        # Which case it is and in what order the parent knows.
+        del data["repeat"], data["seq"]
+        data["t"] = round(time.monotonic() - self._t0, 6)
+        self._bytes += self._channel.send_event(self._request, data)
         self._events += 1
 
 
@@ -195,6 +200,7 @@ class _Host:
                 self._channel.send({"op": "broken", "error": _load_error(error)})
                 return
         gc.freeze()
+        gc.set_threshold(_GARBAGE)
         gc.enable()
         self._channel.send({"op": "loaded", "info": info, "files": own_modules()})
         while (request := await requests.get())["op"] != "close":
@@ -259,7 +265,9 @@ class _Host:
         line = _EventLine(self._channel, self._t0, request["id"])
         simulated = request.get("simulated_user")
         heard: list[Event] = []
-        waiting, places = self._waiting_calls(), places_of(request)
+        places = places_of(request)
+        # Only a response has to know which calls wait.
+        waiting = self._waiting_calls() if any(map(responses_in, request.get("turns", ()))) else None
 
         def take(event: Event) -> None:
             line.send(event)

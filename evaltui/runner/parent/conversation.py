@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from evaltui.core.model.events import Event, Json, Step
 from evaltui.core.recording.waiting import CallPlace
 from evaltui.runner.parent.failures import AgentBrokenError
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
-from evaltui.runner.protocol import places_to_json
+from evaltui.runner.protocol import decode_event, places_to_json
 
 
 class Conversation:
@@ -74,9 +73,9 @@ class Conversation:
         if self._started is None or self._chat is None:
             raise RuntimeError("there is no open conversation to say something in")
 
-        def take(data: Json) -> None:
+        def take(text: str) -> None:
             self._events += 1
-            on_event(replace(Event.from_json(data), seq=self._events))
+            on_event(Event.from_json({**decode_event(text), "seq": self._events}))
 
         message: Json = {"op": "say", "chat": self._chat, "turn": turn, "content": content}
         if places:
@@ -107,6 +106,6 @@ class Conversation:
         return self._started.host
 
     async def _request(
-        self, host: Host, message: Json, on_event: Callable[[Json], None] = lambda event: None
+        self, host: Host, message: Json, on_event: Callable[[str], None] = lambda text: None
     ) -> Json:
         return await host.request(message, self._settings.timeout, on_event)

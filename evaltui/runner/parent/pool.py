@@ -93,7 +93,9 @@ class Listener(Protocol[ItemGiven]):
         """The item was handed to a host; again, if that host died and the item is tried once more."""
         ...
 
-    def happened(self, item: ItemGiven, event: Event) -> None: ...
+    def happened(self, item: ItemGiven, text: str) -> Event:
+        """The event that a host tells of as JSON text. Raises DisturbedChannelError."""
+        ...
 
     def recorded(self, item: ItemGiven, line: Json) -> None:
         """What a host tells of the recording of an item, see `CallRecorder`; it comes before `done`."""
@@ -222,11 +224,6 @@ class HostPool(Generic[Item]):
         """Run one item; whether the host was lost over it is the second value."""
         events: list[Event] = []
 
-        def take(data: Json) -> None:
-            event = Event.from_json(data)
-            events.append(event)
-            self._listener.happened(item, event)
-
         self._listener.started(item)
         began = time.monotonic()
         state: Json | None = None
@@ -236,7 +233,7 @@ class HostPool(Generic[Item]):
             answer = await host.request(
                 self._listener.message(item),
                 self._settings.timeout,
-                take,
+                lambda text: events.append(self._listener.happened(item, text)),
                 lambda line: self._listener.recorded(item, line),
             )
             state = answer["state"]

@@ -35,7 +35,8 @@ _GATHERED = 0.004
 # Seconds after which the guard of a host that was asked to end it is taken for stuck.
 _END_TIMEOUT = 10.0
 
-OnEvent = Callable[[Json], None]
+OnEvent = Callable[[str], None]
+"""Gets each event as JSON text, see `decode_event`; may raise DisturbedChannelError."""
 OnConsole = Callable[[str, str], None]
 OnRecorded = Callable[[Json], None]
 

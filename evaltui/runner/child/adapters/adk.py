@@ -14,6 +14,7 @@ from google.adk.apps import App
 from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
 from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
 from google.adk.workflow import BaseNode
@@ -174,7 +175,11 @@ class AdkSession:
     async def state(self) -> Json:
         """Raises TypeError with the path of a value that cannot be written as JSON."""
         session = await self._sessions.get_session(
-            app_name=self._app_name, user_id=self._user_id, session_id=self._id
+            app_name=self._app_name,
+            user_id=self._user_id,
+            session_id=self._id,
+            # Its events would be copied.
+            config=GetSessionConfig(num_recent_events=0),
         )
         return state_json(session.state) if session else {}
 
