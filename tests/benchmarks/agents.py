@@ -73,23 +73,23 @@ _FUNCTION = """
 
 
 def adk_echo(folder: Path) -> Path:
-    return _write(folder / "adk_echo", _ADK)
+    return write_agent(folder / "adk_echo", _ADK)
 
 
 def adk_calls(folder: Path) -> Path:
     """Two model calls and one tool call per turn."""
-    return _write(folder / "adk_calls", _ADK_CALLS)
+    return write_agent(folder / "adk_calls", _ADK_CALLS)
 
 
 def native_echo(folder: Path) -> Path:
-    return _write(folder / "native_echo", _NATIVE)
+    return write_agent(folder / "native_echo", _NATIVE)
 
 
 def function_echo(folder: Path) -> Path:
-    return _write(folder / "function_echo", _FUNCTION)
+    return write_agent(folder / "function_echo", _FUNCTION)
 
 
-def _write(agent: Path, source: str) -> Path:
+def write_agent(agent: Path, source: str) -> Path:
     agent.mkdir()
     (agent / "__init__.py").write_text("from . import agent\n")
     (agent / "agent.py").write_text(textwrap.dedent(source))

@@ -265,3 +265,40 @@ async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, wri
     (remark,) = proposal.remarks
     assert remark.startswith("1 of 2 runs passed, this is what run ")
     assert "goodbye" in changed(proposal)[-1]
+
+
+async def test_of_many_cases_each_is_edited_and_validated_once_and_no_other_text_is_read(
+    house, until, monkeypatch
+):
+    from evaltui.core.jsondoc import windows
+    from evaltui.core.model import validation
+
+    wrong = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
+    path = house / "lights.evalset.json"
+    path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": wrong}, indent=2), encoding="utf-8")
+    workbench, path = await ran(house, until, "case_0")
+    workbench.editing.document(path)
+    edited, read, validated = [], [], []
+    performed, parse, check = windows.performed, windows.Tree.parse, validation.validate_case
+
+    def counted(tree, edit):
+        edited.append(edit)
+        return performed(tree, edit)
+
+    def counted_parse(text, *beyond):
+        read.append(len(text))
+        return parse(text, *beyond)
+
+    monkeypatch.setattr(windows, "performed", counted)
+    monkeypatch.setattr(windows.Tree, "parse", counted_parse)
+    monkeypatch.setattr(
+        validation, "validate_case", lambda raw: validated.append(raw["eval_id"]) or check(raw)
+    )
+    proposal = await propose(workbench, chosen(workbench, "All 40 failing in view"))
+    assert accept(workbench, proposal)
+    assert len(edited) == 40
+    assert sorted(validated) == sorted(case["eval_id"] for case in wrong)
+    # The frame of the set, once for each case and no case with it.
+    assert len(read) <= 41
+    assert max(read) < 100
+    await until(lambda: workbench.outcomes.results.counts() == {"PASSED": 40})

@@ -49,8 +49,9 @@ class Accepting:
         return [replace(edit, path=(*self._path, *edit.path[len(self._path) :])) for edit in self._edits]
 
     def _apply(self, edits: Sequence[Edit]) -> None:
-        self._data = apply_to_data(self._data, edits)
-        self._edits += edits
+        if edits:
+            self._data = apply_to_data(self._data, edits)
+            self._edits += edits
 
     @property
     def _case(self) -> CaseEditor:

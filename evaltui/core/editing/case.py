@@ -66,7 +66,7 @@ class CaseEditor:
     def turns_path(self) -> JsonPath:
         """Raises EditError where the user of the case is simulated, so that it has no turns."""
         path = self.field_path("conversation")
-        if self.is_simulated and not isinstance(value_at(self.data, path), list):
+        if not isinstance(value_at(self.data, path), list) and self.is_simulated:
             raise EditError(
                 "the user of this case is simulated, so it has no turns; make it a conversation first"
             )

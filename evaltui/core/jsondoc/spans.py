@@ -86,8 +86,18 @@ class Place(NamedTuple):
 
     def at(self, step: str | int) -> Place | None:
         """The place that a step of a path leads to, of a repeated key the last one; None: to none."""
-        index = self.index_of(step)
-        return None if index is None else self.child(index)
+        if isinstance(step, int):
+            return None if self.index_of(step) is None else self.child(step)
+        if not isinstance(self.node.value, dict) or step not in self.node.value:
+            return None
+        end, found = self.start + 1, None
+        for node in self.nodes:
+            if node.key == step:
+                found = node, end + node.lead
+            end += node.extent
+        assert found is not None
+        node, begin = found
+        return Place(self.text, node, begin, begin + node.head)
 
     def texts(self) -> list[str]:
         """The texts of the values in this one."""

@@ -162,12 +162,10 @@ def _nearest(index: int) -> list[int]:
 
 
 def _follow(place: Place, path: JsonPath) -> Place | None:
+    found: Place | None = place
     for step in path:
-        index = place.index_of(step)
-        if index is None:
-            return None
-        place = place.child(index)
-    return place
+        found = found.at(step) if found else None
+    return found
 
 
 def is_plain(value: Any) -> bool:
