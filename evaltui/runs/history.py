@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,19 +199,23 @@ def case_of(path: Path, case: logs.LoggedCase) -> CaseResult:
 
     Raises OSError, and ValueError for a log that is damaged.
     """
-    events = _events_of(path, case)
+    return _case(path, case, _events_of(path, case))
+
+
+def result_of(path: Path, case: logs.LoggedCase) -> CaseResult:
+    """The result of a case in a log, without what the agent did; raises what `case_of` does."""
+    result = _case(path, case, {})
+    return replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))
+
+
+def _case(path: Path, case: logs.LoggedCase, events: Mapping[int, Sequence[Event]]) -> CaseResult:
+    from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
+
+    summary = case.summary
     repeats = [
         stored_repeat(path, result, events.get(number, []))
         for number, result in enumerate(logs.repeats_of(path, case))
     ]
-    return over_repeats(path, case, repeats)
-
-
-def over_repeats(path: Path, case: logs.LoggedCase, repeats: Sequence[RepeatResult]) -> CaseResult:
-    """A case in a log, of the results of its runs. Raises ValueError where there are none."""
-    from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
-
-    summary = case.summary
     if not repeats:
         raise ValueError(f"{path} has no result of {summary.eval_id}")
     pass_if = pass_if_of(summary.policy)

@@ -6,7 +6,7 @@ Importing this loads the models: do it in a thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.core.compare.changes_between_runs import config_of
@@ -17,10 +17,10 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.workspace import SetEntry
 from evaltui.runs.header import LoggedSet
-from evaltui.runs.history import over_repeats, run_id, run_names, stored_repeat
+from evaltui.runs.history import result_of, run_id, run_names
 from evaltui.runs.listing import run_title
 from evaltui.runs.log import run_logs
-from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run, repeats_of
+from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run
 from evaltui.runs.resuming import files_changed_since
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
@@ -98,8 +98,7 @@ class _Reading:
             return None
         log = self.run.path
         try:
-            repeats = [stored_repeat(log, data) for data in repeats_of(log, logged)]
-            result = over_repeats(log, logged, [replace(one, actual=()) for one in repeats])
+            result = result_of(log, logged)
             pass_if = pass_if_of(result.policy)
         except (OSError, ValueError):
             return None

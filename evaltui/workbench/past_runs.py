@@ -22,7 +22,7 @@ from evaltui.files.workspace import SetEntry
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
-from evaltui.runs.history import over_repeats, run_id, stored_repeat
+from evaltui.runs.history import result_of, run_id
 from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.results import Results
@@ -120,8 +120,7 @@ def _found(path: Path) -> Iterator[_Found]:
         return
     run = logs.read_run(path)
     for logged in run.results:
-        repeats = [stored_repeat(path, data) for data in logs.repeats_of(path, logged)]
-        yield _Found(over_repeats(path, logged, repeats), {}, run.header.by_label, logged)
+        yield _Found(result_of(path, logged), {}, run.header.by_label, logged)
 
 
 def _of_adk(run: AdkRun) -> Iterator[_Found]:
