@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evaltui.runner.child.native.agent import Agent
     from evaltui.runner.child.native.scripted import Rule, ScriptedModel
     from evaltui.runner.child.native.tools import ToolContext
-    from evaltui.runner.plan import evaluate
+    from evaltui.runner.evaluation import evaluate
 
 _HOMES = {
     "Agent": "evaltui.runner.child.native.agent",
@@ -41,7 +41,7 @@ _HOMES = {
     "ScriptedModel": "evaltui.runner.child.native.scripted",
     "Status": "evaltui.core.model.outcome",
     "ToolContext": "evaltui.runner.child.native.tools",
-    "evaluate": "evaltui.runner.plan",
+    "evaluate": "evaltui.runner.evaluation",
     "invocations_from_events": "evaltui.core.recording.invocations",
     "load_eval_set": "evaltui.files.eval_sets",
     "score_case": "evaltui.core.metrics.scoring",

@@ -13,8 +13,9 @@ from typing import Protocol
 from evaltui.core.model.outcome import Status
 from evaltui.files.folders import app_name
 from evaltui.files.secrets import secrets_of
+from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.pool import StartedHost
-from evaltui.runner.plan import CaseDone, CaseStarted, Noted, Update, follow_plan
+from evaltui.runner.plan import CaseDone, CaseStarted, Noted, Update
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.logged_run import LoggedRun

@@ -18,7 +18,8 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.child.loading import import_agent
-from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update, follow_plan
+from evaltui.runner.parent.execution import follow_plan
+from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update
 from evaltui.runs.logged_run import LoggedRun
 
 WARM_UP = 50

@@ -16,7 +16,8 @@ import pytest
 from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
-from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update, run_plan
+from evaltui.runner.parent.execution import run_plan
+from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
 
 TEXT_ONLY = EvalConfig(criteria={"response_match_score": 0.9})
 

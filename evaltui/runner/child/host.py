@@ -32,9 +32,9 @@ from evaltui.runner.child.adapters.base import (
     AgentSession,
     Recorder,
     SessionSpec,
+    addressed,
     recording,
 )
-from evaltui.runner.child.addressing import addressed
 from evaltui.runner.child.channel import Channel
 from evaltui.runner.child.loading import import_agent, make_adapter
 from evaltui.runner.child.preloading import BroughtIn, Environment, Preloaded

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaltui.core.metrics.gemini_access import gemini_access
 from evaltui.core.metrics.preflight import SetToCheck, preflight
@@ -17,9 +16,7 @@ from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.folders import agent_folder, env_file
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.parent.user_modules import has_module
-
-if TYPE_CHECKING:
-    from evaltui.runner.plan import RunPlan
+from evaltui.runner.plan import RunPlan
 
 
 def checked(plan: RunPlan) -> RunPlan:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 from evaltui.core.model.events import Event, Json, Kind, Step
 from evaltui.core.recording.steps import split
+from evaltui.core.recording.waiting import CallPlace, NotWaitingError, WaitingCalls
 
 DEFAULT_APP_NAME = "evaltui"
 DEFAULT_USER_ID = "test_user_id"
@@ -108,6 +110,27 @@ class Recorder:
                 id=event.id,
                 parent=event.parent,
             )
+
+
+def addressed(
+    content: Json,
+    turn: int,
+    waiting: WaitingCalls | None,
+    places: Mapping[str, CallPlace],
+    recorder: Recorder,
+) -> Json:
+    """The message of a turn (from 0), its responses those of the calls that wait.
+
+    Without `waiting` it stays as it is. Raises NotWaitingError, the message then being part of what happened.
+    """
+    if waiting is None:
+        return content
+    try:
+        return waiting.resolved(content, turn, places)
+    except NotWaitingError:
+        recorder.turn = turn
+        recorder.event("user", content, data={"timestamp": time.time()})
+        raise
 
 
 # The recorder of the conversation that the current task works for: wrapped models and tools find it here.

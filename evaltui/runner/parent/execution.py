@@ -1,0 +1,374 @@
+"""A plan at work: what its hosts are asked, what they report, and the verdict on each run of a case."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.metrics.preflight import SCENARIO, withheld
+from evaltui.core.metrics.scoring import (
+    Expected,
+    failed_repeat,
+    is_judged,
+    not_evaluated,
+    reads_app_details,
+    score_repeat,
+)
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.fingerprints import case_text, fingerprint
+from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
+from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.recording.replay import expected_places
+from evaltui.core.recording.waiting import responses_in
+from evaltui.core.recordings.modes import modes_of
+from evaltui.core.simulation.user import simulated_user, stopped
+from evaltui.files.folders import agent_folder
+from evaltui.runner.call_recorder import Tape
+from evaltui.runner.parent.judges import CaseJudge, Judges
+from evaltui.runner.parent.metric_host import MetricHost
+from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost
+from evaltui.runner.parent.recordings import SavedNowAndThen, SetRecordings
+from evaltui.runner.plan import (
+    AgentBroken,
+    AgentLoaded,
+    CaseDone,
+    CaseStarted,
+    Happened,
+    MetricsImported,
+    Noted,
+    OnUpdate,
+    RepeatDone,
+    RunPlan,
+    WorkItem,
+    work_items,
+)
+from evaltui.runner.protocol import decode_event, places_to_json
+
+
+async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> RunResult:
+    """Run everything in a plan and tell what happens while it does.
+
+    `first` is a host that was started for this agent already. Cancelling ends the agent's processes; what
+    is finished by then has been told. Raises ValueError where the plan has nothing to run.
+    """
+    run = _Run(plan, work_items(plan), on_update, first, keeps=True)
+    await run.work()
+    return run.result()
+
+
+async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> Status:
+    """As `run_plan`, but results are told only: with ten thousand cases, keeping all of them is too much."""
+    run = _Run(plan, work_items(plan), on_update, first, keeps=False)
+    await run.work()
+    return run.status()
+
+
+def _recordings(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None, SetRecordings]:
+    """The recordings of each set that needs them, by its file. Raises ValueError for a set without one."""
+    found: dict[Path | None, SetRecordings] = {}
+    for one in plan.sets:
+        modes = modes_of(plan.record, plan.tools, one.config.evaltui.tools)
+        if modes.is_off:
+            continue
+        if one.path is None:
+            raise ValueError(
+                f"recordings are kept beside the file of an eval set, and {one.eval_set_id!r} has none: "
+                "give its path"
+            )
+        found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note)
+    return found
+
+
+def _refusal(case: EvalCase, config: EvalConfig, out_of_reach: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why a case is not run at all, a sentence, after the name of what has it."""
+    user = simulated_user(case, config)
+    if user is not None:
+        reason = out_of_reach.get(SCENARIO) or user.refusal
+        return None if reason is None else (SCENARIO, reason)
+    if not case.conversation:
+        return "eval_case", "the conversation is empty: there is nothing to run"
+    return None
+
+
+def _place(item: WorkItem) -> Json:
+    """The fields of an event that say which run of a case it belongs to."""
+    path, eval_id = item.case
+    return {"path": path, "set": item.set.eval_set_id, "case": eval_id, "repeat": item.repeat}
+
+
+@lru_cache(maxsize=64)
+def _place_text(case: CaseId, eval_set_id: str, repeat: int) -> str:
+    """The same, as the members of a JSON object."""
+    place = {"path": case.path, "set": eval_set_id, "case": case.eval_id, "repeat": repeat}
+    given = {name: value for name, value in place.items() if value != ""}
+    return json.dumps(given, separators=(",", ":"))[1:-1]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known of one case so far; `expected` only while it is being run."""
+
+    awaited: int = 0
+    expected: Expected | None = None
+    repeats: dict[int, RepeatResult] | None = None
+    status: Status | None = None
+    result: CaseResult | None = None
+
+
+class _Run:
+    """One run: what the pool works for, and where results come together."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        items: Sequence[WorkItem],
+        on_update: OnUpdate,
+        first: StartedHost | None,
+        *,
+        keeps: bool,
+    ) -> None:
+        self._plan = plan
+        self._keeps = keeps
+        self._tell = on_update
+        self._began = first.settings.started if first else time.monotonic()
+        settings = HostSettings(
+            plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began
+        )
+        self._pool = HostPool(settings, self, plan.parallel, plan.workers, first)
+        self._seq = 0
+        self._progress = [_Progress() for _ in range(plan.case_count)]
+        for item in items:
+            self._progress[item.number].awaited += 1
+        self._known = [item for item in items if item.repeat in plan.known.get(item.case, {})]
+        self._items = [item for item in items if item.repeat not in plan.known.get(item.case, {})]
+        self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
+        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
+        # One of their own: a metric function that blocks its process would hold up every answer.
+        self._asking = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
+        self._judges = Judges(self._asking, plan.agent_dir)
+        self._being_judged = asyncio.Semaphore(plan.parallel)
+        self._judging = asyncio.TaskGroup()
+        self._recordings = _recordings(plan, self._note)
+        self._saving = SavedNowAndThen(list(self._recordings.values()))
+
+    async def work(self) -> None:
+        runnable: list[WorkItem] = []
+        refused: list[WorkItem] = []
+        for item in self._items:
+            (refused if self._is_refused(item) else runnable).append(item)
+        try:
+            await self._open_recordings()
+            for item in self._known:
+                self._put(item, self._plan.known[item.case][item.repeat])
+            for item in refused:
+                await self.done(item, ExecutionResult())
+            async with self._judging:
+                await self._pool.run(runnable)
+            if self._metrics.files:
+                self._tell(MetricsImported(self._metrics.files))
+        finally:
+            for recordings in self._recordings.values():
+                recordings.abandon()
+            await asyncio.gather(
+                self._pool.close(), self._metrics.close(), self._asking.close(), self._saving.save()
+            )
+
+    def _is_refused(self, item: WorkItem) -> bool:
+        """Whether there is nothing to run; what a case says is looked at only where it has a say in it."""
+        if not item.head.simulated:
+            return not item.head.has_turns
+        out_of_reach = self._withheld[item.case.path]
+        return _refusal(item.set.cases[item.index], item.set.config, out_of_reach) is not None
+
+    async def _open_recordings(self) -> None:
+        for one in self._plan.sets:
+            if recordings := self._recordings.get(one.path):
+                await recordings.open()
+                if one.whole:
+                    recordings.tell_of_others(head.eval_id for head in heads_of(one.cases))
+
+    def result(self) -> RunResult:
+        cases = tuple(one.result for one in self._progress if one.result is not None)
+        return RunResult(cases, self.status())
+
+    def status(self) -> Status:
+        return worst_status(one.status for one in self._progress if one.status is not None)
+
+    def _expected(self, item: WorkItem) -> Expected:
+        progress = self._progress[item.number]
+        if progress.expected is None:
+            case = item.set.cases[item.index]
+            eval_set_id, config = item.set.eval_set_id, item.set.config
+            progress.expected = Expected(
+                eval_set_id,
+                case,
+                config,
+                self._plan.adk_verdicts,
+                self._withheld[item.case.path],
+                item.set.config_name,
+            )
+        return progress.expected
+
+    def message(self, item: WorkItem) -> Json:
+        case = self._expected(item).case
+        given = case.session_input
+        session: Json = {}
+        if given is not None:
+            session = {
+                "app_name": given.app_name,
+                "user_id": given.user_id,
+                "session_id": given.session_id or "",
+                "state": given.state,
+            }
+        message: Json = {"op": "run", "session": session, **self._said(case, item.set.config)}
+        if recordings := self._recordings.get(item.set.path):
+            message["recorded"] = recordings.begin(case, item.repeat)
+        return message
+
+    def _said(self, case: EvalCase, config: EvalConfig) -> Json:
+        """What the user of a case says, or who plays the user."""
+        if (user := simulated_user(case, config)) is not None:
+            folder = agent_folder(self._plan.agent_dir)
+            return {"simulated_user": user.to_json() | {"agent_folder": str(folder)}}
+        turns = case.conversation or []
+        messages = [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns]
+        if not any(map(responses_in, messages)):
+            return {"turns": messages}
+        return {"turns": messages, "places": places_to_json(expected_places(turns))}
+
+    def started(self, item: WorkItem) -> None:
+        self._tell(CaseStarted(item.case, item.set.eval_set_id, item.repeat))
+
+    def happened(self, item: WorkItem, text: str) -> Event:
+        self._seq += 1
+        data = decode_event(text)
+        data.update(_place(item), seq=self._seq)
+        event = Event.from_json(data)
+        # Encoded once: what the host wrote, with its place at the end.
+        place = _place_text(item.case, item.set.eval_set_id, item.repeat)
+        self._tell(Happened(event, f'{text[:-1]},{place},"seq":{self._seq}}}'))
+        return event
+
+    def _add(self, item: WorkItem, event: Event) -> None:
+        """Something that happened in a case, of which its host told nothing."""
+        self._seq += 1
+        self._tell(Happened(replace(event, seq=self._seq, **_place(item))))
+
+    def recorded(self, item: WorkItem, line: Json) -> None:
+        self._recordings[item.set.path].take(item.head.eval_id, item.repeat, line)
+
+    def _note(self, text: str) -> None:
+        self._tell(Noted(text))
+
+    def printed(self, item: WorkItem | None, source: str, line: str) -> None:
+        since = time.monotonic() - self._began
+        event = Event("console", data={"source": source, "text": line}, t=since)
+        if item is None:
+            self._seq += 1
+            self._tell(Happened(replace(event, seq=self._seq)))
+        else:
+            self._add(item, event)
+
+    def _print_alone(self, source: str, line: str) -> None:
+        self.printed(None, source, line)
+
+    def loaded(self, info: Json) -> None:
+        self._tell(AgentLoaded(info))
+        if self._recordings and info.get("framework") == "function":
+            self._note(
+                "of what the agent does nothing is recorded: it is a callable, which asks its models and "
+                "calls its tools by itself"
+            )
+
+    def broken(self, error: ErrorInfo) -> None:
+        self._tell(AgentBroken(error))
+
+    async def done(self, item: WorkItem, ran: ExecutionResult) -> None:
+        if ran.error is not None:
+            # What ended the case is the last thing that happened in it.
+            since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
+            self._add(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
+        expected = self._expected(item)
+        if ran.error is None and is_judged(expected) and not self._is_refused(item):
+            # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.
+            await self._being_judged.acquire()
+            self._judging.create_task(self._judge(item, expected, ran))
+        else:
+            await self._conclude(item, expected, ran, None)
+
+    async def _judge(self, item: WorkItem, expected: Expected, ran: ExecutionResult) -> None:
+        tape: Tape | None = None
+        if recordings := self._recordings.get(item.set.path):
+            tape = recordings.judging(item.head.eval_id, item.repeat, self._judges.secrets)
+        try:
+            await self._conclude(item, expected, ran, self._judges.judge_for(tape))
+        finally:
+            self._being_judged.release()
+
+    async def _conclude(
+        self, item: WorkItem, expected: Expected, ran: ExecutionResult, judge: CaseJudge | None
+    ) -> None:
+        says = case_text(expected.case)
+        try:
+            verdict = await self._verdict(expected, says, ran, judge)
+        finally:
+            if recordings := self._recordings.get(item.set.path):
+                judged = judge.finished if judge else ()
+                recordings.end(item.head.eval_id, item.repeat, complete=ran.error is None, judged=judged)
+        await self._saving.save_if_due()
+        verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events))
+        self._tell(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
+        self._put(item, verdict)
+
+    def _put(self, item: WorkItem, verdict: RepeatResult) -> None:
+        progress = self._progress[item.number]
+        progress.repeats = {**(progress.repeats or {}), item.repeat: verdict}
+        if len(progress.repeats) < progress.awaited:
+            return
+        pass_if = self._plan.pass_if or item.set.config.evaltui.repeats.pass_if
+        repeats = [progress.repeats[number] for number in sorted(progress.repeats)]
+        path, eval_id = item.case
+        result = case_over_repeats(item.set.eval_set_id, eval_id, repeats, pass_if, path)
+        progress.status = result.status
+        progress.expected = progress.repeats = None
+        if self._keeps:
+            progress.result = result
+        self._tell(CaseDone(result))
+
+    async def _verdict(
+        self, expected: Expected, says: str, ran: ExecutionResult, judge: CaseJudge | None
+    ) -> RepeatResult:
+        """`says` is the case's text."""
+        if (refusal := _refusal(expected.case, expected.config, expected.withheld)) is not None:
+            return not_evaluated(expected, *refusal)
+        try:
+            actual = invocations_from_events(ran.events, app_details=reads_app_details(expected))
+        except ValueError as error:
+            return failed_repeat(expected, ErrorInfo(type(error).__name__, str(error)), [], ran.seconds)
+        if ran.error is not None:
+            return failed_repeat(expected, ran.error, actual, ran.seconds)
+        state = ran.state
+        secrets = self._judges.secrets
+        if secrets.has_marks(says):
+            # What is expected was kept without its secrets, so what was done is compared without them.
+            case, config = secrets.masked(expected.case), secrets.masked(expected.config)
+            expected = replace(expected, case=case, config=config)
+            actual, state = secrets.masked(actual), secrets.masked(state)
+        return await score_repeat(
+            expected,
+            actual,
+            final_state=state,
+            custom=self._metrics.score,
+            judge=judge,
+            seconds=ran.seconds,
+        )
