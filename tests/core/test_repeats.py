@@ -84,6 +84,18 @@ def test_a_policy_is_read_as_it_is_named(pass_if):
     assert pass_if_of(over(ran(P), pass_if=pass_if).policy) == pass_if
 
 
+@pytest.mark.parametrize(
+    ("pass_if", "runs", "least"),
+    [("all", 4, 4), ("majority", 4, 3), ("majority", 5, 3), (0.6, 5, 3), (0.61, 5, 4), (1.0, 4, 4)],
+)
+def test_a_policy_is_met_from_so_many_passed_runs_on(pass_if, runs, least):
+    met = [
+        over(*[ran(P)] * passed, *[ran(F)] * (runs - passed), pass_if=pass_if).policy_met
+        for passed in range(runs + 1)
+    ]
+    assert met == [passed >= least for passed in range(runs + 1)]
+
+
 def test_runs_with_the_same_calls_are_one_group():
     one, other = ("dim", {"to": 5}), ("dim", {"to": 6})
     groups = trajectory_groups(

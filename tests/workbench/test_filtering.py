@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.model.case_info import CaseInfo
@@ -218,6 +218,10 @@ def test_a_score_is_asked_only_of_the_cases_that_the_words_leave():
 
 
 @given(st.text(alphabet="ab*?", min_size=1, max_size=6), st.text(alphabet="ab\n", max_size=6))
+@example("ab*", "ab")
+@example("a*b", "ab")
+@example("ab*ba", "aba")
+@example("a?", "a\n")
 def test_stars_and_question_marks_stand_for_what_the_help_says(typed, value):
     wild = "*" in typed or "?" in typed
     plain = "".join({"*": ".*", "?": "."}.get(char, char) for char in typed)

@@ -210,6 +210,18 @@ async def test_renaming_a_set(folder):
 # Several cases
 
 
+async def test_the_mark_of_a_case_that_is_gone_goes_with_it(folder):
+    workbench = await opened(folder)
+    mark(workbench, "second", "z", "a")
+    mark(workbench, "first", "b")
+    path = path_of(workbench, "second")
+    path.write_text(path.read_text().replace('"eval_id": "z"', '"eval_id": "y"'))
+    await workbench.open()
+    marking = workbench.navigation.marking
+    marking.keep_only_in(workbench.sets.entries)
+    assert list(marking.marked) == [CaseKey(path, "a"), CaseKey(path_of(workbench, "first"), "b")]
+
+
 async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
     mark_turns(folder, ("first", "a"), ("second", "z"))
     workbench = await opened(folder)
