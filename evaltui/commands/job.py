@@ -213,9 +213,9 @@ class Job:
             case AgentLoaded(info):
                 self._agent = info
             case Happened(event):
-                self._calls.take(event)
+                self._calls.on_event(event)
             case RepeatDone(result=result):
-                self._calls.take_result(result)
+                self._calls.on_result(result)
             case Noted(text):
                 self._notes.append(text)
         if self._progress is not None:

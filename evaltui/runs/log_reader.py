@@ -14,7 +14,7 @@ from typing import Any
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import GRAVEST_FIRST, Status
+from evaltui.core.model.outcome import WORST_FIRST, Status
 from evaltui.runs.header import RunHeader, header_from_json
 from evaltui.runs.log import SUFFIX, VERSION
 from evaltui.text.wording import in_words
@@ -100,7 +100,7 @@ def read_run(path: Path) -> StoredRun:
 def _gravity(case: LoggedCase) -> int:
     """0 for what is gravest."""
     status = case.summary.status
-    return GRAVEST_FIRST.index(status) if status in GRAVEST_FIRST else len(GRAVEST_FIRST)
+    return WORST_FIRST.index(status) if status in WORST_FIRST else len(WORST_FIRST)
 
 
 def _logged_case(path: Path, header: RunHeader, row: Json) -> LoggedCase:

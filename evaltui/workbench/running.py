@@ -118,9 +118,9 @@ class RunFollower:
             case MetricsImported(files):
                 self._follow_metrics(files)
             case RepeatDone(result=repeated):
-                run.calls.take_result(repeated)
+                run.calls.on_result(repeated)
             case Happened(event):
-                run.calls.take(event)
+                run.calls.on_event(event)
                 self._happened(event)
             case CaseDone(result):
                 self._done(result)

@@ -53,8 +53,8 @@ def _speaks_of_turns(metric: MetricResult, turns: int) -> bool:
 
 
 def deciding_repeat(result: CaseResult) -> int:
-    """Which run of a case gave it its metrics and turns: the first one that is as grave as the gravest."""
-    from evaltui.core.model.outcome import GRAVEST_FIRST
+    """Which run of a case gave it its metrics and turns: the first one that is as bad as the worst."""
+    from evaltui.core.model.outcome import WORST_FIRST
 
-    graveness = [GRAVEST_FIRST.index(repeat.status) for repeat in result.repeats]
-    return graveness.index(min(graveness)) if graveness else 0
+    ranks = [WORST_FIRST.index(repeat.status) for repeat in result.repeats]
+    return ranks.index(min(ranks)) if ranks else 0

@@ -15,6 +15,8 @@ from evaltui.core.compare.diff import (
     expectation_of,
     turn_result,
 )
+from evaltui.core.compare.rules import ToolRules, rules_of_case
+from evaltui.core.model.arg_rule import ArgRule
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, StateDiff
 
@@ -138,6 +140,23 @@ class TestAlignment:
         actual = [row for row in expected if row.args["n"] % 50 != 7]
         actual[100] = Call(actual[100].name, {"n": "other"})
         assert Counter(ops(align_calls(expected, actual))) == {"same": 391, "changed": 1, "missing": 8}
+
+    def test_of_a_thousand_calls_each_is_compared_with_few(self, monkeypatch):
+        compared = 0
+        match = ToolRules.match
+
+        def counted(*args):
+            nonlocal compared
+            compared += 1
+            return match(*args)
+
+        monkeypatch.setattr(ToolRules, "match", counted)
+        rule = ArgRule(tool="f", arg="n", match={"approx": {"abs": 0.1}})
+        expected = [call("f", n=n, all=True) for n in range(1000)]
+        actual = [call("f", n=n + 0.5, all=True) for n in range(1000)]
+        rows = align_calls(expected, actual, rules=rules_of_case([rule], "set", "case"))
+        assert Counter(ops(rows)) == {"changed": 1000}
+        assert compared < 60 * 1000
 
     def test_beyond_the_limit_common_calls_are_still_found(self, monkeypatch):
         monkeypatch.setattr(matching, "MAX_PAIRS", 30)

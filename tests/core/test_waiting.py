@@ -47,7 +47,7 @@ def text(words):
 def of(*events):
     waiting = WaitingCalls()
     for event in events:
-        waiting.take(event)
+        waiting.on_event(event)
     return waiting
 
 
@@ -95,7 +95,7 @@ def test_responses_of_one_message_go_to_different_calls():
 def test_a_tool_may_be_responded_to_again_a_request_may_not():
     for name, again in (("approve", True), (CONFIRM, False)):
         waiting = of(*asks(("w1", name)))
-        waiting.take(said(waiting.resolved(response("recorded", name), 1)))
+        waiting.on_event(said(waiting.resolved(response("recorded", name), 1)))
         if again:
             assert target(waiting, response("recorded", name)) == "w1"
         else:

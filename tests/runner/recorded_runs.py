@@ -86,7 +86,7 @@ class Ran:
         match update:
             case Happened(event):
                 self.events.append(event)
-                self.calls.take(event)
+                self.calls.on_event(event)
             case Noted(text):
                 self.notes.append(text)
 

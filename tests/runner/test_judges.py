@@ -40,7 +40,7 @@ class Judged(Ran):
     def take(self, update):
         super().take(update)
         if isinstance(update, RepeatDone):
-            self.calls.take_result(update.result)
+            self.calls.on_result(update.result)
 
     @property
     def metric(self):

@@ -27,10 +27,10 @@ MAX_MESSAGE = 200
 _MAX_SUBJECT = 80
 
 # Order and further calls matter to some match types only.
-_GRAVEST_FIRST: tuple[CallOp, ...] = ("changed", "missing", "extra", "moved")
+_WORST_FIRST: tuple[CallOp, ...] = ("changed", "missing", "extra", "moved")
 # Call metrics by what each of them minds: the differences themselves say more than a score.
 _MINDS: dict[str, tuple[CallOp, ...]] = {
-    "tool_trajectory_avg_score": _GRAVEST_FIRST,
+    "tool_trajectory_avg_score": _WORST_FIRST,
     "trajectory_recall": ("changed", "missing"),
     "trajectory_precision": ("changed", "extra"),
 }
@@ -193,7 +193,7 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
         if not turn.checks_calls:
             continue
         minded = {op for metric in metrics if _failed_in(metric, index, turns) for op in _MINDS[metric.name]}
-        for op in sorted(minded, key=_GRAVEST_FIRST.index):
+        for op in sorted(minded, key=_WORST_FIRST.index):
             for diff in turn.calls:
                 if diff.op == op:
                     name = _name_in(turn, diff)

@@ -8,7 +8,7 @@ from math import comb
 
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.model.config import PassIf
-from evaltui.core.model.outcome import GRAVEST_FIRST, Call, CaseResult, RepeatResult, Status
+from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status
 from evaltui.text.values import show_value, visible
 
 # The k of pass@k and pass^k that are worth a figure.
@@ -39,7 +39,7 @@ def case_over_repeats(
     """`path` is the case's file as in `CaseId`.
 
     Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict."""
-    worst = min(repeats, key=lambda repeat: GRAVEST_FIRST.index(repeat.status))
+    worst = min(repeats, key=lambda repeat: WORST_FIRST.index(repeat.status))
     passed = sum(repeat.status is Status.PASSED for repeat in repeats)
     status = Status.FLAKY if 0 < passed < len(repeats) else worst.status
     return CaseResult(

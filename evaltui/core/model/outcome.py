@@ -22,7 +22,7 @@ class Status(StrEnum):
     INFORMATIONAL = "INFORMATIONAL"
 
 
-GRAVEST_FIRST = (
+WORST_FIRST = (
     Status.FAILED,
     Status.ERROR,
     Status.NOT_EVALUATED,
@@ -32,9 +32,9 @@ GRAVEST_FIRST = (
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
-    """The gravest of the verdicts; informational ones say nothing, and nothing is NOT_EVALUATED."""
+    """The worst of the verdicts; informational ones say nothing, and nothing is NOT_EVALUATED."""
     present = set(statuses)
-    return next((status for status in GRAVEST_FIRST if status in present), Status.NOT_EVALUATED)
+    return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
 
 
 @dataclass(frozen=True)

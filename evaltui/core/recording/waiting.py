@@ -65,9 +65,9 @@ class WaitingCalls:
     def take_past(self, past: Iterable[Step]) -> None:
         for step in past:
             for event in _events_of(step):
-                self.take(event)
+                self.on_event(event)
 
-    def take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         # What waits inside an agent that is a tool can only be answered by that tool.
         if event.data.get("nested") or event.data.get("partial"):
             return
@@ -142,7 +142,7 @@ def waiting_calls(turns: Iterable[Sequence[Event]]) -> list[WaitingCall]:
     waiting = WaitingCalls()
     for number, events in enumerate(turns):
         for event in events:
-            waiting.take(event if event.turn == number else replace(event, turn=number))
+            waiting.on_event(event if event.turn == number else replace(event, turn=number))
     return waiting.calls
 
 

@@ -22,7 +22,7 @@ class CallCounts:
     judge_live: int = 0
     judge_replayed: int = 0
 
-    def take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if event.kind == "model_request":
             if event.data.get("replayed"):
                 self.replayed += 1
@@ -31,7 +31,7 @@ class CallCounts:
         elif event.kind == "tool_result" and event.data.get("stubbed"):
             self.stubbed_tools += 1
 
-    def take_result(self, result: RepeatResult) -> None:
+    def on_result(self, result: RepeatResult) -> None:
         """Count what judges were asked about one run of a case."""
         judges = judge_calls(result)
         self.judge_live += judges.live

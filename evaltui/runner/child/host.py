@@ -274,7 +274,7 @@ class _Host:
             if simulated:
                 heard.append(event)
             if waiting is not None:
-                waiting.take(event)
+                waiting.on_event(event)
 
         recorder = Recorder(take)
         tape = self._tape(request)
@@ -319,7 +319,7 @@ class _Host:
         def take(event: Event) -> None:
             line.send(event)
             if waiting is not None:
-                waiting.take(event)
+                waiting.on_event(event)
 
         recorder = Recorder(take)
         session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder, past)

@@ -292,9 +292,9 @@ def test_calls_are_counted_by_where_answers_came_from():
         {"model": "gemini", "replayed": True},
         {"model": "scripted (stand-in)"},
     ):
-        counts.take(Event("model_request", data=data))
-    counts.take(Event("model_request", data={"model": "gemini", "missed": True}))
-    counts.take(Event("tool_result", data={"stubbed": "case"}))
+        counts.on_event(Event("model_request", data=data))
+    counts.on_event(Event("model_request", data={"model": "gemini", "missed": True}))
+    counts.on_event(Event("tool_result", data={"stubbed": "case"}))
     assert str(counts) == "1 live model call, 1 replayed, 1 tool call stubbed"
 
 
@@ -302,8 +302,8 @@ def test_calls_of_judges_are_counted_by_themselves():
     judges = (JudgedBy("j", "p/1", asked=5, answered=4, replayed=2), JudgedBy("j", "q/1", asked=1, unasked=1))
     metrics = tuple(MetricResult("m", None, None, Status.PASSED, judge=judge) for judge in judges)
     counts = CallCounts()
-    counts.take_result(RepeatResult(Status.PASSED, (*metrics, MetricResult("n", 1.0, 1.0, Status.PASSED))))
-    counts.take(Event("tool_result", data={"stubbed": "case"}))
+    counts.on_result(RepeatResult(Status.PASSED, (*metrics, MetricResult("n", 1.0, 1.0, Status.PASSED))))
+    counts.on_event(Event("tool_result", data={"stubbed": "case"}))
     assert str(counts) == (
         "0 live model calls, 0 replayed, 3 live judge calls, 2 replayed, 1 tool call stubbed"
     )

@@ -24,7 +24,7 @@ CONFIRM, INPUT = "adk_request_confirmation", "adk_request_input"
 async def talk(source, messages, cuts=()):
     """Say the messages, responses to what waits; in a new session, with a new agent, at the cuts."""
     turns = []
-    recorder = Recorder(lambda event: (turns[-1].append(event), waiting.take(event)))
+    recorder = Recorder(lambda event: (turns[-1].append(event), waiting.on_event(event)))
     waiting, session = WaitingCalls(), None
     for number, message in enumerate(messages):
         if session is None or number in cuts:
