@@ -16,7 +16,6 @@ ROOT = PACKAGE.parent
 # Lists of what does not hold yet. They only ever become shorter.
 IN_A_CIRCLE: set[str] = set()
 TOO_LONG = {
-    "tui/panes/tree.py",
     "workbench/drafts.py",
 }
 FUNCTIONS_TOO_LONG: set[str] = set()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaltui.tui.pane import Pane
-from evaltui.tui.panes.tree import CaseTree
+from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.workbench.workbench import Workbench
 
 MEDIUM, WIDE = 90, 140

@@ -7,7 +7,7 @@ from evaltui.files.workspace import open_workspace
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import PANES
 from evaltui.tui.pane import Pane
-from evaltui.tui.panes.tree import CaseTree
+from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.main import MainScreen
 from evaltui.workbench.workbench import Workbench
 

@@ -6,7 +6,7 @@ import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.panes.tree import CaseTree
+from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.convert import ConvertScreen
 from evaltui.tui.screens.find_case import FindCaseScreen
 from evaltui.tui.screens.prompt import PromptScreen

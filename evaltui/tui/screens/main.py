@@ -22,7 +22,7 @@ from evaltui.tui.panes.bars import Footer, Header, Status
 from evaltui.tui.panes.filter import FilterInput
 from evaltui.tui.panes.heading import Heading, Tab
 from evaltui.tui.panes.too_small import TooSmall, is_too_small
-from evaltui.tui.panes.tree import CaseTree
+from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.filter_line import FilterLine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
@@ -41,6 +42,7 @@ class CurrentSession:
         self._live: LiveSession | None = None
         self._new_code: tuple[str, ...] = ()
         self._looking: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
 
     def take_new_code(self) -> tuple[str, ...]:
         """The files that changed since this was asked last."""
@@ -48,9 +50,24 @@ class CurrentSession:
         return changed
 
     def look_at_code(self) -> None:
-        """Look whether the agent's files have changed, in a thread: about once a second while one looks."""
+        """Looks whether the agent's files have changed, in a thread."""
         if self._live is not None and self._live.code is not None and self._looking is None:
             self._looking = asyncio.create_task(self._look_at_code(self._live))
+
+    def _follow_code(self) -> None:
+        """Looks at the code from now on whenever a file in the agent's folders changes."""
+        if self._following is None:
+            self._following = asyncio.create_task(self._look_when_told())
+
+    async def _look_when_told(self) -> None:
+        from evaltui.files.watching import Changed, WatchedFiles
+
+        async def on_change(_: Changed) -> None:
+            self.look_at_code()
+
+        # Where the system cannot watch the folders, the next turn tells of new code.
+        with suppress(OSError):
+            await WatchedFiles(self._agent.dir).follow(on_change, self.look_at_code)
 
     async def _look_at_code(self, live: LiveSession) -> None:
         code = live.code
@@ -69,9 +86,10 @@ class CurrentSession:
 
     async def close(self) -> None:
         """Ends the agent's process."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
+        if tasks := [task for task in (self._looking, self._following) if task is not None]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
         if self._live is not None:
             await self._live.close()
 
@@ -79,6 +97,7 @@ class CurrentSession:
         """A session at the end of `past`, on the code as it is now. Raises as `LiveSession.open`."""
         await asyncio.to_thread(importlib.import_module, "evaltui.workbench.chat.live_session")
         live = await self._live_session(transcript.agent_name)
+        self._follow_code()
         if changed := await live.renew():
             self._new_code = tuple(sorted({*self._new_code, *changed}))
         self.code_changes = ()

@@ -24,7 +24,6 @@ from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 from evaltui.workbench.chat.rows import ChatRows, Row
 from evaltui.workbench.workbench import Workbench
 
-_LOOK_AT_CODE = 1.0
 _MOST_STATE = 40
 # The cells at the end of a call that fold and unfold its result.
 _FOLD = 10
@@ -55,13 +54,6 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     @property
     def entry(self) -> Widget:
         return self._message.field
-
-    def on_mount(self) -> None:
-        self.set_interval(_LOOK_AT_CODE, self._look_at_code)
-
-    def _look_at_code(self) -> None:
-        if self.is_on_screen and self._chat.transcript is not None:
-            self._chat.session.look_at_code()
 
     # Around the rows
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from textual import events
 from textual.message import Message
 
-from evaltui.core.jsondoc.chunks import Chunks
-from evaltui.core.model.case_info import CaseInfo
 from evaltui.files.workspace import SetEntry
-from evaltui.text.lines import Line, cells, cut
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
+from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import Copied, Pane
+from evaltui.tui.panes.tree.lines import TreeLines
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
@@ -25,14 +22,7 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import CaseKey, Selection
 from evaltui.workbench.tree_rows import Row, TreeRows
-from evaltui.workbench.verdicts import figure, turn_status
 from evaltui.workbench.workbench import Workbench
-
-if TYPE_CHECKING:
-    from evaltui.core.model.outcome import CaseResult
-
-# Below this many cells of name, the figure at the right is left out.
-_MIN_NAME = 14
 
 
 class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
@@ -53,7 +43,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self._rows = TreeRows((), None, (), ())
         self._shown_workspace: object = None
         self._shown_kept: object = None
-        self._unsaved: dict[Path, tuple[Chunks, Chunks | None, frozenset[str]]] = {}
+        self._lines = TreeLines(workbench)
 
     @property
     def _marking(self) -> Marking:
@@ -97,7 +87,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         filtered = self._workbench.navigation.filtered
         kept = filtered.kept if filtered.filter else None
         self._rows = TreeRows(self._workbench.sets.entries, kept, self._folded_sets, self._unfolded_cases)
-        self.lines_changed(self._rows.count or len(self._empty_lines()))
+        self.lines_changed(self._rows.count or len(self._lines.empty()))
 
     def _go_to_selection(self) -> None:
         selection = self._workbench.navigation.selection
@@ -129,110 +119,18 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         if not self._rows.count:
-            lines = self._empty_lines()
+            lines = self._lines.empty()
             return [(" ", ""), *(lines[number] if number < len(lines) else [])]
         row = self._rows.row(number)
         entry = self._rows.entry(row)
         marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
+        width = self.line_width - 2
         if row.case is None:
-            left, right = self._set_line(entry)
-        elif row.turn is None:
-            left, right = self._case_line(entry, entry.cases[row.case])
-        else:
-            left, right = self._turn_line(entry, entry.cases[row.case], row.turn), []
-        return [marker, *_both_ends(left, right, self.line_width - 2)]
-
-    def _empty_lines(self) -> list[Line]:
-        """What is said where there is no case to show."""
-        if self._workbench.sets.workspace is None:
-            return [[("looking for eval sets …", "dim")]]
-        if self._workbench.navigation.filtered.filter:
-            return [[("no case matches the filter: esc shows all", "dim")]]
-        return [
-            [("no eval sets yet", "dim")],
-            [("o ", "bold"), (" write a case, in a new set", "dim")],
-            [("O ", "bold"), (" make an eval set", "dim")],
-            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "dim")],
-        ]
-
-    def _set_line(self, entry: SetEntry) -> tuple[Line, Line]:
-        fold = "▸ " if entry.path in self._folded_sets else "▾ "
-        name: Line = [(fold, "dim"), (visible(entry.eval_set_id), "bold")]
-        if entry.origin != "agent directory":
-            name.append((f"  {visible(entry.origin)}", "dim"))
-        if entry.format not in (None, "eval set"):
-            name.append(("  old format", "yellow"))
-        name += self._saved_mark(entry.path)
-        if errors := self._workbench.sets.errors(entry):
-            return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
-        counts = self._workbench.outcomes.results.counts(entry.path)
-        if not counts:
-            return name, [(str(len(entry.cases)), "dim")]
-        right: Line = [(f"{counts['PASSED']}/{len(entry.cases)}", "dim")]
-        for status in ("FAILED", "ERROR"):
-            if counts[status]:
-                right.append((f" {GLYPHS[status]}{counts[status]}", TONES[status]))
-        return name, right
-
-    def _case_line(self, entry: SetEntry, case: CaseInfo) -> tuple[Line, Line]:
-        key = CaseKey(entry.path, case.eval_id)
-        status = self._workbench.outcomes.status(key)
-        scored = self._workbench.outcomes.get(key)
-        outcomes = self._workbench.outcomes
-        waiting = outcomes.is_waiting(key)
-        mark, tone = glyph(status)
-        stale = (
-            self._workbench.outcomes.is_stale(key) and scored is not None and status == scored.result.status
-        )
-        pale = "dim" if waiting or self._marking.is_cut(key) else ""
-        chosen = ("* ", "accent") if key in self._marking else ("  ", "")
-        name = visible(case.eval_id) or "(no id)"
-        left: Line = [chosen, (mark, "dim" if waiting or stale else tone), (f" {name}", pale)]
-        if case.eval_id in self._unsaved_cases(entry.path):
-            left.append((" ●", "bold"))
-        if self._marking.is_cut(key):
-            left.append(("  cut", "dim"))
-        if stale:
-            left.append(("  old", "dim"))
-        if scored is None or waiting or status != scored.result.status:
-            return left, []
-        return left, self._verdict(scored.result, cells(left))
-
-    def _saved_mark(self, path: Path) -> Line:
-        """What a set is that is not on disk as it is here."""
-        editing = self._workbench.editing
-        draft = editing.draft(path)
-        if draft is None or not editing.is_dirty(path):
-            return []
-        return [(" ●", "bold"), *([("  new", "dim")] if draft.saved is None else [])]
-
-    def _unsaved_cases(self, path: Path) -> frozenset[str]:
-        """Looked up for every line, found out once for every edit."""
-        draft = self._workbench.editing.draft(path)
-        if draft is None or not draft.dirty:
-            return frozenset()
-        now, saved = draft.document.chunks, draft.saved.chunks if draft.saved else None
-        known = self._unsaved.get(path)
-        if known is None or known[0] is not now or known[1] is not saved:
-            known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
-        return known[2]
-
-    def _verdict(self, result: CaseResult, name_width: int) -> Line:
-        """The figure that says most, behind the outcome as a word where there is room."""
-        number: Line = [(f"{visible(figure(result)):>5}", "dim")]
-        word: Line = [(f"{WORDS[result.status]}", TONES[result.status]), (" ", ""), *number]
-        return word if name_width + cells(word) + 4 < self.line_width else number
-
-    def _turn_line(self, entry: SetEntry, case: CaseInfo, turn: int) -> Line:
-        scored = self._workbench.outcomes.get(CaseKey(entry.path, case.eval_id))
-        status = turn_status(scored.shown, turn) if scored else NOT_RUN
-        mark = glyph(status) if status else (" ", "")
-        return [
-            ("    ", ""),
-            mark,
-            (f" {turn + 1} ", "dim"),
-            (visible(case.texts[turn] if turn < len(case.texts) else ""), ""),
-        ]
+            return [marker, *self._lines.of_set(entry, width, folded=entry.path in self._folded_sets)]
+        case = entry.cases[row.case]
+        if row.turn is None:
+            return [marker, *self._lines.of_case(entry, case, width)]
+        return [marker, *self._lines.of_turn(entry, case, row.turn, width)]
 
     # Keys and mouse
 
@@ -425,11 +323,3 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def on_blur(self) -> None:
         self.refresh()
-
-
-def _both_ends(left: Line, right: Line, width: int) -> Line:
-    room = width - cells(right) - 1
-    if not right or room < _MIN_NAME:
-        return cut(left, width)
-    kept = cut(left, room)
-    return [*kept, (" " * (width - cells(kept) - cells(right)), ""), *right]

@@ -1,0 +1,1 @@
+"""The cases pane: the tree of sets, cases and turns."""

@@ -1,0 +1,130 @@
+"""Lines of the tree: a set, a case, a turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.core.jsondoc.chunks import Chunks
+from evaltui.core.model.case_info import CaseInfo
+from evaltui.files.workspace import SetEntry
+from evaltui.text.lines import Line, cells, cut
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
+from evaltui.text.values import visible
+from evaltui.workbench.state import CaseKey
+from evaltui.workbench.verdicts import figure, turn_status
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import CaseResult
+
+# Below this many cells of name, the figure at the right is left out.
+_MIN_NAME = 14
+
+
+class TreeLines:
+    """Draws nodes of the tree as the workbench knows them now."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+        self._unsaved: dict[Path, tuple[Chunks, Chunks | None, frozenset[str]]] = {}
+
+    def empty(self) -> list[Line]:
+        """The lines where there is no case to show."""
+        if self._workbench.sets.workspace is None:
+            return [[("looking for eval sets …", "dim")]]
+        if self._workbench.navigation.filtered.filter:
+            return [[("no case matches the filter: esc shows all", "dim")]]
+        return [
+            [("no eval sets yet", "dim")],
+            [("o ", "bold"), (" write a case, in a new set", "dim")],
+            [("O ", "bold"), (" make an eval set", "dim")],
+            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "dim")],
+        ]
+
+    def of_set(self, entry: SetEntry, width: int, *, folded: bool) -> Line:
+        return _both_ends(*self._set_line(entry, folded=folded), width)
+
+    def _set_line(self, entry: SetEntry, *, folded: bool) -> tuple[Line, Line]:
+        fold = "▸ " if folded else "▾ "
+        name: Line = [(fold, "dim"), (visible(entry.eval_set_id), "bold")]
+        if entry.origin != "agent directory":
+            name.append((f"  {visible(entry.origin)}", "dim"))
+        if entry.format not in (None, "eval set"):
+            name.append(("  old format", "yellow"))
+        name += self._saved_mark(entry.path)
+        if errors := self._workbench.sets.errors(entry):
+            return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
+        counts = self._workbench.outcomes.results.counts(entry.path)
+        if not counts:
+            return name, [(str(len(entry.cases)), "dim")]
+        right: Line = [(f"{counts['PASSED']}/{len(entry.cases)}", "dim")]
+        for status in ("FAILED", "ERROR"):
+            if counts[status]:
+                right.append((f" {GLYPHS[status]}{counts[status]}", TONES[status]))
+        return name, right
+
+    def of_case(self, entry: SetEntry, case: CaseInfo, width: int) -> Line:
+        return _both_ends(*self._case_line(entry, case, width), width)
+
+    def _case_line(self, entry: SetEntry, case: CaseInfo, width: int) -> tuple[Line, Line]:
+        key = CaseKey(entry.path, case.eval_id)
+        outcomes, marking = self._workbench.outcomes, self._workbench.navigation.marking
+        status, scored = outcomes.status(key), outcomes.get(key)
+        waiting = outcomes.is_waiting(key)
+        mark, tone = glyph(status)
+        stale = outcomes.is_stale(key) and scored is not None and status == scored.result.status
+        pale = "dim" if waiting or marking.is_cut(key) else ""
+        chosen = ("* ", "accent") if key in marking else ("  ", "")
+        name = visible(case.eval_id) or "(no id)"
+        left: Line = [chosen, (mark, "dim" if waiting or stale else tone), (f" {name}", pale)]
+        if case.eval_id in self._unsaved_cases(entry.path):
+            left.append((" ●", "bold"))
+        if marking.is_cut(key):
+            left.append(("  cut", "dim"))
+        if stale:
+            left.append(("  old", "dim"))
+        if scored is None or waiting or status != scored.result.status:
+            return left, []
+        return left, _verdict(scored.result, width - cells(left))
+
+    def _saved_mark(self, path: Path) -> Line:
+        """What a set is that is not on disk as it is here."""
+        editing = self._workbench.editing
+        draft = editing.draft(path)
+        if draft is None or not editing.is_dirty(path):
+            return []
+        return [(" ●", "bold"), *([("  new", "dim")] if draft.saved is None else [])]
+
+    def _unsaved_cases(self, path: Path) -> frozenset[str]:
+        """Looked up for every line, found out once for every edit."""
+        draft = self._workbench.editing.draft(path)
+        if draft is None or not draft.dirty:
+            return frozenset()
+        now, saved = draft.document.chunks, draft.saved.chunks if draft.saved else None
+        known = self._unsaved.get(path)
+        if known is None or known[0] is not now or known[1] is not saved:
+            known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
+        return known[2]
+
+    def of_turn(self, entry: SetEntry, case: CaseInfo, turn: int, width: int) -> Line:
+        scored = self._workbench.outcomes.get(CaseKey(entry.path, case.eval_id))
+        status = turn_status(scored.shown, turn) if scored else NOT_RUN
+        mark = glyph(status) if status else (" ", "")
+        text = visible(case.texts[turn] if turn < len(case.texts) else "")
+        return cut([("    ", ""), mark, (f" {turn + 1} ", "dim"), (text, "")], width)
+
+
+def _verdict(result: CaseResult, room: int) -> Line:
+    """The figure that says most, behind the outcome as a word where there is room."""
+    number: Line = [(f"{visible(figure(result)):>5}", "dim")]
+    word: Line = [(f"{WORDS[result.status]}", TONES[result.status]), (" ", ""), *number]
+    return word if cells(word) + 2 < room else number
+
+
+def _both_ends(left: Line, right: Line, width: int) -> Line:
+    room = width - cells(right) - 1
+    if not right or room < _MIN_NAME:
+        return cut(left, width)
+    kept = cut(left, room)
+    return [*kept, (" " * (width - cells(kept) - cells(right)), ""), *right]
