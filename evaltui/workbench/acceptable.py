@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.differences import answer_differs, calls_in, differences_of
+from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseKey, DifferenceAt
-from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -31,27 +31,27 @@ class Choice:
     path: str = ""
 
 
-def choices_in_result(workbench: Workbench) -> list[Choice]:
+def choices_in_result(editing: Editing) -> list[Choice]:
     """From the selected difference, or the selected turn, to every case that failed: the least first."""
-    key = workbench.navigation.selection.case
-    scored = workbench.outcomes.get(key)
+    key = editing.navigation.selection.case
+    scored = editing.outcomes.get(key)
     if key is None or scored is None:
         return []
-    at, turn = workbench.navigation.difference, workbench.navigation.selection.turn
+    at, turn = editing.navigation.difference, editing.navigation.selection.turn
     return [
         *(_of_difference(key, scored.shown, at) if at else ()),
         *_of_turn(key, scored.shown, at.turn if at else turn, at),
         _whole(key),
-        *_several(workbench),
+        *_several(editing),
     ]
 
 
-def choices_in_list(workbench: Workbench) -> list[Choice]:
+def choices_in_list(editing: Editing) -> list[Choice]:
     """Cases as a whole: those that are marked, else the selected one, and every case that failed."""
-    key = workbench.navigation.selection.case
-    if key is None or workbench.navigation.marking or refuses_case(workbench, key):
-        return list(_several(workbench))
-    return [_whole(key), *_several(workbench)]
+    key = editing.navigation.selection.case
+    if key is None or editing.navigation.marking or refuses_case(editing, key):
+        return list(_several(editing))
+    return [_whole(key), *_several(editing)]
 
 
 def _of_difference(key: CaseKey, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
@@ -94,47 +94,47 @@ def _whole(key: CaseKey) -> Choice:
     return Choice("case", "The whole case", f"accept {key.eval_id}", (key,))
 
 
-def _several(workbench: Workbench) -> Iterator[Choice]:
-    marked = tuple(workbench.navigation.marking.marked)
+def _several(editing: Editing) -> Iterator[Choice]:
+    marked = tuple(editing.navigation.marking.marked)
     if len(marked) == 1:
         yield Choice("case", "The marked case", f"accept {marked[0].eval_id}", marked)
         return
-    keys = marked or tuple(_failing_in_view(workbench))
+    keys = marked or tuple(_failing_in_view(editing))
     if len(keys) > 1:
         which = "marked" if marked else "failing in view"
         yield Choice("case", f"All {len(keys)} {which}", f"accept {len(keys)} cases", keys)
 
 
-def _failing_in_view(workbench: Workbench) -> Iterator[CaseKey]:
-    filtered = workbench.navigation.filtered
-    for entry in workbench.sets.entries:
+def _failing_in_view(editing: Editing) -> Iterator[CaseKey]:
+    filtered = editing.navigation.filtered
+    for entry in editing.sets.entries:
         numbers = filtered.kept.get(entry.path, ()) if filtered.filter else range(len(entry.cases))
         keys = (CaseKey(entry.path, entry.cases[number].eval_id) for number in numbers)
-        yield from (key for key in keys if key in workbench.outcomes.results.attention)
+        yield from (key for key in keys if key in editing.outcomes.results.attention)
 
 
 # Why not
 
 
-def refuses_in_result(workbench: Workbench) -> str | None:
+def refuses_in_result(editing: Editing) -> str | None:
     """Why nothing of the selected case can be accepted, as a sentence."""
-    key = workbench.navigation.selection.case
-    return "select a case: what it did is accepted there" if key is None else refuses_case(workbench, key)
+    key = editing.navigation.selection.case
+    return "select a case: what it did is accepted there" if key is None else refuses_case(editing, key)
 
 
-def refuses_in_list(workbench: Workbench) -> str | None:
+def refuses_in_list(editing: Editing) -> str | None:
     """Why none of the cases in the list can be, as far as that is told at a glance."""
-    if workbench.navigation.marking or len(workbench.outcomes.results.attention) > 1:
+    if editing.navigation.marking or len(editing.outcomes.results.attention) > 1:
         return None
-    return refuses_in_result(workbench)
+    return refuses_in_result(editing)
 
 
-def refuses_case(workbench: Workbench, key: CaseKey) -> str | None:
-    if reason := workbench.editing.refuses_to_edit(key.path):
+def refuses_case(editing: Editing, key: CaseKey) -> str | None:
+    if reason := editing.refuses_to_edit(key.path):
         return reason
-    if workbench.outcomes.status(key) == RUNNING or workbench.outcomes.is_waiting(key):
+    if editing.outcomes.status(key) == RUNNING or editing.outcomes.is_waiting(key):
         return "it is running: what it does can be accepted when it is done"
-    scored = workbench.outcomes.get(key)
+    scored = editing.outcomes.get(key)
     if scored is None:
         return "nothing run yet: r runs the case"
     if scored.shown.error is not None:

@@ -19,8 +19,8 @@ from evaltui.core.jsondoc.preview import LineChange
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
 from evaltui.workbench.acceptable import Choice, refuses_case
+from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseKey, CaseOutcome
-from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.core.jsondoc.document import JsonDocument
@@ -66,20 +66,20 @@ class _Case:
     scored: CaseOutcome
 
 
-async def propose(workbench: Workbench, choice: Choice) -> Proposal:
+async def propose(editing: Editing, choice: Choice) -> Proposal:
     """Read what the agent did, and see what accepting it would change; nothing is changed yet."""
     cases: list[_Case] = []
     left_out: list[str] = []
     documents: dict[Path, JsonDocument] = {}
     numbers: dict[Path, dict[str, int]] = {}
     for key in choice.cases:
-        scored = workbench.outcomes.get(key)
-        if (reason := refuses_case(workbench, key)) or scored is None:
+        scored = editing.outcomes.get(key)
+        if (reason := refuses_case(editing, key)) or scored is None:
             left_out.append(reason or "it has not been run")
             continue
         if key.path not in documents:
             try:
-                documents[key.path] = document = workbench.editing.document(key.path).copy()
+                documents[key.path] = document = editing.document(key.path).copy()
             except (EvalSetError, OSError) as error:
                 left_out.append(str(error))
                 continue
@@ -88,26 +88,25 @@ async def propose(workbench: Workbench, choice: Choice) -> Proposal:
             cases.append(_Case(key, number, documents[key.path], scored))
         else:
             left_out.append(f"{key.path.name} has no case {key.eval_id} any more")
-    return await asyncio.to_thread(_propose, workbench, choice, cases, left_out)
+    return await asyncio.to_thread(_propose, editing, choice, cases, left_out)
 
 
-def accept(workbench: Workbench, proposal: Proposal) -> bool:
+def accept(editing: Editing, proposal: Proposal) -> bool:
     """Do what was proposed; False where it cannot be done any more, which is said."""
-    editing = workbench.editing
     changes = proposal.changes
     if not all(editing.document(change.path).has_text_of(change.before) for change in changes):
-        workbench.say("the file has been changed meanwhile: look at what would change now")
+        editing.say("the file has been changed meanwhile: look at what would change now")
         return False
     if not editing.do_edits(proposal.choice.label, {change.path: change.after for change in changes}):
         return False
     if len(proposal.choice.cases) > 1:
-        workbench.navigation.marking.clear()
-    workbench.say(f"{proposal.choice.label.replace('accept', 'accepted', 1)}: u takes it back")
+        editing.navigation.marking.clear()
+    editing.say(f"{proposal.choice.label.replace('accept', 'accepted', 1)}: u takes it back")
     return True
 
 
 def _propose(
-    workbench: Workbench,
+    editing: Editing,
     choice: Choice,
     cases: Sequence[_Case],
     left_out: list[str],
@@ -117,11 +116,11 @@ def _propose(
     documents = {case.key.path: case.document for case in cases}
     counts: Counter[Path] = Counter()
     remarks: list[str] = []
-    written = write_times(workbench.agent.dir)
+    written = write_times(editing.sets.agent_dir)
     try:
         for case in cases:
             try:
-                actual = _actual(workbench, case)
+                actual = _actual(editing, case)
                 of_case = _edits(choice, case, actual)
             except ValueError as error:
                 left_out.append(str(error))
@@ -144,11 +143,11 @@ def _propose(
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
 
 
-def _actual(workbench: Workbench, case: _Case) -> list[Invocation]:
+def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     """What was done in the run of a case that is shown, turn by turn."""
     from evaltui.core.recording.invocations import invocations_from_events
 
-    events = workbench.outcomes.traces.events_of(case.key)
+    events = editing.outcomes.traces.events_of(case.key)
     if events is None:
         raise EditError("the log of its run cannot be read: r runs the case again")
     return invocations_from_events(events.get(case.scored.repeat, ()))

@@ -16,16 +16,17 @@ MOST_CHARACTERS = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class PrintedLine:
-    """`source` is `stdout` or `stderr`; `case` is None where several cases ran and any may have printed it.
-
-    `run` is the number of the run, `cut` how many characters of the line were left out.
-    """
+    """A line that the agent has printed."""
 
     run: int
+    """The number of the run; 0 for a conversation."""
     source: str
+    """`stdout` or `stderr`"""
     text: str
     case: CaseKey | None = None
+    """The case; None where several ran and any may have printed it."""
     cut: int = 0
+    """How many characters of the line were left out."""
 
 
 class Console:
@@ -65,6 +66,6 @@ class Console:
     def unread(self) -> int:
         return self.total - self._seen
 
-    def look(self) -> None:
+    def mark_seen(self) -> None:
         """Everything printed so far has been seen."""
         self._seen = self.total

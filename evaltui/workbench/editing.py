@@ -38,10 +38,10 @@ class Editing:
         say: Callable[[str], None],
     ) -> None:
         self.sets = sets
-        self._outcomes = outcomes
-        self._navigation = navigation
+        self.outcomes = outcomes
+        self.navigation = navigation
+        self.say = say
         self._changed = changed
-        self._say = say
         self._drafts = sets.drafts
         self.clashing: list[Clashing] = []
         self.unapplied = UnappliedTexts(self._known_data)
@@ -138,12 +138,12 @@ class Editing:
         which the user has been told, or nothing has changed.
         """
         if reason := self.refuses_to_edit(path):
-            self._say(reason)
+            self.say(reason)
             return False
         try:
             changes = build(SetEditor(self.data(path), self.config_for_edit(path)))
         except (EditError, EvalSetError, OSError, ValueError) as error:
-            self._say(str(error))
+            self.say(str(error))
             return False
         if isinstance(changes, list):
             changes = Changes(changes)
@@ -170,13 +170,13 @@ class Editing:
         # It knows the metrics, which build on the models.
         from evaltui.core.editing.config import new_config_text
 
-        before = self._navigation.selection
+        before = self.navigation.selection
         try:
             for path in edits:
                 self._drafts.open(path, new_config_text() if self.sets.is_config(path) else None)
             step = self._drafts.do(label, edits, before, after or before, moved=moved, typing=typing)
         except (EditError, EvalSetError, OSError) as error:
-            self._say(str(error))
+            self.say(str(error))
             return False
         if step is None:
             return False
@@ -210,7 +210,7 @@ class Editing:
         try:
             step = step_back()
         except EditError as error:
-            self._say(str(error))
+            self.say(str(error))
             return False
         if step is None:
             return False
@@ -220,12 +220,12 @@ class Editing:
         if len(self.clashing) < len(asked):
             # What is to be decided now, if anything, is between what there is now and what is outside.
             self.look_outside()
-        self._say(f"{said}: {step.label}")
+        self.say(f"{said}: {step.label}")
         return True
 
     def _show(self, step: Step) -> None:
         """Shows what a step has made, and scores again what it concerns."""
-        self._outcomes.move(step.moved)
+        self.outcomes.move(step.moved)
         self.unapplied.follow(step.moved)
         self._show_files(step.splices, step.after)
 
@@ -237,8 +237,8 @@ class Editing:
         """Shows files as they are being edited, wherever their text comes from."""
         self.unapplied.follow()
         self.sets.follow(paths)
-        self._outcomes.rescore(paths)
-        self._navigation.select_nearest(selection or self._navigation.selection)
+        self.outcomes.rescore(paths)
+        self.navigation.select_nearest(selection or self.navigation.selection)
         self._changed()
 
     # Files
@@ -246,7 +246,7 @@ class Editing:
     def new_file(self, path: Path, text: str) -> bool:
         """A new set, unsaved; False where there is such a file already, which the user has been told."""
         if path.exists() or self._drafts.known(path) is not None:
-            self._say(f"there is a file {path.name} already")
+            self.say(f"there is a file {path.name} already")
             return False
         self._drafts.open(path, text)
         self._show_new(path)
@@ -262,14 +262,14 @@ class Editing:
         try:
             clash = self._drafts.save(path)
         except (OSError, EvalSetError) as error:
-            self._say(f"{names} not saved: {_reason(error)}")
+            self.say(f"{names} not saved: {_reason(error)}")
             return False
         self._show_files(paths)
         self.clashing = [one for one in self.clashing if one.path not in paths]
         if clash is not None:
             self._ask(clash)
             what = "deleted" if clash.theirs is None else "changed"
-            self._say(f"{names} not saved: {clash.path.name} was {what} outside too. Choose a side")
+            self.say(f"{names} not saved: {clash.path.name} was {what} outside too. Choose a side")
         return clash is None
 
     def save_all(self) -> bool:
@@ -282,7 +282,7 @@ class Editing:
                 self.save(path)
         left = self.unsaved()
         if not left:
-            self._say(self._said_of_save(unsaved))
+            self.say(self._said_of_save(unsaved))
         return not left
 
     def _said_of_save(self, saved: list[Path]) -> str:
@@ -312,7 +312,7 @@ class Editing:
             except (OSError, EvalSetError) as error:
                 # There is one line of room, and which file it is need not be said twice.
                 why = error.problems[0] if isinstance(error, EvalSetError) else error
-                self._say(f"{draft.path.name} cannot be read any more: {why}")
+                self.say(f"{draft.path.name} cannot be read any more: {why}")
                 continue
             if clash is not pending.get(draft.path):
                 self.clashing = [one for one in self.clashing if one.path != draft.path]
@@ -346,9 +346,9 @@ class Editing:
         is_new = not path.exists() and self._drafts.known(path) is None
         base = Source(path, recovered.base_text, recovered.base)
         try:
-            step, clash = self._drafts.restore(base, recovered.text, self._navigation.selection)
+            step, clash = self._drafts.restore(base, recovered.text, self.navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:
-            self._say(f"{path.name} is not restored: {error}")
+            self.say(f"{path.name} is not restored: {error}")
             return False
         recovered.discard()
         if clash is not None:

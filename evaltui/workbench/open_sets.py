@@ -41,7 +41,8 @@ class OpenSets:
         """The sets as models."""
         self.drafts = Drafts(agent_dir, say, self._read_already)
         """The files that have been edited in this sitting."""
-        self._agent_dir = agent_dir
+        self.agent_dir = agent_dir
+        """The agent's folder."""
         self._given = given
         self._changed = changed
         self._live = LiveSets(self.drafts, self.documents, config)
@@ -119,7 +120,7 @@ class OpenSets:
 
     async def read(self) -> None:
         """Looks in a thread which sets there are."""
-        self.workspace = await asyncio.to_thread(open_workspace, self._agent_dir, self._given)
+        self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
 
     def follow(self, paths: Iterable[Path]) -> None:
         """Shows files, sets and configs, as they are being edited."""

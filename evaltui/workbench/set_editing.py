@@ -1,6 +1,6 @@
 """Sets and cases as a whole: new, copied, renamed, deleted, put in another order or into another set.
 
-Every function says on the workbench what it has done, or why it could not, and is one step for undo.
+Every function says what it has done, or why it could not, and is one step for undo.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from evaltui.workbench.case_plan import (
     numbers_of,
     refusing,
 )
+from evaltui.workbench.editing import Editing
 from evaltui.workbench.marking import CaseClipboard
 from evaltui.workbench.state import CaseKey, Selection
-from evaltui.workbench.workbench import Workbench
 
 _TURNS = "this is a turn: turns are edited in the case"
 
@@ -37,85 +37,85 @@ _TURNS = "this is a turn: turns are edited in the case"
 # What the user means
 
 
-def chosen(workbench: Workbench) -> tuple[CaseKey, ...]:
+def chosen(editing: Editing) -> tuple[CaseKey, ...]:
     """The cases that an action is for: those that are marked, else the selected one."""
-    if marked := workbench.navigation.marking.marked:
+    if marked := editing.navigation.marking.marked:
         return tuple(marked)
-    return (workbench.navigation.selection.case,) if workbench.navigation.selection.case else ()
+    return (editing.navigation.selection.case,) if editing.navigation.selection.case else ()
 
 
-def refuses_cases(workbench: Workbench) -> str | None:
+def refuses_cases(editing: Editing) -> str | None:
     """Why nothing can be done with the chosen cases, as a sentence."""
-    keys = chosen(workbench)
+    keys = chosen(editing)
     if not keys:
-        return "select a case first" if workbench.sets.entries else "there is no eval set yet"
-    if workbench.navigation.selection.turn is not None and not workbench.navigation.marking.marked:
+        return "select a case first" if editing.sets.entries else "there is no eval set yet"
+    if editing.navigation.selection.turn is not None and not editing.navigation.marking.marked:
         return _TURNS
     paths = {key.path for key in keys}
-    return next(filter(None, map(workbench.editing.refuses_to_edit, paths)), None)
+    return next(filter(None, map(editing.refuses_to_edit, paths)), None)
 
 
-def refuses_set(workbench: Workbench) -> str | None:
+def refuses_set(editing: Editing) -> str | None:
     """Why the selected set cannot be changed, as a sentence."""
-    return workbench.editing.refuses_to_edit(workbench.navigation.selection.path)
+    return editing.refuses_to_edit(editing.navigation.selection.path)
 
 
-def refuses_paste(workbench: Workbench) -> str | None:
-    if workbench.navigation.marking.clipboard is None:
+def refuses_paste(editing: Editing) -> str | None:
+    if editing.navigation.marking.clipboard is None:
         return "no case has been copied or cut"
-    return refuses_set(workbench)
+    return refuses_set(editing)
 
 
 # New
 
 
-def folder_for_new_set(workbench: Workbench) -> Path:
+def folder_for_new_set(editing: Editing) -> Path:
     """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
-    entry = workbench.sets.entry(workbench.navigation.selection.path)
+    entry = editing.sets.entry(editing.navigation.selection.path)
     if entry is None or entry.origin == "given":
-        return agent_folder(workbench.agent.dir)
+        return agent_folder(editing.sets.agent_dir)
     return entry.path.parent
 
 
-def new_set_problem(workbench: Workbench, wanted: str) -> str | None:
+def new_set_problem(editing: Editing, wanted: str) -> str | None:
     """Why a new set cannot be called so, as a sentence."""
-    if problem := eval_sets.set_id_problem(wanted, [entry.eval_set_id for entry in workbench.sets.entries]):
+    if problem := eval_sets.set_id_problem(wanted, [entry.eval_set_id for entry in editing.sets.entries]):
         return problem
-    path = _set_path(workbench, wanted)
+    path = _set_path(editing, wanted)
     return f"there is a file {path.name} already" if path.exists() else None
 
 
-def new_set(workbench: Workbench, wanted: str) -> bool:
+def new_set(editing: Editing, wanted: str) -> bool:
     """An empty set in a file of its own, which is not written before it is saved; it is selected."""
     text = eval_sets.new_set_text(wanted, time.time())
-    if not workbench.editing.new_file(_set_path(workbench, wanted), text):
+    if not editing.new_file(_set_path(editing, wanted), text):
         return False
-    workbench.say(f"{wanted} is a new set, not saved yet: o adds a case to it")
+    editing.say(f"{wanted} is a new set, not saved yet: o adds a case to it")
     return True
 
 
-def _set_path(workbench: Workbench, wanted: str) -> Path:
-    return folder_for_new_set(workbench) / f"{wanted}.evalset.json"
+def _set_path(editing: Editing, wanted: str) -> Path:
+    return folder_for_new_set(editing) / f"{wanted}.evalset.json"
 
 
-def new_case(workbench: Workbench) -> bool:
+def new_case(editing: Editing) -> bool:
     """A case with one turn after the selected one, at the end where a set is selected; it is selected."""
-    path, key = workbench.navigation.selection.path, workbench.navigation.selection.case
+    path, key = editing.navigation.selection.path, editing.navigation.selection.case
     if path is None:
         return False
-    with refusing(workbench.say):
-        eval_set = SetEditor(workbench.editing.data(path))
+    with refusing(editing.say):
+        eval_set = SetEditor(editing.data(path))
         ids, wanted = eval_set.eval_ids, eval_set.proposed_id
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else None
-        done = workbench.editing.do(
+        done = editing.do(
             f"add {wanted}",
             path,
             lambda eval_set: eval_set.add_case(index, wanted),
             after=Selection(path, wanted),
         )
         if done:
-            show(workbench, Selection(path, wanted))
-            workbench.say(f"added {wanted}: f2 gives it another id")
+            show(editing, Selection(path, wanted))
+            editing.say(f"added {wanted}: f2 gives it another id")
         return done
     return False
 
@@ -123,27 +123,27 @@ def new_case(workbench: Workbench) -> bool:
 # One case, one set
 
 
-def case_id_problem(workbench: Workbench, path: Path, case: int) -> Callable[[str], str | None]:
+def case_id_problem(editing: Editing, path: Path, case: int) -> Callable[[str], str | None]:
     """Says why a case cannot be called so, as a sentence."""
     try:
-        eval_set = SetEditor(workbench.editing.data(path))
+        eval_set = SetEditor(editing.data(path))
     except (OSError, EvalSetError) as error:
         reason = str(error)
         return lambda _: reason
     return lambda wanted: eval_set.eval_id_problem(wanted, case)
 
 
-def rename_case(workbench: Workbench, key: CaseKey, case: int, wanted: str) -> bool:
+def rename_case(editing: Editing, key: CaseKey, case: int, wanted: str) -> bool:
     """Another id for the case with this number, which must be `key`."""
     moved = CaseKey(key.path, wanted)
-    marking = workbench.navigation.marking
+    marking = editing.navigation.marking
 
     def rename(eval_set: SetEditor) -> Changes:
         if eval_set.eval_ids[case : case + 1] != [key.eval_id]:
             raise EditError(f"{key.path.name} has changed meanwhile: select the case again")
         return eval_set.rename_case(case, wanted)
 
-    done = workbench.editing.do(
+    done = editing.do(
         f"rename {key.eval_id} to {wanted}",
         key.path,
         rename,
@@ -155,27 +155,27 @@ def rename_case(workbench: Workbench, key: CaseKey, case: int, wanted: str) -> b
     if key in marking:
         marking.toggle([key])
         marking.toggle([moved])
-    show(workbench, Selection(*moved))
-    workbench.say(f"renamed {key.eval_id} to {wanted}")
+    show(editing, Selection(*moved))
+    editing.say(f"renamed {key.eval_id} to {wanted}")
     return True
 
 
-def set_id_problem(workbench: Workbench, path: Path, wanted: str) -> str | None:
+def set_id_problem(editing: Editing, path: Path, wanted: str) -> str | None:
     """Why a set cannot be called so, as a sentence; its own id may stay as it is."""
-    entry = workbench.sets.entry(path)
+    entry = editing.sets.entry(path)
     if entry is not None and wanted == entry.eval_set_id:
         return None
     return eval_sets.set_id_problem(
-        wanted, [one.eval_set_id for one in workbench.sets.entries if one.path != path]
+        wanted, [one.eval_set_id for one in editing.sets.entries if one.path != path]
     )
 
 
-def rename_set(workbench: Workbench, path: Path, wanted: str) -> bool:
+def rename_set(editing: Editing, path: Path, wanted: str) -> bool:
     """Another id for a set; its file keeps its name."""
-    entry = workbench.sets.entry(path)
+    entry = editing.sets.entry(path)
     if entry is None or entry.eval_set_id == wanted:
         return False
-    return workbench.editing.do(
+    return editing.do(
         f"rename {entry.eval_set_id} to {wanted}",
         path,
         lambda eval_set: eval_set.rename(wanted),
@@ -186,89 +186,88 @@ def rename_set(workbench: Workbench, path: Path, wanted: str) -> bool:
 # Several cases
 
 
-def duplicate(workbench: Workbench) -> None:
+def duplicate(editing: Editing) -> None:
     """Copies of the chosen cases, of each set after the last one chosen there."""
-    with refusing(workbench.say):
-        keys = _chosen_and_seen(workbench)
-        plan = Plan(workbench.editing)
+    with refusing(editing.say):
+        keys = _chosen_and_seen(editing)
+        plan = Plan(editing)
         copies: list[CaseKey] = []
-        for path, numbers in numbers_in_sets(workbench.editing, keys).items():
+        for path, numbers in numbers_in_sets(editing, keys).items():
             index = numbers[-1] + 1
             here = plan.of(path)
             plan.transfer(path, path, here.copy_to(here, numbers, index))
             copies += keys_at(plan.of(path), path, index, len(numbers))
         if plan.do(f"duplicate {_named(keys)}", Selection(*copies[0])):
-            workbench.navigation.marking.clear()
-            show(workbench, Selection(*copies[0]))
-            workbench.say(f"duplicated {_named(keys)}")
+            editing.navigation.marking.clear()
+            show(editing, Selection(*copies[0]))
+            editing.say(f"duplicated {_named(keys)}")
 
 
-def delete(workbench: Workbench) -> None:
+def delete(editing: Editing) -> None:
     """The chosen cases are deleted without asking: undo brings them back."""
-    with refusing(workbench.say):
-        keys = _chosen_and_seen(workbench)
-        plan = Plan(workbench.editing)
-        for path, numbers in numbers_in_sets(workbench.editing, keys).items():
+    with refusing(editing.say):
+        keys = _chosen_and_seen(editing)
+        plan = Plan(editing)
+        for path, numbers in numbers_in_sets(editing, keys).items():
             plan.add(path, plan.of(path).delete_cases(numbers))
-        if plan.do(f"delete {_named(keys)}", _beside(workbench, keys)):
-            workbench.navigation.marking.clear()
+        if plan.do(f"delete {_named(keys)}", _beside(editing, keys)):
+            editing.navigation.marking.clear()
             them = "it" if len(keys) == 1 else "them"
-            workbench.say(f"deleted {_named(keys)}: u brings {them} back")
+            editing.say(f"deleted {_named(keys)}: u brings {them} back")
 
 
-def move(workbench: Workbench, step: int) -> None:
+def move(editing: Editing, step: int) -> None:
     """Each chosen case one place up (-1) or down (1) among those of its set that are shown."""
-    with refusing(workbench.say):
-        keys = _chosen_and_seen(workbench)
-        plan = Plan(workbench.editing)
-        for path, numbers in numbers_in_sets(workbench.editing, keys).items():
+    with refusing(editing.say):
+        keys = _chosen_and_seen(editing)
+        plan = Plan(editing)
+        for path, numbers in numbers_in_sets(editing, keys).items():
             here = plan.of(path)
-            shown = _shown(workbench, path) or range(here.count)
+            shown = _shown(editing, path) or range(here.count)
             plan.add(path, Changes(here.move_cases(moves(shown, set(numbers), step))))
         if not plan.edits:
-            workbench.say("it is the first one already" if step < 0 else "it is the last one already")
+            editing.say("it is the first one already" if step < 0 else "it is the last one already")
             return
         direction = "up" if step < 0 else "down"
-        if plan.do(f"move {_named(keys)} {direction}", workbench.navigation.selection):
-            workbench.say(f"moved {_named(keys)} {direction}")
+        if plan.do(f"move {_named(keys)} {direction}", editing.navigation.selection):
+            editing.say(f"moved {_named(keys)} {direction}")
 
 
-def copy(workbench: Workbench, *, cut: bool = False) -> None:
+def copy(editing: Editing, *, cut: bool = False) -> None:
     """Keep the chosen cases in mind for `paste`, which moves them there when they are `cut`."""
-    editing = workbench.editing
-    with refusing(workbench.say):
-        keys = _chosen_and_seen(workbench)
+    with refusing(editing.say):
+        keys = _chosen_and_seen(editing)
         paths = numbers_in_sets(editing, keys)
         sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
-        marking = workbench.navigation.marking
+        marking = editing.navigation.marking
         marking.clipboard = CaseClipboard(keys, cut, sources)
         marking.clear()
         done, puts = ("cut", "moves") if cut else ("copied", "puts")
         them = "it" if len(keys) == 1 else "them"
-        workbench.say(f"{done} {_named(keys)}: ctrl+v {puts} {them} after the selected case, in any set")
+        editing.say(f"{done} {_named(keys)}: ctrl+v {puts} {them} after the selected case, in any set")
 
 
-def paste(workbench: Workbench) -> None:
+def paste(editing: Editing) -> None:
     """Put what was copied or cut after the selected case, at the end where a set is selected."""
-    clipboard, path = workbench.navigation.marking.clipboard, workbench.navigation.selection.path
+    clipboard, path = editing.navigation.marking.clipboard, editing.navigation.selection.path
     if clipboard is None or path is None:
         return
-    with refusing(workbench.say):
-        ids = SetEditor(workbench.editing.data(path)).eval_ids
-        key = workbench.navigation.selection.case
+    with refusing(editing.say):
+        ids = SetEditor(editing.data(path)).eval_ids
+        key = editing.navigation.selection.case
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else len(ids)
         if clipboard.cut:
-            _paste_cut(workbench, clipboard, path, index)
+            _paste_cut(editing, clipboard, path, index)
         else:
-            _paste_copied(workbench, clipboard, path, index)
+            _paste_copied(editing, clipboard, path, index)
 
 
-def _paste_copied(workbench: Workbench, clipboard: CaseClipboard, path: Path, index: int) -> None:
-    plan = Plan(workbench.editing)
+def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
+    plan = Plan(editing)
     at = index
     for origin, wanted in by_path(clipboard.keys).items():
         source = clipboard.sources[origin]
-        config_path = workbench.sets.config_path
+        config_path = editing.sets.config_path
         if config_path(origin) == config_path(path):
             source = replace(source, config=plan.of(path).config)
         numbers = numbers_of(source, origin, wanted)
@@ -278,12 +277,11 @@ def _paste_copied(workbench: Workbench, clipboard: CaseClipboard, path: Path, in
     (last,) = keys_at(plan.of(path), path, at - 1, 1)
     # What is pasted once more comes after it.
     if plan.do(f"paste {named}", Selection(*last)):
-        show(workbench, Selection(*last))
-        workbench.say(f"pasted {named}")
+        show(editing, Selection(*last))
+        editing.say(f"pasted {named}")
 
 
-def _paste_cut(workbench: Workbench, clipboard: CaseClipboard, path: Path, index: int) -> None:
-    editing = workbench.editing
+def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
     plan = Plan(editing)
     moved: dict[CaseKey, CaseKey] = {}
     origins = numbers_in_sets(editing, clipboard.keys)
@@ -302,36 +300,36 @@ def _paste_cut(workbench: Workbench, clipboard: CaseClipboard, path: Path, index
         at += len(numbers)
     named = _named(clipboard.keys)
     (last,) = keys_at(plan.of(path), path, at - 1, 1)
-    workbench.navigation.marking.clipboard = None
+    editing.navigation.marking.clipboard = None
     if plan.do(f"move {named}", Selection(*last), moved):
-        show(workbench, Selection(*last))
-        workbench.say(f"moved {named}: u moves {'it' if len(clipboard.keys) == 1 else 'them'} back")
+        show(editing, Selection(*last))
+        editing.say(f"moved {named}: u moves {'it' if len(clipboard.keys) == 1 else 'them'} back")
 
 
 # Going to a case
 
 
-def show(workbench: Workbench, selection: Selection) -> None:
+def show(editing: Editing, selection: Selection) -> None:
     """Select it; a filter that hides it is cleared."""
-    if _is_hidden(workbench, selection):
-        workbench.navigation.set_filter("")
-    workbench.navigation.select(selection)
+    if _is_hidden(editing, selection):
+        editing.navigation.set_filter("")
+    editing.navigation.select(selection)
 
 
-def _chosen_and_seen(workbench: Workbench) -> tuple[CaseKey, ...]:
+def _chosen_and_seen(editing: Editing) -> tuple[CaseKey, ...]:
     """As `chosen`. Raises EditError where nobody can see which case that is."""
-    keys = chosen(workbench)
-    if not workbench.navigation.marking.marked and _is_hidden(workbench, workbench.navigation.selection):
+    keys = chosen(editing)
+    if not editing.navigation.marking.marked and _is_hidden(editing, editing.navigation.selection):
         raise EditError("the filter hides the selected case: esc shows every case")
     return keys
 
 
-def _is_hidden(workbench: Workbench, selection: Selection) -> bool:
+def _is_hidden(editing: Editing, selection: Selection) -> bool:
     """Whether a filter keeps other cases only."""
-    if not workbench.navigation.filtered.filter or selection.path is None:
+    if not editing.navigation.filtered.filter or selection.path is None:
         return False
-    entry = workbench.sets.entry(selection.path)
-    kept = workbench.navigation.filtered.kept.get(selection.path, ())
+    entry = editing.sets.entry(selection.path)
+    kept = editing.navigation.filtered.kept.get(selection.path, ())
     return entry is None or selection.eval_id not in {entry.cases[number].eval_id for number in kept}
 
 
@@ -339,18 +337,18 @@ def _named(keys: Sequence[CaseKey]) -> str:
     return keys[0].eval_id if len(keys) == 1 else f"{len(keys)} cases"
 
 
-def _shown(workbench: Workbench, path: Path) -> Sequence[int]:
+def _shown(editing: Editing, path: Path) -> Sequence[int]:
     """The numbers of the cases that a filter keeps; none without a filter."""
-    return workbench.navigation.filtered.kept.get(path, ()) if workbench.navigation.filtered.filter else ()
+    return editing.navigation.filtered.kept.get(path, ()) if editing.navigation.filtered.filter else ()
 
 
-def _beside(workbench: Workbench, gone: Sequence[CaseKey]) -> Selection:
+def _beside(editing: Editing, gone: Sequence[CaseKey]) -> Selection:
     """What is selected once cases are gone: the next one that is shown and stays, else one before."""
-    here = workbench.navigation.selection
-    entry = workbench.sets.entry(here.path)
+    here = editing.navigation.selection
+    entry = editing.sets.entry(here.path)
     if entry is None or here.case not in gone:
         return here
-    shown = _shown(workbench, entry.path) or range(len(entry.cases))
+    shown = _shown(editing, entry.path) or range(len(entry.cases))
     left = {key.eval_id for key in gone if key.path == entry.path}
     before: str | None = None
     passed = False

@@ -74,7 +74,7 @@ def titles(choices):
 
 
 def chosen(workbench, title):
-    return next(choice for choice in choices_in_result(workbench) if choice.title == title)
+    return next(choice for choice in choices_in_result(workbench.editing) if choice.title == title)
 
 
 def changed(proposal):
@@ -85,9 +85,9 @@ def changed(proposal):
 
 async def test_from_the_selected_difference_to_every_failing_case(house, until):
     workbench, _ = await ran(house, until)
-    assert titles(choices_in_result(workbench)) == ["The whole case", "All 3 failing in view"]
+    assert titles(choices_in_result(workbench.editing)) == ["The whole case", "All 3 failing in view"]
     workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
-    assert titles(choices_in_result(workbench)) == [
+    assert titles(choices_in_result(workbench.editing)) == [
         "This argument",
         "This call",
         "This turn's calls",
@@ -97,16 +97,20 @@ async def test_from_the_selected_difference_to_every_failing_case(house, until):
         "All 3 failing in view",
     ]
     workbench.navigation.select_difference(DifferenceAt("answer", 1))
-    assert titles(choices_in_result(workbench))[:3] == ["This answer", "This turn's calls", "The turn"]
+    assert titles(choices_in_result(workbench.editing))[:3] == [
+        "This answer",
+        "This turn's calls",
+        "The turn",
+    ]
     workbench.navigation.set_filter("dark")
-    assert titles(choices_in_result(workbench))[-1] == "The whole case"
+    assert titles(choices_in_result(workbench.editing))[-1] == "The whole case"
 
 
 async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_one_step(house, until):
     workbench, path = await ran(house, until)
     before = path.read_text()
     workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
-    proposal = await propose(workbench, chosen(workbench, "This argument"))
+    proposal = await propose(workbench.editing, chosen(workbench, "This argument"))
     assert not proposal.remarks
     (file,) = proposal.changes
     assert file.path == path
@@ -114,7 +118,7 @@ async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_on
     assert (gone.text.strip(), come.text.strip()) == ('"on": false,', '"on": "no",')
     assert before.splitlines()[gone.number - 1] == gone.text
     assert not workbench.editing.unsaved()
-    assert accept(workbench, proposal)
+    assert accept(workbench.editing, proposal)
     assert workbench.editing.undo_label == "accept on of set_light"
     assert "u takes it back" in workbench.notice.text
     key = CaseKey(path, "dark")
@@ -131,22 +135,22 @@ async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_on
 async def test_a_whole_case_passes_without_the_agent(house, until):
     workbench, path = await ran(house, until)
     (house / "agent.py").write_text("raise RuntimeError('nobody may run this')")
-    proposal = await propose(workbench, chosen(workbench, "The whole case"))
-    assert accept(workbench, proposal)
+    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
+    assert accept(workbench.editing, proposal)
     await until(lambda: workbench.outcomes.status(CaseKey(path, "dark")) == "PASSED")
-    assert refuses_in_result(workbench) == "no calls, answers or state differ from what is expected"
+    assert refuses_in_result(workbench.editing) == "no calls, answers or state differ from what is expected"
 
 
 async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_named(house, until):
     workbench, path = await ran(house, until)
     before = path.read_text()
-    proposal = await propose(workbench, chosen(workbench, "All 3 failing in view"))
+    proposal = await propose(workbench.editing, chosen(workbench, "All 3 failing in view"))
     assert [file.cases for file in proposal.changes] == [2]
     assert proposal.remarks == (
         "1 of 3 cases are left out: the run ended with an error, so what was done is not all of it: "
         "r runs the case again",
     )
-    assert accept(workbench, proposal)
+    assert accept(workbench.editing, proposal)
     for name in ("dark", "wrong"):
         await until(lambda name=name: workbench.outcomes.status(CaseKey(path, name)) == "PASSED")
     assert workbench.editing.dirty_cases(path) == {"dark", "wrong"}
@@ -157,15 +161,15 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
 
 async def test_in_the_list_the_marked_cases_come_before_the_selected_one(house, until):
     workbench, path = await ran(house, until, select="fine")
-    assert titles(choices_in_list(workbench)) == ["All 3 failing in view"]
+    assert titles(choices_in_list(workbench.editing)) == ["All 3 failing in view"]
     workbench.navigation.select(Selection(path, "dark"))
-    assert titles(choices_in_list(workbench)) == ["The whole case", "All 3 failing in view"]
+    assert titles(choices_in_list(workbench.editing)) == ["The whole case", "All 3 failing in view"]
     workbench.navigation.marking.toggle([CaseKey(path, "wrong"), CaseKey(path, "fine")])
-    (choice,) = choices_in_list(workbench)
+    (choice,) = choices_in_list(workbench.editing)
     assert choice.title == "All 2 marked"
-    proposal = await propose(workbench, choice)
+    proposal = await propose(workbench.editing, choice)
     assert any("no calls, answers or state differ" in remark for remark in proposal.remarks)
-    assert accept(workbench, proposal)
+    assert accept(workbench.editing, proposal)
     assert not workbench.navigation.marking
     await until(lambda: workbench.outcomes.status(CaseKey(path, "wrong")) == "PASSED")
 
@@ -173,7 +177,7 @@ async def test_in_the_list_the_marked_cases_come_before_the_selected_one(house, 
 async def test_a_value_of_the_final_state(house, until):
     workbench, _ = await ran(house, until, select="wrong")
     workbench.navigation.select_difference(DifferenceAt("state", path="said"))
-    proposal = await propose(workbench, chosen(workbench, "This value"))
+    proposal = await propose(workbench.editing, chosen(workbench, "This value"))
     assert [line.split(" ", 1)[1] for line in changed(proposal)] == [
         '- "said": "goodbye"',
         '+ "said": "hello"',
@@ -201,14 +205,14 @@ async def test_why_nothing_can_be_accepted(house, until):
     workbench = Workbench(house)
     await workbench.open()
     path = workbench.sets.entries[0].path
-    assert refuses_in_list(workbench) == "nothing run yet: r runs the case"
+    assert refuses_in_list(workbench.editing) == "nothing run yet: r runs the case"
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
     workbench.navigation.select(Selection(path, "crashes"))
-    assert "ended with an error" in refuses_in_result(workbench)
+    assert "ended with an error" in refuses_in_result(workbench.editing)
     workbench.navigation.select(Selection(path))
-    assert refuses_in_result(workbench) == "select a case: what it did is accepted there"
-    assert refuses_in_list(workbench) is None
+    assert refuses_in_result(workbench.editing) == "select a case: what it did is accepted there"
+    assert refuses_in_list(workbench.editing) is None
 
 
 async def test_what_has_changed_since_the_run_is_said(house, until):
@@ -219,7 +223,7 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
         "say", path, lambda eval_set: eval_set.case(1).turn(1).user.set_text("light off, please")
     )
     workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
-    proposal = await propose(workbench, chosen(workbench, "This argument"))
+    proposal = await propose(workbench.editing, chosen(workbench, "This argument"))
     assert proposal.remarks == (
         "agent.py changed after run 1: r runs what there is now",
         "in turn 2 the user said something else in run 1: r runs it again",
@@ -229,10 +233,10 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
 
 async def test_what_was_shown_is_what_is_done(house, until):
     workbench, path = await ran(house, until)
-    proposal = await propose(workbench, chosen(workbench, "The whole case"))
+    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
     workbench.editing.do("say", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("hi"))
     text = workbench.editing.draft(path).document.text
-    assert not accept(workbench, proposal)
+    assert not accept(workbench.editing, proposal)
     assert "changed meanwhile" in workbench.notice.text
     assert workbench.editing.draft(path).document.text == text
 
@@ -240,7 +244,7 @@ async def test_what_was_shown_is_what_is_done(house, until):
 async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):
     workbench, path = await ran(house, until)
     workbench.runs.current.log.unlink()
-    proposal = await propose(workbench, chosen(workbench, "The whole case"))
+    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
     assert proposal.problem == "the log of its run cannot be read: r runs the case again"
     assert not proposal.changes
     assert not workbench.editing.is_dirty(path)
@@ -261,7 +265,7 @@ async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, wri
     (folder / "test_config.json").write_text(json.dumps(config))
     workbench, _ = await ran(folder, until, select="one")
     assert workbench.outcomes.status(CaseKey(path, "one")) == "FLAKY"
-    proposal = await propose(workbench, chosen(workbench, "The whole case"))
+    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
     (remark,) = proposal.remarks
     assert remark.startswith("1 of 2 runs passed, this is what run ")
     assert "goodbye" in changed(proposal)[-1]

@@ -68,9 +68,9 @@ async def test_rows_show_transfers_nesting_and_state(desk):
 
 async def test_a_conversation_is_a_case_that_passes(desk, until):
     await desk.talk("Hi, I am Ada from Lisbon", "What should I do in Oslo?", FLIGHT, BOOK, THANKS)
-    choices = saving.proposed(desk, desk.chat.transcript)
+    choices = saving.proposed(desk.editing, desk.chat.transcript)
     assert choices.eval_id == "hi_i_am_ada_from_lisbon"
-    assert saving.save(desk, desk.chat.transcript, choices)
+    assert saving.save(desk.agent, desk.editing, desk.chat.transcript, choices)
     desk.runs.run_case()
     await until(lambda: desk.runs.current.over)
     assert desk.outcomes.status(desk.navigation.selection.case) == "PASSED"

@@ -57,7 +57,7 @@ async def run(workbench, until):
 
 
 def test_what_is_proposed(chatted):
-    choices = saving.proposed(chatted, chatted.chat.transcript)
+    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     assert choices.eval_id == "hi_there"
     assert (choices.target, choices.new_set) == (chatted.sets.entries[0].path, "conversations")
     assert [(turn.index, turn.text, turn.mode) for turn in choices.turns] == [
@@ -68,13 +68,18 @@ def test_what_is_proposed(chatted):
     hi, look, _ = choices.turns
     assert (hi.has_calls, hi.has_results, hi.has_intermediate, hi.has_answer) == (False, False, False, True)
     assert (look.has_calls, look.has_results, look.has_intermediate, look.has_answer) == (True,) * 4
-    assert saving.problem(chatted, choices) is None
+    assert saving.problem(chatted.editing, choices) is None
 
 
 async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
     path = chatted.sets.entries[0].path
     on_disk = path.read_text("utf-8")
-    assert saving.save(chatted, chatted.chat.transcript, saving.proposed(chatted, chatted.chat.transcript))
+    assert saving.save(
+        chatted.agent,
+        chatted.editing,
+        chatted.chat.transcript,
+        saving.proposed(chatted.editing, chatted.chat.transcript),
+    )
     assert chatted.navigation.selection.case == (path, "hi_there")
     assert chatted.notice.text == (
         "hi_there is a case of greetings.evalset.json now, not saved yet: ctrl+s saves it"
@@ -100,11 +105,11 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
 
 
 async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted, until):
-    choices = saving.proposed(chatted, chatted.chat.transcript)
+    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns
     turns = (replace(hi, mode="context"), replace(look, calls=False), replace(bye, answer=False))
     choices = replace(choices, turns=turns, eval_id="marked", final_state=True)
-    assert saving.save(chatted, chatted.chat.transcript, choices)
+    assert saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, choices)
     path = chatted.navigation.selection.path
     assert chatted.editing.config_data(path)["evaltui"]["turns"] == [
         {"set": "greetings", "case": "marked", "turn": 0, "mode": "context"},
@@ -121,10 +126,15 @@ async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted,
 
 
 async def test_turns_may_be_left_out_and_the_state_is_that_before_the_first(chatted, until):
-    choices = saving.proposed(chatted, chatted.chat.transcript)
+    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns
     turns = (replace(hi, mode="left out"), look, replace(bye, mode="left out"))
-    assert saving.save(chatted, chatted.chat.transcript, replace(choices, turns=turns, final_state=True))
+    assert saving.save(
+        chatted.agent,
+        chatted.editing,
+        chatted.chat.transcript,
+        replace(choices, turns=turns, final_state=True),
+    )
     assert case_of(chatted)["session_input"]["state"]["log"] == ["zero", "Hi there!"]
     assert case_of(chatted)["final_session_state"]["log"] == ["zero", "Hi there!", "look here"]
     assert await run(chatted, until) == "PASSED"
@@ -132,16 +142,17 @@ async def test_turns_may_be_left_out_and_the_state_is_that_before_the_first(chat
 
 async def test_without_a_state_there_is_no_session_input(chatted):
     assert saving.save(
-        chatted,
+        chatted.agent,
+        chatted.editing,
         chatted.chat.transcript,
-        replace(saving.proposed(chatted, chatted.chat.transcript), state=False),
+        replace(saving.proposed(chatted.editing, chatted.chat.transcript), state=False),
     )
     assert "session_input" not in case_of(chatted)
 
 
 async def test_a_new_set_is_made_for_it(chatted, until):
-    choices = replace(saving.proposed(chatted, chatted.chat.transcript), target=None, new_set="mine")
-    assert saving.save(chatted, chatted.chat.transcript, choices)
+    choices = replace(saving.proposed(chatted.editing, chatted.chat.transcript), target=None, new_set="mine")
+    assert saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, choices)
     path = chatted.agent.dir / "mine.evalset.json"
     assert chatted.navigation.selection.case == (path, "hi_there")
     assert not path.exists()
@@ -151,7 +162,7 @@ async def test_a_new_set_is_made_for_it(chatted, until):
 
 
 def test_what_cannot_be_saved_is_said(chatted):
-    choices = saving.proposed(chatted, chatted.chat.transcript)
+    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     left_out = tuple(replace(turn, mode="left out") for turn in choices.turns)
     context = tuple(replace(turn, mode="context") for turn in choices.turns)
     problems = {
@@ -165,8 +176,8 @@ def test_what_cannot_be_saved_is_said(chatted):
         ),
     }
     for problem, wrong in problems.items():
-        assert saving.problem(chatted, wrong) == problem
-        assert not saving.save(chatted, chatted.chat.transcript, wrong)
+        assert saving.problem(chatted.editing, wrong) == problem
+        assert not saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, wrong)
         assert chatted.notice.text == problem
     assert chatted.editing.unsaved() == []
 
@@ -193,7 +204,10 @@ async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until)
     workbench.chat.send(said("Hi there!"))
     await until(lambda: not workbench.chat.busy)
     assert saving.save(
-        workbench, workbench.chat.transcript, saving.proposed(workbench, workbench.chat.transcript)
+        workbench.agent,
+        workbench.editing,
+        workbench.chat.transcript,
+        saving.proposed(workbench.editing, workbench.chat.transcript),
     )
     assert workbench.notice.text.startswith(
         "hi_there never passes: turn 1 expects an answer without a word, which response_match_score gives 0"

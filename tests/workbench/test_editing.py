@@ -453,15 +453,15 @@ async def test_a_config_with_a_mistake_locks_only_the_edits_that_need_it(echo):
     config.write_text('{"criteria": {,}}')
     workbench, path = await opened(echo)
     assert workbench.editing.do("answer", path, answer(0, "mine"))
-    set_editing.new_case(workbench)
+    set_editing.new_case(workbench.editing)
     workbench.navigation.select(Selection(path, "bad"))
-    set_editing.move(workbench, -1)
+    set_editing.move(workbench.editing, -1)
     assert [case.eval_id for case in workbench.sets.entries[0].cases][:2] == ["good", "bad"]
     assert workbench.editing.save_all()
     assert '"mine"' in path.read_text()
     for refused in (
-        lambda: set_editing.rename_case(workbench, CaseKey(path, "bad"), 1, "worse"),
-        lambda: set_editing.delete(workbench),
+        lambda: set_editing.rename_case(workbench.editing, CaseKey(path, "bad"), 1, "worse"),
+        lambda: set_editing.delete(workbench.editing),
     ):
         workbench.say("")
         refused()

@@ -145,7 +145,7 @@ async def test_what_an_earlier_run_did_can_be_accepted(greeter, open_workbench, 
     workbench, key = await open_workbench(), CaseKey(greeter, "call")
     workbench.navigation.select(Selection(*key))
     assert await workbench.outcomes.open_run(log, "run of yesterday")
-    made = await propose(workbench, choices_in_result(workbench)[0])
+    made = await propose(workbench.editing, choices_in_result(workbench.editing)[0])
     assert made.problem == ""
     assert any("ring" in str(line) for change in made.changes for line in change.lines)
 
@@ -266,7 +266,7 @@ async def test_a_result_file_of_adk_opens_as_a_run(greeter, open_workbench, enco
     calls = [event for event in workbench.outcomes.trace(key).events if event.kind == "tool_call"]
     assert len(calls) == 1
     workbench.navigation.select(Selection(*key))
-    made = await propose(workbench, choices_in_result(workbench)[0])
+    made = await propose(workbench.editing, choices_in_result(workbench.editing)[0])
     assert made.problem == ""
 
 

@@ -91,29 +91,29 @@ async def test_a_new_case_comes_after_the_selected_one_and_is_selected(folder):
     workbench = await opened(folder)
     select(workbench, "first", "b")
     before = workbench.navigation.selection
-    assert set_editing.new_case(workbench)
+    assert set_editing.new_case(workbench.editing)
     assert ids(workbench, "first") == ["a", "b", "case_5", "c", "d"]
     assert workbench.navigation.selection == Selection(path_of(workbench, "first"), "case_5")
     undone_in_one_step(workbench, before)
     select(workbench, "first")
-    assert set_editing.new_case(workbench)
+    assert set_editing.new_case(workbench.editing)
     assert ids(workbench, "first")[-1] == "case_5"
 
 
 async def test_a_filter_that_would_hide_the_new_case_is_cleared(folder):
     workbench = await opened(folder)
     workbench.navigation.set_filter("id:b")
-    assert set_editing.new_case(workbench)
+    assert set_editing.new_case(workbench.editing)
     assert workbench.navigation.filtered.text == ""
     assert workbench.navigation.selection.eval_id == "case_5"
 
 
 async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
     workbench = await opened(folder)
-    assert set_editing.new_set(workbench, "third")
+    assert set_editing.new_set(workbench.editing, "third")
     path = folder / "third.evalset.json"
     assert workbench.navigation.selection == Selection(path)
-    assert set_editing.new_case(workbench)
+    assert set_editing.new_case(workbench.editing)
     assert not path.exists()
     assert workbench.editing.draft(path).saved is None
     assert workbench.editing.save_all()
@@ -136,25 +136,25 @@ async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
 async def test_the_id_of_a_new_set_is_checked(folder, wanted, reason):
     workbench = await opened(folder)
     (folder / "notes.evalset.json").write_text("{}")
-    problem = set_editing.new_set_problem(workbench, wanted)
+    problem = set_editing.new_set_problem(workbench.editing, wanted)
     assert problem is None if reason is None else reason in problem
 
 
 async def test_a_new_set_is_put_where_the_selected_one_lives(write_agent, write_set):
     folder = write_agent(ECHO)
     workbench = await opened(folder)
-    assert set_editing.folder_for_new_set(workbench) == folder
+    assert set_editing.folder_for_new_set(workbench.editing) == folder
     (folder / "eval").mkdir()
     write_set(folder / "eval", "first", a=HELLO)
     await workbench.open()
-    assert set_editing.folder_for_new_set(workbench) == folder / "eval"
+    assert set_editing.folder_for_new_set(workbench.editing) == folder / "eval"
     elsewhere = folder.parent / "elsewhere"
     elsewhere.mkdir()
     given_set = write_set(elsewhere, "given", a=HELLO)
     workbench = Workbench(folder, [given_set])
     await workbench.open()
     select(workbench, "given", "a")
-    assert set_editing.folder_for_new_set(workbench) == folder
+    assert set_editing.folder_for_new_set(workbench.editing) == folder
 
 
 # Renaming
@@ -166,7 +166,7 @@ async def test_renaming_a_case_takes_its_config_and_its_mark_along(folder):
     select(workbench, "first", "b")
     mark(workbench, "first", "b")
     before, path = workbench.navigation.selection, path_of(workbench, "first")
-    assert set_editing.rename_case(workbench, CaseKey(path, "b"), 1, "late")
+    assert set_editing.rename_case(workbench.editing, CaseKey(path, "b"), 1, "late")
     assert workbench.navigation.selection == Selection(path, "late")
     assert marked_turns(config_of(workbench, "first")) == [("first", "late"), ("second", "z")]
     assert list(workbench.navigation.marking.marked) == [CaseKey(path, "late")]
@@ -175,7 +175,7 @@ async def test_renaming_a_case_takes_its_config_and_its_mark_along(folder):
 
 async def test_the_id_of_a_case_is_checked(folder):
     workbench = await opened(folder)
-    check = set_editing.case_id_problem(workbench, path_of(workbench, "first"), 1)
+    check = set_editing.case_id_problem(workbench.editing, path_of(workbench, "first"), 1)
     assert check("") == "a case needs an id"
     assert check("a") == "there is a case 'a' in this set already"
     assert check("b") is check("z") is None
@@ -186,10 +186,10 @@ async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):
     path.write_text(path.read_text("utf-8").replace('"eval_id": "c"', '"eval_id": "b"'), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "first", "b")
-    set_editing.delete(workbench)
+    set_editing.delete(workbench.editing)
     assert "several cases of first.evalset.json have the same id" in workbench.notice.text
     assert not workbench.editing.unsaved()
-    assert set_editing.rename_case(workbench, CaseKey(path, "b"), 2, "late")
+    assert set_editing.rename_case(workbench.editing, CaseKey(path, "b"), 2, "late")
     assert ids(workbench, "first") == ["a", "b", "late", "d"]
 
 
@@ -198,10 +198,10 @@ async def test_renaming_a_set(folder):
     workbench = await opened(folder)
     select(workbench, "first")
     path = path_of(workbench, "first")
-    assert set_editing.set_id_problem(workbench, path, "second") == "there is a set 'second' already"
-    assert set_editing.set_id_problem(workbench, path, "first") is None
-    assert "letters" in set_editing.set_id_problem(workbench, path, "a-b")
-    assert set_editing.rename_set(workbench, path, "orders")
+    assert set_editing.set_id_problem(workbench.editing, path, "second") == "there is a set 'second' already"
+    assert set_editing.set_id_problem(workbench.editing, path, "first") is None
+    assert "letters" in set_editing.set_id_problem(workbench.editing, path, "a-b")
+    assert set_editing.rename_set(workbench.editing, path, "orders")
     assert workbench.sets.entry(path).eval_set_id == "orders"
     assert marked_turns(config_of(workbench, "first")) == [("orders", "b")]
     undone_in_one_step(workbench, Selection(path))
@@ -229,7 +229,7 @@ async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
     before = workbench.navigation.selection
     mark(workbench, "first", "c", "a")
     mark(workbench, "second", "z")
-    set_editing.duplicate(workbench)
+    set_editing.duplicate(workbench.editing)
     assert ids(workbench, "first") == ["a", "b", "c", "a_2", "c_2", "d"]
     assert ids(workbench, "second") == ["a", "z", "z_2"]
     turns = marked_turns(config_of(workbench, "first"))
@@ -254,7 +254,7 @@ async def test_what_is_selected_once_cases_are_deleted(folder, gone, selected, a
     select(workbench, "first", selected)
     before = workbench.navigation.selection
     mark(workbench, "first", *gone)
-    set_editing.delete(workbench)
+    set_editing.delete(workbench.editing)
     assert ids(workbench, "first") == [one for one in "abcd" if one not in gone]
     assert workbench.navigation.selection == Selection(before.path, after)
     named = gone if len(gone) == 1 else f"{len(gone)} cases"
@@ -268,7 +268,7 @@ async def test_deleting_from_two_sets_takes_what_their_config_says_of_them(folde
     select(workbench, "first", "d")
     mark(workbench, "second", "a")
     mark(workbench, "first", "b")
-    set_editing.delete(workbench)
+    set_editing.delete(workbench.editing)
     assert (ids(workbench, "first"), ids(workbench, "second")) == (["a", "c", "d"], ["z"])
     assert marked_turns(config_of(workbench, "first")) == [("first", "a"), ("second", "z")]
     undone_in_one_step(workbench, Selection(path_of(workbench, "first"), "d"))
@@ -278,10 +278,10 @@ async def test_moving_among_the_cases_that_a_filter_shows(folder):
     workbench = await opened(folder)
     select(workbench, "first", "c")
     workbench.navigation.set_filter("set:first -id:b")
-    set_editing.move(workbench, -1)
+    set_editing.move(workbench.editing, -1)
     assert ids(workbench, "first") == ["c", "a", "b", "d"]
     assert workbench.navigation.selection.eval_id == "c"
-    set_editing.move(workbench, -1)
+    set_editing.move(workbench.editing, -1)
     assert workbench.notice.text == "it is the first one already"
     workbench.editing.undo()
     assert ids(workbench, "first") == ["a", "b", "c", "d"]
@@ -291,11 +291,11 @@ async def test_marked_cases_move_together_and_stay_marked(folder):
     workbench = await opened(folder)
     select(workbench, "first", "b")
     mark(workbench, "first", "b", "d")
-    set_editing.move(workbench, -1)
+    set_editing.move(workbench.editing, -1)
     assert ids(workbench, "first") == ["b", "a", "d", "c"]
-    set_editing.move(workbench, -1)
+    set_editing.move(workbench.editing, -1)
     assert ids(workbench, "first") == ["b", "d", "a", "c"]
-    set_editing.move(workbench, -1)
+    set_editing.move(workbench.editing, -1)
     assert ids(workbench, "first") == ["b", "d", "a", "c"]
     assert len(workbench.navigation.marking) == 2
 
@@ -308,26 +308,26 @@ async def test_copies_get_free_ids_and_can_be_pasted_again(folder):
     workbench = await opened(folder)
     select(workbench, "first", "a")
     mark(workbench, "first", "a", "b")
-    set_editing.copy(workbench)
+    set_editing.copy(workbench.editing)
     select(workbench, "second", "a")
     before = workbench.navigation.selection
-    set_editing.paste(workbench)
+    set_editing.paste(workbench.editing)
     assert ids(workbench, "second") == ["a", "a_2", "b", "z"]
     assert workbench.navigation.selection == Selection(before.path, "b")
     assert marked_turns(config_of(workbench, "first")) == [("first", "a"), ("second", "a_2")]
     undone_in_one_step(workbench, before)
     select(workbench, "second")
-    set_editing.paste(workbench)
-    set_editing.paste(workbench)
+    set_editing.paste(workbench.editing)
+    set_editing.paste(workbench.editing)
     assert ids(workbench, "second") == ["a", "z", "a_2", "b", "a_3", "b_2"]
 
 
 async def test_what_was_copied_can_be_pasted_after_it_was_deleted(folder):
     workbench = await opened(folder)
     select(workbench, "first", "b")
-    set_editing.copy(workbench)
-    set_editing.delete(workbench)
-    set_editing.paste(workbench)
+    set_editing.copy(workbench.editing)
+    set_editing.delete(workbench.editing)
+    set_editing.paste(workbench.editing)
     assert ids(workbench, "first") == ["a", "c", "b", "d"]
 
 
@@ -337,12 +337,12 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     select(workbench, "first", "b")
     mark(workbench, "first", "b", "c")
     mark(workbench, "second", "a")
-    set_editing.copy(workbench, cut=True)
+    set_editing.copy(workbench.editing, cut=True)
     assert ids(workbench, "first") == ["a", "b", "c", "d"]
     assert workbench.navigation.marking.is_cut(CaseKey(path_of(workbench, "first"), "b"))
-    set_editing.new_set(workbench, "third")
+    set_editing.new_set(workbench.editing, "third")
     before = workbench.navigation.selection
-    set_editing.paste(workbench)
+    set_editing.paste(workbench.editing)
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
         ["a", "d"],
         ["z"],
@@ -350,7 +350,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
     assert workbench.navigation.selection == Selection(path_of(workbench, "third"), "a")
-    assert set_editing.refuses_paste(workbench) == "no case has been copied or cut"
+    assert set_editing.refuses_paste(workbench.editing) == "no case has been copied or cut"
     workbench.editing.undo()
     assert workbench.navigation.selection == before
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
@@ -366,9 +366,9 @@ async def test_a_result_goes_with_a_case_that_is_moved(folder, until):
     select(workbench, "first", "a")
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.over)
-    set_editing.copy(workbench, cut=True)
+    set_editing.copy(workbench.editing, cut=True)
     select(workbench, "second", "z")
-    set_editing.paste(workbench)
+    set_editing.paste(workbench.editing)
     assert ids(workbench, "second") == ["a", "z", "a_2"]
     assert workbench.outcomes.status(CaseKey(path_of(workbench, "second"), "a_2")) == "PASSED"
 
@@ -377,8 +377,8 @@ async def test_cutting_and_pasting_in_one_set_gathers_the_cases(folder):
     workbench = await opened(folder)
     select(workbench, "first", "c")
     mark(workbench, "first", "a", "d")
-    set_editing.copy(workbench, cut=True)
-    set_editing.paste(workbench)
+    set_editing.copy(workbench.editing, cut=True)
+    set_editing.paste(workbench.editing)
     assert ids(workbench, "first") == ["b", "c", "a", "d"]
     assert workbench.navigation.selection.eval_id == "d"
     undone_in_one_step(workbench, Selection(path_of(workbench, "first"), "c"))
@@ -390,14 +390,14 @@ async def test_a_set_without_a_config_gets_one_where_marks_come_along(folder, wr
     target = write_set(folder / "eval", "third", y=HELLO)
     workbench = await opened(folder)
     select(workbench, "first", "b")
-    set_editing.copy(workbench)
+    set_editing.copy(workbench.editing)
     select(workbench, "third", "y")
-    set_editing.paste(workbench)
+    set_editing.paste(workbench.editing)
     assert config_of(workbench, "third") is None
     select(workbench, "first", "a")
-    set_editing.copy(workbench)
+    set_editing.copy(workbench.editing)
     select(workbench, "third", "y")
-    set_editing.paste(workbench)
+    set_editing.paste(workbench.editing)
     assert ids(workbench, "third") == ["y", "a", "b"]
     assert marked_turns(config_of(workbench, "third")) == [("third", "a")]
     assert workbench.editing.save_all()
@@ -411,12 +411,12 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     (folder / "older.test.json").write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "first", "a", 0)
-    assert set_editing.refuses_cases(workbench) == "this is a turn: turns are edited in the case"
+    assert set_editing.refuses_cases(workbench.editing) == "this is a turn: turns are edited in the case"
     select(workbench, "first")
-    assert set_editing.refuses_cases(workbench) == "select a case first"
+    assert set_editing.refuses_cases(workbench.editing) == "select a case first"
     select(workbench, "older", "older")
-    assert "has an old format: M converts it" in set_editing.refuses_cases(workbench)
-    assert "has an old format: M converts it" in set_editing.refuses_set(workbench)
+    assert "has an old format: M converts it" in set_editing.refuses_cases(workbench.editing)
+    assert "has an old format: M converts it" in set_editing.refuses_set(workbench.editing)
 
 
 async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
@@ -425,7 +425,7 @@ async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
     workbench.navigation.set_filter("set:first")
     assert workbench.navigation.selection.eval_id == "a"
     select(workbench, "second", "z")
-    set_editing.delete(workbench)
+    set_editing.delete(workbench.editing)
     assert workbench.notice.text == "the filter hides the selected case: esc shows every case"
     assert ids(workbench, "second") == ["a", "z"]
 
@@ -434,7 +434,7 @@ async def test_a_set_that_cannot_be_written_any_more_is_said(folder):
     workbench = await opened(folder)
     select(workbench, "first", "a")
     path_of(workbench, "first").unlink()
-    set_editing.delete(workbench)
+    set_editing.delete(workbench.editing)
     assert "first.evalset.json" in workbench.notice.text
 
 

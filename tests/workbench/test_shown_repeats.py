@@ -122,7 +122,7 @@ async def test_what_is_accepted_is_what_the_shown_run_did(coin, until):
     coin.navigation.select_difference(
         next(differences_of(coin.outcomes.get(coin.navigation.selection.case).shown))
     )
-    made = await propose(coin, choices_in_result(coin)[0])
+    made = await propose(coin.editing, choices_in_result(coin.editing)[0])
     assert made.problem == ""
     assert f"2 of 5 runs passed, this is what run {other + 1} of them did" in made.remarks
 

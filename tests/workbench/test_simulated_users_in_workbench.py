@@ -69,12 +69,12 @@ async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     select(desk, "reader_with_card")
     assert refusal(desk) is None
     transcript = (await desk.chat.origin(desk.navigation.selection.case)).last_run()
-    choices = saving.proposed(desk, transcript)
+    choices = saving.proposed(desk.editing, transcript)
     assert [turn.text for turn in choices.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
     assert [turn.has_calls for turn in choices.turns] == [True, False, True]
     assert choices.target == desk.sets.entries[0].path
 
-    assert saving.save(desk, transcript, choices)
+    assert saving.save(desk.agent, desk.editing, transcript, choices)
     assert desk.navigation.selection.eval_id == "is_dracula_here"
     assert desk.editing.is_dirty(desk.sets.entries[0].path)
     data = desk.editing.data(desk.sets.entries[0].path)

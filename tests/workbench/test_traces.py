@@ -188,5 +188,5 @@ async def test_what_is_printed_is_kept_with_its_source(talker, until):
     assert ("stdout", "heard hello", 1) in lines
     assert ("stderr", "\x1b[2J careful", 1) in lines
     assert workbench.console.unread == workbench.console.total
-    workbench.console.look()
+    workbench.console.mark_seen()
     assert workbench.console.unread == 0

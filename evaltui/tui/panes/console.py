@@ -46,7 +46,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         return (f"{unread:,}", "accent") if unread else None
 
     def follow(self) -> None:
-        self._log.look()
+        self._log.mark_seen()
         if self._log.total == self._drawn:
             return
         self._widen(self._log.total - max(0, self._drawn))

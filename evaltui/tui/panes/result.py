@@ -186,7 +186,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         # The first frame does not wait for what is seen only now.
         from evaltui.tui.screens.accept import AcceptScreen
 
-        self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench)))
+        self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 
     def action_relax(self) -> None:
         key, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference

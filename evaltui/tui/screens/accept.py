@@ -78,7 +78,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
             self.run_worker(self._look(self._current), group="propose", exclusive=True)
 
     async def _look(self, number: int) -> None:
-        self._known[number] = await propose(self._workbench, self._choices[number])
+        self._known[number] = await propose(self._workbench.editing, self._choices[number])
         if number == self._current and self.is_here:
             self.query_one(AcceptLines).show(self._known[number])
 
@@ -86,7 +86,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         proposal = self._known.get(self._current)
         if proposal is None or proposal.problem:
             return
-        if accept(self._workbench, proposal):
+        if accept(self._workbench.editing, proposal):
             self.dismiss()
         else:
             self._known.clear()

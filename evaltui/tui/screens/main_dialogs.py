@@ -77,7 +77,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def _show_found(self, selection: Selection | None) -> None:
         if selection is not None:
-            set_editing.show(self.workbench, selection)
+            set_editing.show(self.workbench.editing, selection)
 
     # Leaving
 

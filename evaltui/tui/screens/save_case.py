@@ -57,8 +57,8 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
         super().__init__()
         self._workbench = workbench
         self._transcript = transcript
-        self.choices = saving.proposed(workbench, transcript)
-        self._targets = saving.targets(workbench)
+        self.choices = saving.proposed(workbench.editing, transcript)
+        self._targets = saving.targets(workbench.editing)
 
     def compose(self) -> ComposeResult:
         entries = [self._workbench.sets.entry(path) for path in self._targets]
@@ -122,7 +122,7 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
     def _show_note(self) -> None:
         """Why it cannot be done so; else what the column under the cursor means."""
         note = self.query_one(QuestionNote)
-        if problem := saving.problem(self._workbench, self.choices):
+        if problem := saving.problem(self._workbench.editing, self.choices):
             note.show(problem)
         else:
             rows = self.query_one(TurnRows)
@@ -206,9 +206,9 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
                 yield widget
 
     def _take(self) -> None:
-        if saving.problem(self._workbench, self.choices) is not None:
+        if saving.problem(self._workbench.editing, self.choices) is not None:
             self._show_note()
-        elif saving.save(self._workbench, self._transcript, self.choices):
+        elif saving.save(self._workbench.agent, self._workbench.editing, self._transcript, self.choices):
             self.dismiss(True)
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)

@@ -23,7 +23,7 @@ ACCEPTING: tuple[Action, ...] = (
         "Accept what was done as expected: an argument, a call, an answer, a turn, the case; shown first",
         ("a",),
         (Scope.RESULT,),
-        refusal=refuses_in_result,
+        refusal=lambda workbench: refuses_in_result(workbench.editing),
         rank=0,
     ),
     Action(
@@ -32,7 +32,7 @@ ACCEPTING: tuple[Action, ...] = (
         "Accept what was done in the case as expected, or in all that are marked or failing; shown first",
         ("a",),
         (Scope.CASES,),
-        refusal=refuses_in_list,
+        refusal=lambda workbench: refuses_in_list(workbench.editing),
         rank=4,
     ),
     Action(

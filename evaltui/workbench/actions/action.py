@@ -73,22 +73,25 @@ def _never(_: Workbench) -> str | None:
 
 @dataclass(frozen=True)
 class Action:
-    """`do` works on the workbench; without it the screen does the action, as its own `action_<id>`.
-
-    `refusal` says why the action cannot be done now, as a sentence, or None where it can. Actions with a
-    `rank` are shown in the footer, the smallest first, as long as there is room and nothing refuses them;
-    `word` is what the footer says of those that do one thing or the other.
-    """
+    """Something that can be done, under its name and keys."""
 
     id: str
     title: str
+    """One or two words, for the footer."""
     help: str
+    """A sentence, for `?` and the palette."""
     keys: tuple[str, ...]
     where: tuple[Scope, ...] = (Scope.MAIN,)
+    """Where its keys work."""
     do: Callable[[Workbench], None] | None = None
+    """Does it; None where the screen does, as its own `action_<id>`."""
     refusal: Refusal = _never
+    """Why it cannot be done now, as a sentence; None where it can."""
     rank: int | None = None
+    """Its place in the footer, the smallest first, as long as there is room and nothing refuses it; None for
+    actions that are not shown there."""
     word: Callable[[Workbench], str] | None = None
+    """What the footer says of an action that does one thing or the other."""
 
     def footer_word(self, workbench: Workbench) -> str:
         return self.word(workbench) if self.word else self.title

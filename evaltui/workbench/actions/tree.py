@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions.action import Action, Refusal, Scope
@@ -20,7 +19,11 @@ def _no_place(workbench: Workbench) -> str | None:
     """Why there cannot be a new case; where there is no set at all, one is made first."""
     if reason := _not_read(workbench):
         return reason
-    return refuses_set(workbench) if workbench.sets.entries else None
+    return refuses_set(workbench.editing) if workbench.sets.entries else None
+
+
+def _refuses_cases(workbench: Workbench) -> str | None:
+    return refuses_cases(workbench.editing)
 
 
 def _no_case(workbench: Workbench) -> str | None:
@@ -37,7 +40,7 @@ def _in_list(
     help: str,
     *keys: str,
     do: Callable[[Workbench], None] | None = None,
-    refusal: Refusal = refuses_cases,
+    refusal: Refusal = _refuses_cases,
     rank: int | None = None,
 ) -> Action:
     return Action(id, title, help, keys, (Scope.CASES,), do=do, refusal=refusal, rank=rank)
@@ -51,15 +54,27 @@ TREE: tuple[Action, ...] = (
     _in_list("edit_case", "edit", "Go to the case and edit it", "e", refusal=_no_case),
     _in_list("new_case", "new case", "Write a new case after this one", "o", refusal=_no_place, rank=3),
     _in_list("new_set", "new set", "Make a new eval set, in a file of its own", "O", refusal=_not_read),
-    _in_list("duplicate_case", "duplicate", "Duplicate the case", "d", do=set_editing.duplicate),
-    _in_list("rename", "rename", "Rename the case, or the set", "f2", refusal=refuses_set),
+    _in_list(
+        "duplicate_case",
+        "duplicate",
+        "Duplicate the case",
+        "d",
+        do=lambda workbench: set_editing.duplicate(workbench.editing),
+    ),
+    _in_list(
+        "rename",
+        "rename",
+        "Rename the case, or the set",
+        "f2",
+        refusal=lambda workbench: refuses_set(workbench.editing),
+    ),
     _in_list(
         "delete_case",
         "delete",
         "Delete the case, with what the config says of it; undo brings it back",
         "delete",
         "D",
-        do=set_editing.delete,
+        do=lambda workbench: set_editing.delete(workbench.editing),
     ),
     _in_list(
         "move_case_up",
@@ -67,7 +82,7 @@ TREE: tuple[Action, ...] = (
         "Move the case up in its set",
         "K",
         "shift+up",
-        do=partial(set_editing.move, step=-1),
+        do=lambda workbench: set_editing.move(workbench.editing, step=-1),
     ),
     _in_list(
         "move_case_down",
@@ -75,7 +90,7 @@ TREE: tuple[Action, ...] = (
         "Move the case down in its set",
         "J",
         "shift+down",
-        do=partial(set_editing.move, step=1),
+        do=lambda workbench: set_editing.move(workbench.editing, step=1),
     ),
     _in_list(
         "mark_case",
@@ -85,22 +100,26 @@ TREE: tuple[Action, ...] = (
         refusal=_no_cases,
     ),
     _in_list(
-        "copy_case", "copy case", "Copy the case, to paste it in any set", "ctrl+c", do=set_editing.copy
+        "copy_case",
+        "copy case",
+        "Copy the case, to paste it in any set",
+        "ctrl+c",
+        do=lambda workbench: set_editing.copy(workbench.editing),
     ),
     _in_list(
         "cut_case",
         "cut",
         "Take the case along, to move it where it is pasted",
         "ctrl+x",
-        do=partial(set_editing.copy, cut=True),
+        do=lambda workbench: set_editing.copy(workbench.editing, cut=True),
     ),
     _in_list(
         "paste_case",
         "paste",
         "Paste what was copied or cut after this case, on a set at its end",
         "ctrl+v",
-        do=set_editing.paste,
-        refusal=refuses_paste,
+        do=lambda workbench: set_editing.paste(workbench.editing),
+        refusal=lambda workbench: refuses_paste(workbench.editing),
         rank=4,
     ),
     _in_list(

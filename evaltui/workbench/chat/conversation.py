@@ -26,12 +26,13 @@ class TurnStage(StrEnum):
 
 @dataclass(frozen=True)
 class SessionStart:
-    """Where a conversation begins. Empty names mean the agent's defaults; `state` is the initial state."""
+    """Where a conversation begins. Empty names mean the agent's defaults."""
 
     app_name: str = ""
     user_id: str = ""
     session_id: str = ""
     state: Json = field(default_factory=dict)
+    """The initial session state."""
 
     def to_json(self) -> Json:
         return {
@@ -44,12 +45,10 @@ class SessionStart:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a turn did otherwise than the turn that it repeats, which is the expected side.
-
-    `sentence` is "" where it did the same.
-    """
+    """What a turn did otherwise than the turn that it repeats, which is the expected side."""
 
     sentence: str
+    """What is different, in short; "" where it did the same."""
     turn: TurnResult
     state: tuple[StateDiff, ...] = ()
 
@@ -61,25 +60,30 @@ class ChatTurn:
     A turn counts when it is done: what follows begins at its end. A turn that failed or was cancelled stays
     to be seen, and the next one begins as if it had not been. A `recorded` turn was not sent in this
     conversation: its events are those of a run or of a case, and no model or tool was asked.
-
-    `events` begin with the user's message. `state_before` and `state_after` are the session state, as far as
-    it is known. `began` is `time.monotonic()`. `new_code` are the files that changed since the turn before:
-    this turn was the first to run with them. `repeats` is the turn that this one says again after a change of
-    the code, and `difference` what is different, once it is done.
     """
 
     content: Json
+    """The user's message."""
     source: Literal["said", "recorded"] = "said"
     stage: TurnStage = TurnStage.WAITING
     events: list[Event] = field(default_factory=list)
+    """What happened; the user's message comes first."""
     state_before: Json | None = None
+    """The session state before the turn; None where it is not known."""
     state_after: Json | None = None
+    """The session state after the turn; None where it is not known."""
     error: ErrorInfo | None = None
+    """Why the turn failed."""
     began: float | None = None
+    """When the agent was asked, as `time.monotonic()`."""
     spent: float | None = None
+    """How many seconds it took, once it is over."""
     new_code: tuple[str, ...] = ()
+    """The files that changed since the turn before: this turn was the first to run with them."""
     repeats: ChatTurn | None = None
+    """The turn that this one says again after a change of the code."""
     difference: Difference | None = None
+    """What is different from that turn, once this one is done."""
 
     @property
     def counts(self) -> bool:
@@ -105,23 +109,22 @@ class ChatTurn:
 
 @dataclass(eq=False)
 class Transcript:
-    """A conversation: where it began, and its turns in order.
-
-    `title` says what it is: `new conversation`, or the case that it continues. `agent_name` is the sub-agent
-    that is talked to, None for the agent itself. `opened_state` is the state of the session before the first
-    turn, once there is one. `proposal` is a message that the user may want to send next, for the input.
-    `broken` says why the agent cannot be talked to, as of the last attempt. `places` says where the calls
-    were made that messages taken from elsewhere respond to.
-    """
+    """A conversation: where it began, and its turns in order."""
 
     title: str
+    """What it is: `new conversation`, or the case that it continues."""
     session: SessionStart = field(default_factory=SessionStart)
     agent_name: str | None = None
+    """The sub-agent that is talked to; None for the agent itself."""
     turns: list[ChatTurn] = field(default_factory=list)
     opened_state: Json | None = None
+    """The session state before the first turn, once there is one."""
     proposal: Json | None = None
+    """A message that the user may want to send next."""
     broken: ErrorInfo | None = None
+    """Why the agent cannot be talked to, as of the last attempt."""
     places: Mapping[str, CallPlace] = field(default_factory=dict)
+    """Where the calls were made that messages taken from elsewhere respond to."""
     _waiting: tuple[list[ChatTurn], list[WaitingCall]] = field(default=([], []), repr=False)
 
     def waiting(self, before: int | None = None) -> list[WaitingCall]:

@@ -153,7 +153,7 @@ class _TurnRows:
         if self.turn.new_code != self._new_code:
             self._begin()
         for event in islice(self.turn.events, self._taken, None):
-            self._take(event)
+            self._add_event(event)
         self._taken = len(self.turn.events)
         if self.turn.stage is not TurnStage.RUNNING:
             self._end_what_is_open()
@@ -172,7 +172,7 @@ class _TurnRows:
 
     # What happened
 
-    def _take(self, event: Event) -> None:
+    def _add_event(self, event: Event) -> None:
         depth = self._depth(event)
         if event.id:
             self._depths[event.id] = event.kind, depth

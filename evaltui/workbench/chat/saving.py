@@ -23,10 +23,11 @@ from evaltui.core.recording.drafting import CaseDraft, TurnDraft, draft_case, pr
 from evaltui.files.configs import find_config
 from evaltui.files.folders import app_name
 from evaltui.workbench import set_editing
+from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_plan import refusing
 from evaltui.workbench.chat.conversation import Transcript
+from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 TurnMode = Literal["scored", "context", "left out"]
 
@@ -70,7 +71,7 @@ class SaveChoices:
     final_state: bool = False
 
 
-def proposed(workbench: Workbench, transcript: Transcript) -> SaveChoices:
+def proposed(editing: Editing, transcript: Transcript) -> SaveChoices:
     """Every turn that counts, in the selected set, under an id made of the first message.
 
     Raises ValueError for a conversation that no case can be made of.
@@ -83,20 +84,18 @@ def proposed(workbench: Workbench, transcript: Transcript) -> SaveChoices:
         _choice(index, transcript.turns[index].shown, turn)
         for index, turn in zip(kept, drafted.case["conversation"], strict=True)
     )
-    target = next(iter(targets(workbench)), None)
+    target = next(iter(targets(editing)), None)
     first = next((turn.text for turn in turns if turn.text.strip()), "")
-    return SaveChoices(propose_eval_id(first, _taken(workbench, target)), turns, target, _free_set(workbench))
+    return SaveChoices(propose_eval_id(first, _taken(editing, target)), turns, target, _free_set(editing))
 
 
-def targets(workbench: Workbench) -> list[Path]:
+def targets(editing: Editing) -> list[Path]:
     """The sets that a case can be added to, the selected one first."""
-    paths = [
-        entry.path for entry in workbench.sets.entries if not workbench.editing.refuses_to_edit(entry.path)
-    ]
-    return sorted(paths, key=lambda path: path != workbench.navigation.selection.path)
+    paths = [entry.path for entry in editing.sets.entries if not editing.refuses_to_edit(entry.path)]
+    return sorted(paths, key=lambda path: path != editing.navigation.selection.path)
 
 
-def problem(workbench: Workbench, choices: SaveChoices) -> str | None:
+def problem(editing: Editing, choices: SaveChoices) -> str | None:
     """Why it cannot be saved so, as a sentence."""
     chosen = [turn for turn in choices.turns if turn.mode != "left out"]
     if not chosen:
@@ -104,44 +103,44 @@ def problem(workbench: Workbench, choices: SaveChoices) -> str | None:
     if all(turn.mode == "context" for turn in chosen):
         return "every turn is context: nothing would be scored"
     if choices.target is None:
-        if reason := set_editing.new_set_problem(workbench, choices.new_set):
+        if reason := set_editing.new_set_problem(editing, choices.new_set):
             return reason
         return None if choices.eval_id else "a case needs an id"
-    if workbench.sets.entry(choices.target) is None:
+    if editing.sets.entry(choices.target) is None:
         return f"{choices.target.name} is not among the eval sets any more"
-    if reason := workbench.editing.refuses_to_edit(choices.target):
+    if reason := editing.refuses_to_edit(choices.target):
         return reason
     try:
-        eval_set = SetEditor(workbench.editing.data(choices.target))
+        eval_set = SetEditor(editing.data(choices.target))
     except (OSError, EvalSetError) as error:
         return str(error)
     return eval_set.eval_id_problem(choices.eval_id)
 
 
-def save(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> bool:
+def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> bool:
     """Add the case to its set, unsaved and selected; False where it could not be, which is said.
 
     `choices` are of the turns of `transcript`. Set and config change as one step.
     """
-    if reason := problem(workbench, choices):
-        workbench.say(reason)
+    if reason := problem(editing, choices):
+        editing.say(reason)
         return False
-    with refusing(workbench.say):
-        draft = _draft(workbench, transcript, choices)
+    with refusing(editing.say):
+        draft = _draft(agent, transcript, choices)
         path = choices.target
         if path is None:
-            if not set_editing.new_set(workbench, choices.new_set):
+            if not set_editing.new_set(editing, choices.new_set):
                 return False
-            path = workbench.navigation.selection.path
+            path = editing.navigation.selection.path
             assert path is not None
         after = Selection(path, choices.eval_id)
-        done = workbench.editing.do(
+        done = editing.do(
             f"add {choices.eval_id}", path, lambda eval_set: _changes(eval_set, draft), after=after
         )
         if done:
-            set_editing.show(workbench, after)
+            set_editing.show(editing, after)
             reason = _never_passes(path, draft)
-            workbench.say(
+            editing.say(
                 f"{choices.eval_id} {reason}"
                 if reason
                 else f"{choices.eval_id} is a case of {path.name} now, not saved yet: ctrl+s saves it"
@@ -179,17 +178,17 @@ def _parts(drafted: Json) -> Iterator[Json]:
         yield from event["content"]["parts"]
 
 
-def _taken(workbench: Workbench, path: Path | None) -> Sequence[str]:
-    entry = workbench.sets.entry(path)
+def _taken(editing: Editing, path: Path | None) -> Sequence[str]:
+    entry = editing.sets.entry(path)
     return [case.eval_id for case in entry.cases] if entry else []
 
 
-def _free_set(workbench: Workbench) -> str:
+def _free_set(editing: Editing) -> str:
     names = (_NEW_SET if number == 1 else f"{_NEW_SET}_{number}" for number in count(1))
-    return next(name for name in names if set_editing.new_set_problem(workbench, name) is None)
+    return next(name for name in names if set_editing.new_set_problem(editing, name) is None)
 
 
-def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -> CaseDraft:
+def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> CaseDraft:
     chosen = [turn for turn in choices.turns if turn.mode != "left out"]
     first, last = chosen[0].index, chosen[-1].index
     state = transcript.state_before(first) if choices.state else {}
@@ -210,12 +209,12 @@ def _draft(workbench: Workbench, transcript: Transcript, choices: SaveChoices) -
     drafted = draft_case(
         choices.eval_id,
         drafts,
-        app_name=start.app_name or (app_name(workbench.agent.dir) if named else ""),
+        app_name=start.app_name or (app_name(agent.dir) if named else ""),
         user_id=start.user_id or (DEFAULT_USER_ID if named else ""),
         state=state,
         final_state=transcript.turns[last].state_after if choices.final_state else None,
     )
-    return replace(drafted, case=without_secrets(drafted.case, workbench.agent.secrets))
+    return replace(drafted, case=without_secrets(drafted.case, agent.secrets))
 
 
 def _changes(eval_set: SetEditor, draft: CaseDraft) -> Changes:

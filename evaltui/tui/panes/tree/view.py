@@ -208,7 +208,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self.post_message(self.Edit())
 
     def action_accept_cases(self) -> None:
-        choices = choices_in_list(self._workbench)
+        choices = choices_in_list(self._workbench.editing)
         if not choices:
             self._workbench.say("no case in view has failed")
             return
@@ -224,7 +224,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._ask_for_set("There is no eval set yet: what is the first one called?", self._add_case)
 
     def _add_case(self) -> None:
-        if set_editing.new_case(self._workbench):
+        if set_editing.new_case(self._workbench.editing):
             self.post_message(self.Edit())
 
     def action_new_set(self) -> None:
@@ -234,14 +234,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         from evaltui.tui.screens.prompt import PromptScreen
 
         def named(wanted: str | None) -> None:
-            if wanted is not None and set_editing.new_set(self._workbench, wanted):
+            if wanted is not None and set_editing.new_set(self._workbench.editing, wanted):
                 then()
 
-        folder = set_editing.folder_for_new_set(self._workbench)
+        folder = set_editing.folder_for_new_set(self._workbench.editing)
         self.app.push_screen(
             PromptScreen(
                 question,
-                check=partial(set_editing.new_set_problem, self._workbench),
+                check=partial(set_editing.new_set_problem, self._workbench.editing),
                 hint=f"letters from a to z, digits and _; the file will be in {folder}",
             ),
             named,
@@ -262,13 +262,13 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
         def named(wanted: str | None) -> None:
             if wanted is not None:
-                set_editing.rename_set(self._workbench, entry.path, wanted)
+                set_editing.rename_set(self._workbench.editing, entry.path, wanted)
 
         self.app.push_screen(
             PromptScreen(
                 "Rename the eval set",
                 entry.eval_set_id,
-                partial(set_editing.set_id_problem, self._workbench, entry.path),
+                partial(set_editing.set_id_problem, self._workbench.editing, entry.path),
                 f"its file stays {entry.path.name}",
             ),
             named,
@@ -279,9 +279,9 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
         def named(wanted: str | None) -> None:
             if wanted is not None:
-                set_editing.rename_case(self._workbench, key, number, wanted)
+                set_editing.rename_case(self._workbench.editing, key, number, wanted)
 
-        check = set_editing.case_id_problem(self._workbench, key.path, number)
+        check = set_editing.case_id_problem(self._workbench.editing, key.path, number)
         self.app.push_screen(PromptScreen("Rename the case", key.eval_id, check), named)
 
     def action_mark_case(self) -> None:
