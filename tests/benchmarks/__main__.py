@@ -6,8 +6,10 @@ without. A row is the median of several runs, the two sides taken in turns.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -138,6 +140,23 @@ def ten_thousand_cases(folder: Path) -> list[Row]:
     ]
 
 
+def large_edits(folder: Path) -> list[Row]:
+    agent = function_echo(folder)
+    write_set(agent, cases=10_000, padding=1000)
+    command = [sys.executable, _beside("large_edits.py"), str(agent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    took = json.loads(done.stdout)
+    what = "10,000 cases, 20 MB:"
+    return [
+        Row(f"{what} first edit", took["first"], most=0.1),
+        Row(f"{what} a character typed into a field", took["typed"], most=0.1),
+        Row(f"{what} undo", took["undo"], most=0.1),
+        Row(f"{what} save that merges what others changed", took["merging_save"], most=1.0),
+        Row(f"{what} undo of what was done before that", took["undo_after_merge"], most=0.5),
+        Row(f"{what} memory at the peak", took["peak"], most=350.0, unit="MB"),
+    ]
+
+
 def rescore(_: Path) -> list[Row]:
     turns, calls = (
         seconds_of([sys.executable, _beside("rescore.py"), what], own_clock=True)
@@ -164,6 +183,7 @@ BENCHMARKS = {
     "overhead": runner_overhead,
     "first-frame": first_frame,
     "ten-thousand": ten_thousand_cases,
+    "large-edits": large_edits,
     "rescore": rescore,
     "accept": accept,
 }

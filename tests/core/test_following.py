@@ -1,9 +1,12 @@
 """Where a place of a document is after it was edited."""
 
 import copy
+import json
 
 import pytest
 
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import Move, Put, Remove
 from evaltui.core.jsondoc.following import followed
 
 DATA = {
@@ -50,3 +53,18 @@ def test_a_place_is_found_again(change, after):
 def test_what_is_not_there_yet_stays_where_it_would_be():
     at = ("cases", 1, "session", "user")
     assert followed(DATA, changed(lambda cases: cases.pop(0)), at) == ("cases", 0, "session", "user")
+
+
+def test_of_a_large_set_only_cases_that_changed_are_looked_into(monkeypatch):
+    cases = [{"eval_id": f"case {number}", "turns": ["a", "b"]} for number in range(50)]
+    document = JsonDocument(json.dumps({"eval_cases": cases}))
+    old = document.value
+    document.apply([Put(("eval_cases", 20, "turns", 0), "new"), Move(("eval_cases",), 20, 40)])
+    document.apply([Remove(("eval_cases", 3))])
+    parsed = []
+    loads = json.loads
+    monkeypatch.setattr(json, "loads", lambda text, **kwargs: parsed.append(text) or loads(text, **kwargs))
+    assert followed(old, document.value, ("eval_cases", 20, "turns", 1)) == ("eval_cases", 39, "turns", 1)
+    assert followed(old, document.value, ("eval_cases", 3, "turns")) is None
+    assert followed(old, document.value, ("eval_cases", 30, "turns")) == ("eval_cases", 28, "turns")
+    assert len(parsed) <= 3

@@ -93,6 +93,8 @@ class JsonDocument:
 
     def replace(self, other: JsonDocument) -> tuple[Splice, ...]:
         """Make the text that of another document; the splices that did it, none where it was the same."""
+        if self.chunks is other.chunks:
+            return ()
         splices = tuple(differences(self.chunks.parts, other.chunks.parts))
         if splices:
             self.chunks, self._value, self._editor = other.chunks, None, None

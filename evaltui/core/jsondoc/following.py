@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from evaltui.core.jsondoc.edits import same
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import CaseList, StoredCase
 
 Match = Callable[[Any, Any], bool]
 
@@ -40,6 +41,8 @@ def followed(old: Any, new: Any, path: JsonPath) -> JsonPath | None:
 
 def _places(old: list[Any], new: list[Any]) -> dict[int, int]:
     """Index in the old list to index in the new one, of all that are in both."""
+    if isinstance(old, CaseList) and isinstance(new, CaseList):
+        return _places_of_cases(old.stored, new.stored)
     places: dict[int, int] = {}
     left, free = list(range(len(old))), list(range(len(new)))
     matches: tuple[Match, ...] = (lambda one, other: one is other, _has_its_id, same)
@@ -53,6 +56,17 @@ def _places(old: list[Any], new: list[Any]) -> dict[int, int]:
     if len(left) == len(free):
         places |= zip(left, free, strict=True)
     return places
+
+
+def _places_of_cases(old: Sequence[StoredCase], new: Sequence[StoredCase]) -> dict[int, int]:
+    """As `_places`, in one go through thousands of cases, and without parsing any that is the same."""
+    at = {case: number for number, case in enumerate(new)}
+    places = {number: at[case] for number, case in enumerate(old) if case in at}
+    taken = set(places.values())
+    free = [number for number in range(len(new)) if number not in taken]
+    left = [number for number in range(len(old)) if number not in places]
+    rest = _places([old[number].value for number in left], [new[number].value for number in free])
+    return places | {left[number]: free[to] for number, to in rest.items()}
 
 
 def _has_its_id(one: Any, other: Any) -> bool:

@@ -1,0 +1,60 @@
+"""Seconds that edits of a set of 10,000 cases take in the workbench, without a screen, as JSON.
+
+`python large_edits.py AGENT_DIR`. A merging save is one of a file that another program has changed; peak is
+the resident memory, in megabytes, that the process ever had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from evaltui.core.editing.set import SetEditor
+from evaltui.workbench.workbench import Workbench
+
+_MIDDLE = 5_000
+
+
+def _seconds(do: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    do()
+    return time.perf_counter() - began
+
+
+async def measure(agent: Path) -> dict[str, float]:
+    workbench = Workbench(agent)
+    await workbench.open()
+    await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
+    path = workbench.sets.entries[0].path
+    while workbench.sets.opened(path) is None:
+        await asyncio.sleep(0.05)
+    editing = workbench.editing
+
+    def type_answer(text: str) -> None:
+        def change(eval_set: SetEditor) -> object:
+            return eval_set.case(_MIDDLE).turn(0).answer.set_text(text)
+
+        assert editing.do("answer", path, change, typing="answer")
+        editing.dirty_cases(path)
+
+    took = {"first": _seconds(lambda: type_answer("a"))}
+    took["typed"] = max(_seconds(lambda text=text: type_answer(text)) for text in ("ab", "abc", "abcd"))
+    took["undo"] = _seconds(editing.undo)
+    editing.redo()
+    path.write_text(path.read_text().replace("please say 7 to me", "please SAY 7 to me"))
+    took["merging_save"] = _seconds(lambda: editing.save(path))
+    took["undo_after_merge"] = _seconds(editing.undo)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    took["peak"] = peak / (1e6 if sys.platform == "darwin" else 1e3)
+    await workbench.close()
+    return took
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(measure(Path(sys.argv[1])))))
