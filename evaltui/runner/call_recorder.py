@@ -1,7 +1,7 @@
 """The recording of one run of a case, in the host: what it has is played, what is new is told to the parent.
 
-Adapters find the tape of the task that they work in as `current_tape`, and ask it before they ask a model or
-call a tool. Judges have one in the parent.
+Adapters find the call recorder of the task that they work in as `current_call_recorder`, and ask it before
+they ask a model or call a tool. Judges have one in the parent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class NotRecordedError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class CaseRecording:
     """What a host is told of the recording of a case and repeat.
 
     `stubs` are the tool results that the case itself has; `file` is for messages.
@@ -70,14 +70,14 @@ class Recorded:
         }
 
     @classmethod
-    def from_json(cls, data: Json) -> Recorded:
+    def from_json(cls, data: Json) -> CaseRecording:
         lines = {
             name: [entry_from_json(one) for one in data[name]] for name in ("entries", "shared", "stubs")
         }
         return cls(**{**data, **lines, "modes": Modes(**data["modes"])})
 
 
-class Tape:
+class CallRecorder:
     """`tell` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the entry
     that it was answered with, or `entry` and `shared`, the new lines; or a `note` for the user.
 
@@ -85,7 +85,7 @@ class Tape:
     """
 
     def __init__(
-        self, recorded: Recorded, tell: Callable[[Json], object], secrets: Secrets | None = None
+        self, recorded: CaseRecording, tell: Callable[[Json], object], secrets: Secrets | None = None
     ) -> None:
         self._recorded = recorded
         self._tell = tell
@@ -113,7 +113,7 @@ class Tape:
         if self._missed:
             raise self._missed[0] from None
 
-    def model_call(self, asked: Asked, agent: str = "") -> ModelPlay | None:
+    def model_call(self, asked: Asked, agent: str = "") -> ModelExchange | None:
         """What is to be done about a request; None where models are neither recorded nor replayed."""
         if self.modes.models == "off":
             return None
@@ -128,19 +128,19 @@ class Tape:
                 return self._replayed(place, found)
         if self.modes.models == "replay":
             why = self._playback.why_no_answer(prints, agent)
-            return ModelPlay(missed=self._miss(f"{_whose(agent)} in turn {self.turn + 1} is not in", why))
+            return ModelExchange(missed=self._miss(f"{_whose(agent)} in turn {self.turn + 1} is not in", why))
         # Now, since answers to what is asked side by side come in another order each time.
         entry = self._unanswered(prints, agent)
-        return ModelPlay(keep=lambda responses, error: self._keep(place, prints, entry, responses, error))
+        return ModelExchange(keep=lambda responses, error: self._keep(place, prints, entry, responses, error))
 
-    def _replayed(self, place: int, number: int) -> ModelPlay:
+    def _replayed(self, place: int, number: int) -> ModelExchange:
         entry = self._playback.entries[number]
         assert isinstance(entry, ModelCall)
         self._said |= entry.said.keys()
         for response in entry.responses:
             self._number_calls(response)
         self._tell({"at": place, "used": number})
-        return ModelPlay(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
+        return ModelExchange(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
 
     def _unanswered(self, prints: Fingerprints, agent: str) -> ModelCall:
         asked, ids = prints.asked, {line.id for line in shared_of(prints)}
@@ -215,7 +215,7 @@ class Tape:
         taken = set(self._call_ids.values())
         return next(free for n in itertools.count(1) if (free := f"recorded-{n}") not in taken)
 
-    def tool_call(self, tool: str, args: Json, call_id: str) -> ToolPlay | None:
+    def tool_call(self, tool: str, args: Json, call_id: str) -> ToolExchange | None:
         """What is to be done about a call; None where it is simply made."""
         mode = self.modes.of_tool(tool)
         if mode == "live":
@@ -226,11 +226,11 @@ class Tape:
             plain: Json = copy.deepcopy(self._secrets.without(args))
         except (TypeError, ValueError) as error:
             if mode == "stub":
-                return ToolPlay(missed=self._miss(f"a call of {tool} cannot be in", str(error)))
+                return ToolExchange(missed=self._miss(f"a call of {tool} cannot be in", str(error)))
             self.unrecordable(f"a call of {tool}", error)
             return None
         if mode == "record":
-            return ToolPlay(keep=lambda outcome: self._keep_tool(place, tool, plain, outcome))
+            return ToolExchange(keep=lambda outcome: self._keep_tool(place, tool, plain, outcome))
         for playback, source in ((self._playback, "recording"), (self._case_stubs, "case")):
             # The case has its calls as they are made, a recording has them without secrets.
             found = playback.tool_call(tool, args, plain)
@@ -240,13 +240,13 @@ class Tape:
                     self._tell({"at": place, "used": found})
                 entry = playback.entries[found]
                 assert isinstance(entry, ToolCall)
-                return ToolPlay(copy.deepcopy(entry))
+                return ToolExchange(copy.deepcopy(entry))
         why = self._playback.why_no_result(tool, plain)
         called = f"tool {tool} was called with {show_value(plain, 200)} and is stubbed, but the call is in"
         neither = f"{called} neither the case's own tool responses nor"
-        return ToolPlay(missed=self._miss(neither, why))
+        return ToolExchange(missed=self._miss(neither, why))
 
-    def _keep_tool(self, place: int, tool: str, args: Json, outcome: Outcome) -> None:
+    def _keep_tool(self, place: int, tool: str, args: Json, outcome: ToolOutcome) -> None:
         try:
             entry = ToolCall(
                 case=self._recorded.case,
@@ -272,12 +272,12 @@ class Tape:
         self._missed.append(error)
         return error
 
-    def unrecordable(self, what: str, error: Exception) -> ModelPlay:
+    def unrecordable(self, what: str, error: Exception) -> ModelExchange:
         """What is to be done about what cannot be written down: it is asked for, unless in a replay."""
         if self.modes.models == "replay":
-            return ModelPlay(missed=self._miss(f"{what} cannot be in", message_of(error)))
+            return ModelExchange(missed=self._miss(f"{what} cannot be in", message_of(error)))
         self._tell({"note": f"case {self._recorded.case}: {what} is not recorded: {message_of(error)}"})
-        return ModelPlay()
+        return ModelExchange()
 
 
 def _whose(agent: str) -> str:
@@ -287,7 +287,7 @@ def _whose(agent: str) -> str:
 
 
 @dataclass(frozen=True)
-class ModelPlay:
+class ModelExchange:
     """Either the responses and the error that a request had when it was recorded, or what keeps the new ones.
 
     With `missed`, neither: that is to be raised.
@@ -316,7 +316,7 @@ class ModelPlay:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ToolOutcome:
     """What came of a call of a tool; see `ToolCall`."""
 
     result: Any = None
@@ -327,12 +327,12 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class ToolPlay:
+class ToolExchange:
     """Either what a call came to when it was recorded, or what keeps the new outcome; or what is missing."""
 
     recorded: ToolCall | None = None
     missed: NotRecordedError | None = None
-    keep: Callable[[Outcome], None] = lambda outcome: None
+    keep: Callable[[ToolOutcome], None] = lambda outcome: None
 
     def check(self) -> None:
         """Raises what is missing."""
@@ -347,15 +347,15 @@ class ToolPlay:
         return self.recorded.result
 
 
-# The tape of the run of a case that the current task works for, if there is one.
-current_tape: ContextVar[Tape | None] = ContextVar("evaltui_tape", default=None)
+# The call recorder of the run of a case that the current task works for, if there is one.
+current_call_recorder: ContextVar[CallRecorder | None] = ContextVar("evaltui_tape", default=None)
 
 
 @contextmanager
-def playing(tape: Tape | None) -> Iterator[None]:
-    """Everything that this task and its children ask goes through `tape`."""
-    token = current_tape.set(tape)
+def recording_calls(recorder: CallRecorder | None) -> Iterator[None]:
+    """Everything that this task and its children ask goes through `recorder`."""
+    token = current_call_recorder.set(recorder)
     try:
         yield
     finally:
-        current_tape.reset(token)
+        current_call_recorder.reset(token)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.events import Event
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec, recording
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 from evaltui.runner.child.loading import import_agent, make_adapter
 from evaltui.runner.protocol import encode_event
 
@@ -47,10 +47,10 @@ async def adapter(agent: Any) -> float:
     for turn in range(TURNS + 20):
         if turn == 20:
             began = time.perf_counter()
-        recorder = Recorder(send)
-        session = await adapter.new_session(SessionSpec(), recorder)
-        with recording(recorder):
-            recorder.turn = 0
+        reporter = Reporter(send)
+        session = await adapter.new_session(SessionSpec(), reporter)
+        with recording(reporter):
+            reporter.turn = 0
             await session.send(MESSAGE)
         await session.state()
         await session.close()

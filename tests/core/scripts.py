@@ -15,7 +15,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.validation import validate_case
 from evaltui.core.recording.drafting import TurnDraft, draft_case
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 
 SECRET = "what nobody should hear"
 
@@ -46,14 +46,14 @@ class Talk:
 async def converse(adapter, messages, spec=None):
     await adapter.open()
     talk = Talk()
-    recorder = Recorder(lambda event: talk.turns[-1].append(event))
-    session = await adapter.new_session(spec or SessionSpec(), recorder)
+    reporter = Reporter(lambda event: talk.turns[-1].append(event))
+    session = await adapter.new_session(spec or SessionSpec(), reporter)
     try:
         for number, message in enumerate(messages):
             talk.states.append(await session.state())
             talk.turns.append([])
-            recorder.turn = number
-            recorder.event("user", message)
+            reporter.turn = number
+            reporter.event("user", message)
             await session.send(message)
         talk.states.append(await session.state())
     finally:

@@ -12,34 +12,34 @@ from evaltui.core.recordings.entry import Shared, ToolCall, entry_from_json
 from evaltui.core.recordings.modes import modes_of
 from evaltui.core.recordings.request import Asked, fingerprints
 from evaltui.core.secrets import Secrets
-from evaltui.runner.call_recorder import Outcome, Recorded, Tape
+from evaltui.runner.call_recorder import CallRecorder, CaseRecording, ToolOutcome
 
 
 def says(text, role="user"):
     return {"role": role, "parts": [{"text": text}]}
 
 
-def tape(mode, told, environment, lines=(), stubs=()):
+def recorder(mode, told, environment, lines=(), stubs=()):
     lines = [entry_from_json(line) for line in lines]
     entries = [line for line in lines if not isinstance(line, Shared)]
     shared = [line for line in lines if isinstance(line, Shared)]
-    recorded = Recorded("one", 0, "x.jsonl", modes_of(mode, None, {}), entries, shared, stubs)
-    return Tape(recorded, told.append, Secrets(environment))
+    recorded = CaseRecording("one", 0, "x.jsonl", modes_of(mode, None, {}), entries, shared, stubs)
+    return CallRecorder(recorded, told.append, Secrets(environment))
 
 
-def converse(tape, answers=()):
+def converse(recorder, answers=()):
     """Two turns, the second of which repeats what the model said in the first one."""
     heard = []
     contents = [says("my id is customer_id_7")]
     for number in range(2):
         asked = Asked("m", list(contents), instruction="keep customer_id_7 in mind", config={"t": 0})
-        play = tape.model_call(asked, "agent")
-        play.check()
-        if play.is_replayed:
-            (answer,) = play.responses
+        exchange = recorder.model_call(asked, "agent")
+        exchange.check()
+        if exchange.is_replayed:
+            (answer,) = exchange.responses
         else:
             answer = answers[number]
-            play.keep([answer], None)
+            exchange.keep([answer], None)
         heard.append(answer["content"]["parts"][0]["text"])
         contents += [answer["content"], says("and then?")]
     return heard
@@ -50,7 +50,10 @@ ANSWERS = [{"content": says(f"{n}: customer_id_7", "model")} for n in (1, 2)]
 
 def recorded(environment):
     told = []
-    assert converse(tape("record", told, environment), ANSWERS) == ["1: customer_id_7", "2: customer_id_7"]
+    assert converse(recorder("record", told, environment), ANSWERS) == [
+        "1: customer_id_7",
+        "2: customer_id_7",
+    ]
     return [line for one in told for line in (*one["shared"], one["entry"])]
 
 
@@ -60,21 +63,23 @@ def recorded(environment):
 def test_a_replay_needs_no_environment(environment):
     lines = recorded({"PRIMARY_KEY": "customer_id_7"})
     assert "customer_id_7" not in json.dumps(lines)
-    assert converse(tape("replay", [], environment, lines)) == ["1: <PRIMARY_KEY>", "2: <PRIMARY_KEY>"]
+    assert converse(recorder("replay", [], environment, lines)) == ["1: <PRIMARY_KEY>", "2: <PRIMARY_KEY>"]
 
 
 def test_another_request_is_still_another_one():
     lines = recorded({"PRIMARY_KEY": "customer_id_7"})
-    replay = tape("replay", [], {"PRIMARY_KEY": "customer_id_7"}, lines)
-    play = replay.model_call(Asked("m", [says("my id is customer_id_8")], config={"t": 0}), "agent")
-    assert play.missed is not None
+    replay = recorder("replay", [], {"PRIMARY_KEY": "customer_id_7"}, lines)
+    exchange = replay.model_call(Asked("m", [says("my id is customer_id_8")], config={"t": 0}), "agent")
+    assert exchange.missed is not None
 
 
 def test_another_value_of_the_same_variable_asks_the_same():
     told = []
     asked = Asked("m", [says("hi")], instruction="use correct horse")
-    tape("record", told, {"SHOP_KEY": "correct horse"}).model_call(asked).keep([says("yes", "model")], None)
-    replay = tape("replay", [], {"SHOP_KEY": "battery staple"}, [told[0]["entry"]])
+    recorder("record", told, {"SHOP_KEY": "correct horse"}).model_call(asked).keep(
+        [says("yes", "model")], None
+    )
+    replay = recorder("replay", [], {"SHOP_KEY": "battery staple"}, [told[0]["entry"]])
     assert replay.model_call(Asked("m", [says("hi")], instruction="use battery staple")).is_replayed
 
 
@@ -85,21 +90,23 @@ def test_recordings_of_earlier_versions_replay_where_they_did():
     masked = fingerprints(Asked(**Secrets(environment).without(asdict(asked))), now)
     line = {"kind": "model", "case": "one", "repeat": 0, "turn": 0, "model": "m", "key": masked.key}
     line |= {"contents": " ".join(masked.contents), "responses": [says("yes", "model")]}
-    assert tape("replay", [], environment, [line]).model_call(asked).is_replayed
+    assert recorder("replay", [], environment, [line]).model_call(asked).is_replayed
 
 
 def test_calls_of_tools_are_known_with_secrets_and_without():
     environment = {"PRIMARY_KEY": "customer_id_7"}
     told = []
-    play = tape("record", told, environment).tool_call("find", {"id": "customer_id_7"}, "1")
-    play.keep(Outcome({"found": "customer_id_7"}))
+    exchange = recorder("record", told, environment).tool_call("find", {"id": "customer_id_7"}, "1")
+    exchange.keep(ToolOutcome({"found": "customer_id_7"}))
     line = told[0]["entry"]
     assert "customer_id_7" not in json.dumps(line)
     for args, values in [({"id": "<PRIMARY_KEY>"}, {}), ({"id": "customer_id_7"}, environment)]:
-        play = tape("replay", [], values, [line]).tool_call("find", args, "1")
-        play.check()
-        assert play.end() == {"found": "<PRIMARY_KEY>"}
+        exchange = recorder("replay", [], values, [line]).tool_call("find", args, "1")
+        exchange.check()
+        assert exchange.end() == {"found": "<PRIMARY_KEY>"}
     of_case = ToolCall("one", 0, 0, "find", {"id": "customer_id_7"}, result={"found": 1})
-    play = tape("replay", [], environment, stubs=[of_case]).tool_call("find", {"id": "customer_id_7"}, "1")
-    play.check()
-    assert play.end() == {"found": 1}
+    exchange = recorder("replay", [], environment, stubs=[of_case]).tool_call(
+        "find", {"id": "customer_id_7"}, "1"
+    )
+    exchange.check()
+    assert exchange.end() == {"found": 1}

@@ -32,7 +32,7 @@ from evaltui.core.simulation.instructions import prebuilt_personas
 from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, lines_of
 from evaltui.runner.child import simulating
 from evaltui.runner.child.adapters.adk import AdkAdapter
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec, recording
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 from evaltui.runner.protocol import Reply
 
 pytestmark = pytest.mark.compat
@@ -104,16 +104,16 @@ async def ours(answers, most, monkeypatch):
         events.append(event)
         heard.append(event)
 
-    recorder = Recorder(take)
-    session = await AdkAdapter(agent()).new_session(SessionSpec(), recorder)
+    reporter = Reporter(take)
+    session = await AdkAdapter(agent()).new_session(SessionSpec(), reporter)
 
     async def say(turn, content):
-        recorder.turn = turn
-        with recording(recorder):
-            recorder.event("user", content)
+        reporter.turn = turn
+        with recording(reporter):
+            reporter.event("user", content)
             await session.send(content)
 
-    conversation = simulating.Simulation(user, recorder, heard, say, Path())
+    conversation = simulating.Simulation(user, reporter, heard, say, Path())
     try:
         await conversation.converse()
     except SimulatedUserError:

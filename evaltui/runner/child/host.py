@@ -25,12 +25,12 @@ from typing import Any, NoReturn
 
 from evaltui.core.model.events import Event, Json, Step
 from evaltui.core.recording.waiting import WaitingCalls, responses_in
-from evaltui.runner.call_recorder import NotRecordedError, Recorded, Tape, playing
+from evaltui.runner.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
 from evaltui.runner.child.adapters.base import (
     AgentAdapter,
     AgentLoadError,
     AgentSession,
-    Recorder,
+    Reporter,
     SessionSpec,
     addressed,
     recording,
@@ -163,7 +163,7 @@ class _Chat:
     """A conversation that stays open between its turns."""
 
     session: AgentSession
-    recorder: Recorder
+    reporter: Reporter
     line: _EventLine
     waiting: WaitingCalls | None
 
@@ -276,33 +276,33 @@ class _Host:
             if waiting is not None:
                 waiting.on_event(event)
 
-        recorder = Recorder(take)
-        tape = self._tape(request)
-        with playing(tape):
-            session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder)
-            say = partial(_recorded_turn, session, recorder, tape)
+        reporter = Reporter(take)
+        recorder = self._call_recorder(request)
+        with recording_calls(recorder):
+            session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter)
+            say = partial(_recorded_turn, session, reporter, recorder)
             try:
                 if simulated:
-                    await _simulate(simulated, recorder, heard, say)
+                    await _simulate(simulated, reporter, heard, say)
                 else:
                     for turn, content in enumerate(request["turns"]):
-                        await say(turn, addressed(content, turn, waiting, places, recorder))
+                        await say(turn, addressed(content, turn, waiting, places, reporter))
                 return {"state": await session.state()}
             finally:
                 await session.close()
 
-    def _tape(self, request: Message) -> Tape | None:
+    def _call_recorder(self, request: Message) -> CallRecorder | None:
         """The recording that a run of a case goes by. Raises NotRecordedError where there can be none."""
         if "recorded" not in request:
             return None
-        recorded = Recorded.from_json(request["recorded"])
+        recorded = CaseRecording.from_json(request["recorded"])
         if self._framework == "function" and recorded.modes.stubs:
             raise NotRecordedError(
                 "this agent is a callable, which asks its models and calls its tools by itself: evaltui "
                 "cannot replay or stub them. Run it with --record off and --tools live"
             )
-        number = request["id"]
-        return Tape(recorded, lambda line: self._channel.send({"op": "recorded", "id": number, "line": line}))
+        told = {"op": "recorded", "id": request["id"]}
+        return CallRecorder(recorded, lambda line: self._channel.send({**told, "line": line}))
 
     def _waiting_calls(self) -> WaitingCalls | None:
         """None where it is not known which calls wait: a callable gets each response in `session.content`."""
@@ -321,18 +321,18 @@ class _Host:
             if waiting is not None:
                 waiting.on_event(event)
 
-        recorder = Recorder(take)
-        session = await self._adapter.new_session(SessionSpec(**request["session"]), recorder, past)
+        reporter = Reporter(take)
+        session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter, past)
         state = await session.state()
-        self._chats[request["id"]] = _Chat(session, recorder, line, waiting)
+        self._chats[request["id"]] = _Chat(session, reporter, line, waiting)
         return {"state": state}
 
     async def _say(self, request: Message) -> Message:
         chat = self._chats[request["chat"]]
         chat.line.begin(request["id"])
         turn = request["turn"]
-        content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.recorder)
-        await _turn(chat.session, chat.recorder, turn, content)
+        content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.reporter)
+        await _turn(chat.session, chat.reporter, turn, content)
         return {"state": await chat.session.state()}
 
     async def _end_chat(self, request: Message) -> Message:
@@ -366,33 +366,33 @@ class _Host:
 
 
 async def _simulate(
-    given: Json, recorder: Recorder, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
+    given: Json, reporter: Reporter, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
 ) -> None:
     # It needs the models, which an agent that is a callable may do without.
     from evaltui.core.simulation.user import SimulatedUser
     from evaltui.runner.child.simulating import Simulation
 
     user = SimulatedUser.from_json(given)
-    await Simulation(user, recorder, heard, say, Path(given["agent_folder"])).converse()
+    await Simulation(user, reporter, heard, say, Path(given["agent_folder"])).converse()
 
 
 async def _recorded_turn(
-    session: AgentSession, recorder: Recorder, tape: Tape | None, turn: int, content: Json
+    session: AgentSession, reporter: Reporter, recorder: CallRecorder | None, turn: int, content: Json
 ) -> None:
-    if tape is None:
-        await _turn(session, recorder, turn, content)
+    if recorder is None:
+        await _turn(session, reporter, turn, content)
         return
-    tape.turn = turn
-    try:
-        await _turn(session, recorder, turn, content)
-    finally:
-        tape.check()
-
-
-async def _turn(session: AgentSession, recorder: Recorder, turn: int, content: Json) -> None:
     recorder.turn = turn
-    with recording(recorder):
-        recorder.event("user", content, data={"timestamp": time.time()})
+    try:
+        await _turn(session, reporter, turn, content)
+    finally:
+        recorder.check()
+
+
+async def _turn(session: AgentSession, reporter: Reporter, turn: int, content: Json) -> None:
+    reporter.turn = turn
+    with recording(reporter):
+        reporter.event("user", content, data={"timestamp": time.time()})
         await session.send(content)
 
 

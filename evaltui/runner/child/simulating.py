@@ -18,8 +18,8 @@ from evaltui.core.simulation.user import (
     lines_of,
     stopped_in_words,
 )
-from evaltui.runner.call_recorder import ModelPlay, NotRecordedError, current_tape
-from evaltui.runner.child.adapters.base import Recorder
+from evaltui.runner.call_recorder import ModelExchange, NotRecordedError, current_call_recorder
+from evaltui.runner.child.adapters.base import Reporter
 from evaltui.runner.child.model_client import ask
 from evaltui.runner.errors import message_of
 from evaltui.runner.protocol import Reply
@@ -35,7 +35,7 @@ class Simulation:
     """
 
     user: SimulatedUser
-    recorder: Recorder
+    reporter: Reporter
     heard: list[Event]
     say: Say
     agent_folder: Path
@@ -62,7 +62,7 @@ class Simulation:
 
     def _report_stop(self, why: Stop, turns: int) -> None:
         text = stopped_in_words(why, turns)
-        self.recorder.event(
+        self.reporter.event(
             "console", agent=SIMULATED_USER, data={"source": SIMULATED_USER, "text": text, "stopped": why}
         )
 
@@ -72,10 +72,10 @@ class Simulation:
         options = {} if ":" in config.model else config.model_configuration
         prompt = self.user.prompt(history)
         contents = [_content("user", prompt)]
-        tape = current_tape.get()
+        recorder = current_call_recorder.get()
         asked = Asked(model=config.model, contents=contents, config=options)
-        play = tape.model_call(asked, SIMULATED_USER) if tape else None
-        mark = play.mark if play else {}
+        exchange = recorder.model_call(asked, SIMULATED_USER) if recorder else None
+        mark = exchange.mark if exchange else {}
         data = {
             "model": config.model,
             "prompt": prompt_id(config.custom_instructions),
@@ -84,16 +84,16 @@ class Simulation:
             "contents_before": 0,
             **mark,
         }
-        request_id = self.recorder.event("model_request", agent=SIMULATED_USER, data=data)
+        request_id = self.reporter.event("model_request", agent=SIMULATED_USER, data=data)
         began = time.monotonic()
         try:
             message = await _answer(
-                play, lambda: ask(config.model, prompt, options or None, self.agent_folder)
+                exchange, lambda: ask(config.model, prompt, options or None, self.agent_folder)
             )
         except NotRecordedError:
             raise
         except Exception as error:
-            self.recorder.event(
+            self.reporter.event(
                 "error",
                 agent=SIMULATED_USER,
                 data={"type": type(error).__name__, "message": message_of(error), **mark},
@@ -103,7 +103,7 @@ class Simulation:
             raise SimulatedUserError(
                 f"the simulated user has no next message: {message_of(error)}"
             ) from error
-        self.recorder.event(
+        self.reporter.event(
             "model_response",
             _content("model", message),
             agent=SIMULATED_USER,
@@ -114,21 +114,21 @@ class Simulation:
         return message
 
 
-async def _answer(play: ModelPlay | None, ask_model: Callable[[], Awaitable[Reply]]) -> str:
+async def _answer(exchange: ModelExchange | None, ask_model: Callable[[], Awaitable[Reply]]) -> str:
     """The recorded answer, or that of the model. Raises NotRecordedError, and what a model raised."""
-    if play is None:
+    if exchange is None:
         return (await ask_model()).text
-    play.check()
-    if play.is_replayed:
-        play.end()
-        text: str = play.responses[0]["parts"][0]["text"]
+    exchange.check()
+    if exchange.is_replayed:
+        exchange.end()
+        text: str = exchange.responses[0]["parts"][0]["text"]
         return text
     try:
         message = (await ask_model()).text
     except Exception as error:
-        play.keep([], error)
+        exchange.keep([], error)
         raise
-    play.keep([_content("model", message)], None)
+    exchange.keep([_content("model", message)], None)
     return message
 
 

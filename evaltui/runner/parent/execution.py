@@ -33,7 +33,7 @@ from evaltui.core.recording.waiting import responses_in
 from evaltui.core.recordings.modes import modes_of
 from evaltui.core.simulation.user import simulated_user, stopped
 from evaltui.files.folders import agent_folder
-from evaltui.runner.call_recorder import Tape
+from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.metric_host import MetricHost
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost
@@ -307,11 +307,11 @@ class _Run:
             await self._conclude(item, expected, ran, None)
 
     async def _judge(self, item: WorkItem, expected: Expected, ran: ExecutionResult) -> None:
-        tape: Tape | None = None
+        recorder: CallRecorder | None = None
         if recordings := self._recordings.get(item.set.path):
-            tape = recordings.judging(item.head.eval_id, item.repeat, self._judges.secrets)
+            recorder = recordings.judging(item.head.eval_id, item.repeat, self._judges.secrets)
         try:
-            await self._conclude(item, expected, ran, self._judges.judge_for(tape))
+            await self._conclude(item, expected, ran, self._judges.judge_for(recorder))
         finally:
             self._being_judged.release()
 

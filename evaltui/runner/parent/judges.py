@@ -14,7 +14,7 @@ from evaltui.core.recordings.entry import JUDGE_OF
 from evaltui.core.recordings.request import Asked
 from evaltui.core.secrets import Secrets
 from evaltui.files.secrets import secrets_of
-from evaltui.runner.call_recorder import ModelPlay, Tape
+from evaltui.runner.call_recorder import CallRecorder, ModelExchange
 from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.metric_host import MetricHost
 from evaltui.runner.recorded_errors import error_from_json
@@ -33,9 +33,9 @@ class Judges:
         """What stays out of recordings."""
         return secrets_of(self._agent_dir)
 
-    def judge_for(self, tape: Tape | None) -> CaseJudge:
-        """Who judges one run of a case; `tape` has its recording, if there is one."""
-        return CaseJudge(self, tape)
+    def judge_for(self, recorder: CallRecorder | None) -> CaseJudge:
+        """Who judges one run of a case; `recorder` has its recording, if there is one."""
+        return CaseJudge(self, recorder)
 
     async def ask(self, question: Question) -> Answer:
         """The answer. Raises RequestFailedError, HostLostError or AgentBrokenError."""
@@ -49,9 +49,9 @@ class Judges:
 class CaseJudge:
     """A `Judge` of one run of a case."""
 
-    def __init__(self, judges: Judges, tape: Tape | None) -> None:
+    def __init__(self, judges: Judges, recorder: CallRecorder | None) -> None:
         self._judges = judges
-        self._tape = tape
+        self._call_recorder = recorder
         self._unanswered: Counter[str] = Counter()
 
     @property
@@ -61,50 +61,50 @@ class CaseJudge:
 
     async def __call__(self, question: Question) -> Answer:
         self._unanswered[question.metric] += 1
-        answer = await self._answer(question, self._play(question))
+        answer = await self._answer(question, self._exchange(question))
         self._unanswered[question.metric] -= 1
         return answer
 
-    def _play(self, question: Question) -> ModelPlay | None:
-        if self._tape is None:
+    def _exchange(self, question: Question) -> ModelExchange | None:
+        if self._call_recorder is None:
             return None
-        self._tape.turn = question.turn
+        self._call_recorder.turn = question.turn
         prompt = {"role": "user", "parts": [{"text": question.prompt}]}
         asked = Asked(question.options.judge_model, [prompt], config=_config(question.options) or {})
-        return self._tape.model_call(asked, f"{JUDGE_OF}{question.metric}")
+        return self._call_recorder.model_call(asked, f"{JUDGE_OF}{question.metric}")
 
-    async def _answer(self, question: Question, play: ModelPlay | None) -> Answer:
-        if play is not None and play.missed is not None:
-            raise JudgeFailedError(ErrorInfo("NotRecordedError", str(play.missed)), was_asked=False)
-        if play is not None and play.is_replayed:
-            return _replayed(play)
+    async def _answer(self, question: Question, exchange: ModelExchange | None) -> Answer:
+        if exchange is not None and exchange.missed is not None:
+            raise JudgeFailedError(ErrorInfo("NotRecordedError", str(exchange.missed)), was_asked=False)
+        if exchange is not None and exchange.is_replayed:
+            return _replayed(exchange)
         try:
             answer = await self._judges.ask(question)
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
-            if play is not None and isinstance(failed, RequestFailedError):
-                _keep_failure(play, failed.error)
+            if exchange is not None and isinstance(failed, RequestFailedError):
+                _keep_failure(exchange, failed.error)
             raise JudgeFailedError(failed.error) from failed
-        if play is not None:
+        if exchange is not None:
             cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
-            play.keep([{"parts": [{"text": answer.text}], **cut_off}], None)
+            exchange.keep([{"parts": [{"text": answer.text}], **cut_off}], None)
         return answer
 
 
-def _replayed(play: ModelPlay) -> Answer:
-    if play.error is not None:
-        name = play.error["type"].rpartition(":")[2]
-        raise JudgeFailedError(ErrorInfo(name, play.error["message"]), was_asked=False)
-    parts = [part for response in play.responses for part in response["parts"]]
+def _replayed(exchange: ModelExchange) -> Answer:
+    if exchange.error is not None:
+        name = exchange.error["type"].rpartition(":")[2]
+        raise JudgeFailedError(ErrorInfo(name, exchange.error["message"]), was_asked=False)
+    parts = [part for response in exchange.responses for part in response["parts"]]
     cut_off = next(
-        (response["finish_reason"] for response in play.responses if "finish_reason" in response), ""
+        (response["finish_reason"] for response in exchange.responses if "finish_reason" in response), ""
     )
     return Answer("".join(part["text"] for part in parts), is_replayed=True, cut_off=cut_off)
 
 
-def _keep_failure(play: ModelPlay, error: ErrorInfo) -> None:
+def _keep_failure(exchange: ModelExchange, error: ErrorInfo) -> None:
     # That nobody waited for an answer is none.
     if error.type not in ("TimeoutError", "CancelledError"):
-        play.keep([], error_from_json({"type": f"builtins:{error.type}", "message": error.message}))
+        exchange.keep([], error_from_json({"type": f"builtins:{error.type}", "message": error.message}))
 
 
 def _config(options: JudgeModelOptions) -> Json | None:

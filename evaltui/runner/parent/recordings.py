@@ -23,7 +23,7 @@ from evaltui.files.recordings import (
     recordings_path,
     save_recordings,
 )
-from evaltui.runner.call_recorder import Recorded, Tape
+from evaltui.runner.call_recorder import CallRecorder, CaseRecording
 
 # Seconds for which a crash may lose what models have answered.
 _SAVE_EVERY = 5.0
@@ -95,11 +95,11 @@ class SetRecordings:
         stubs = stubs_of_case(case) if self.modes.stubs else ()
         return self._recorded(case.eval_id, repeat, take.agents.old, stubs).to_json()
 
-    def judging(self, eval_id: str, repeat: int, secrets: Secrets) -> Tape:
+    def judging(self, eval_id: str, repeat: int, secrets: Secrets) -> CallRecorder:
         """What the judges of a case are recorded on, in the same recording as what was run."""
         take = self._takes.get((eval_id, repeat)) or self._begun(eval_id, repeat)
         recorded = self._recorded(eval_id, repeat, take.judges.old)
-        return Tape(recorded, lambda line: self._take(take.judges, line), secrets)
+        return CallRecorder(recorded, lambda line: self._take(take.judges, line), secrets)
 
     def _begun(self, eval_id: str, repeat: int) -> _Take:
         agents: list[Entry] = []
@@ -111,8 +111,8 @@ class SetRecordings:
 
     def _recorded(
         self, eval_id: str, repeat: int, entries: Sequence[Entry], stubs: Sequence[ToolCall] = ()
-    ) -> Recorded:
-        return Recorded(
+    ) -> CaseRecording:
+        return CaseRecording(
             case=eval_id,
             repeat=repeat,
             file=f"{self._path.parent.name}/{self._path.name}",

@@ -8,7 +8,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import PrivateAttr
 
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 
 
 def say(text, **fields):
@@ -57,16 +57,16 @@ class Chat:
 
     def __init__(self, adapter, spec=None):
         self.events = []
-        self.recorder = Recorder(self.events.append)
-        self._opening = adapter.new_session(spec or SessionSpec(), self.recorder)
+        self.reporter = Reporter(self.events.append)
+        self._opening = adapter.new_session(spec or SessionSpec(), self.reporter)
         self.session = None
 
     async def send(self, *messages):
         self.session = self.session or await self._opening
         for message in messages:
-            self.recorder.turn = 0 if self.recorder.turn is None else self.recorder.turn + 1
+            self.reporter.turn = 0 if self.reporter.turn is None else self.reporter.turn + 1
             content = message if isinstance(message, dict) else user(message)
-            self.recorder.event("user", content)
+            self.reporter.event("user", content)
             await self.session.send(content)
         return self.events
 

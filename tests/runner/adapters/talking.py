@@ -10,7 +10,7 @@ from typing import Any
 
 from evaltui.core.model.events import Step
 from evaltui.core.recording.replay import past_of_turns
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 
 VOLATILE = ("timestamp", "invocation_id", "step")
 
@@ -72,16 +72,16 @@ def repeated(turn, times):
 async def talk(adapter, messages, spec=None, past=()):
     """Say `messages`, from the end of `past` on; turns that fail end it with what they raise."""
     made = Talk()
-    recorder = Recorder(lambda event: made.turns[-1].append(event))
-    session = await adapter.new_session(spec or SessionSpec(), recorder, over_the_wire(past))
+    reporter = Reporter(lambda event: made.turns[-1].append(event))
+    session = await adapter.new_session(spec or SessionSpec(), reporter, over_the_wire(past))
     begun = 1 + max((step.turn for step in past), default=-1)
     try:
         for number, message in enumerate(messages, begun):
             made.states.append(await session.state())
             made.turns.append([])
-            recorder.turn = number
+            reporter.turn = number
             content = message if isinstance(message, dict) else user(message)
-            recorder.event("user", content)
+            reporter.event("user", content)
             await session.send(content)
         made.states.append(await session.state())
     finally:

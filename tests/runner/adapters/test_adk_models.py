@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from evaltui.runner.child.adapters import adk_models
 from evaltui.runner.child.adapters.adk import AdkAdapter
-from evaltui.runner.child.adapters.base import Recorder, recording
+from evaltui.runner.child.adapters.base import Reporter, recording
 
 pytestmark = pytest.mark.adk
 
@@ -188,7 +188,7 @@ async def test_of_a_stream_only_the_whole_is_reported():
 async def test_a_stream_that_ends_without_the_whole_tells_its_last_chunk():
     events = []
     model = ScriptedLlm(answers={"anything": [say("he", partial=True), say("hel", partial=True)]})
-    with recording(Recorder(events.append)):
+    with recording(Reporter(events.append)):
         chunks = [response async for response in model.generate_content_async(request())]
     assert len(chunks) == 2
     assert [event.kind for event in events] == ["model_request", "model_response"]
@@ -200,7 +200,7 @@ async def test_time_between_responses_is_not_the_model_s(monkeypatch):
     monkeypatch.setattr(adk_models.time, "perf_counter", lambda: next(clock))
     events = []
     model = ScriptedLlm(answers={"anything": [say("a"), say("b")]})
-    with recording(Recorder(events.append)):
+    with recording(Reporter(events.append)):
         async for _ in model.generate_content_async(request()):
             next(clock)
     assert [event.duration for event in events if event.kind == "model_response"] == [10, 20]
@@ -210,7 +210,7 @@ async def test_models_of_other_code_between_two_responses_are_counted():
     events = []
     model = ScriptedLlm(answers={"anything": [say("a"), say("b")]})
     asked = request()
-    with recording(Recorder(events.append)):
+    with recording(Reporter(events.append)):
         async for _ in model.generate_content_async(asked):
             async for _ in model.generate_content_async(asked):
                 pass
@@ -220,7 +220,7 @@ async def test_models_of_other_code_between_two_responses_are_counted():
 async def test_an_error_is_reported_and_raised():
     events = []
     model = ScriptedLlm(answers={"anything": TimeoutError("too slow")})
-    with recording(Recorder(events.append)), pytest.raises(TimeoutError, match="too slow"):
+    with recording(Reporter(events.append)), pytest.raises(TimeoutError, match="too slow"):
         async for _ in model.generate_content_async(request()):
             pass
     asked, error = events
@@ -252,7 +252,7 @@ async def test_a_stream_that_is_left_early_is_closed():
             finally:
                 closed.append(True)
 
-    with recording(Recorder(lambda event: None)):
+    with recording(Reporter(lambda event: None)):
         responses = Careful().generate_content_async(request())
         await anext(responses)
         await responses.aclose()
@@ -269,7 +269,7 @@ async def test_settings_that_are_no_json_do_not_hurt():
     config = types.GenerateContentConfig(response_schema=Answer, tools=[made_by_hand])
     events = []
     model = ScriptedLlm(answers={"anything": say("ok")})
-    with recording(Recorder(events.append)):
+    with recording(Reporter(events.append)):
         async for _ in model.generate_content_async(request().model_copy(update={"config": config})):
             pass
     assert events[0].data["config"]["response_schema"]["properties"]["colour"]["type"] == "string"
@@ -289,7 +289,7 @@ async def test_contents_that_fail_when_looked_at_do_not_hurt():
 
     events = []
     model = ScriptedLlm(answers={"anything": say("ok")})
-    with recording(Recorder(events.append)):
+    with recording(Reporter(events.append)):
         for asked in (with_odd(), with_odd()):
             assert [response async for response in model.generate_content_async(asked)]
     first, second = (event for event in events if event.kind == "model_request")

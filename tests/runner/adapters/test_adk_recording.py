@@ -1,4 +1,4 @@
-"""Models and tools of google-adk agents through a tape, in this process."""
+"""Models and tools of google-adk agents through a call recorder, in this process."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from google.genai import types
 
 from evaltui.core.recordings.entry import entry_from_json
 from evaltui.core.recordings.modes import modes_of
-from evaltui.runner.call_recorder import NotRecordedError, Recorded, Tape, playing
+from evaltui.runner.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
 from evaltui.runner.child.adapters.adk import AdkAdapter
-from evaltui.runner.child.adapters.base import Recorder, recording
+from evaltui.runner.child.adapters.base import Reporter, recording
 
 pytestmark = pytest.mark.adk
 
@@ -30,12 +30,12 @@ class Deck:
     def __init__(self):
         self.entries, self.shared, self.notes = [], {}, []
 
-    def tape(self, mode, tools=None, by_tool=None):
+    def recorder(self, mode, tools=None, by_tool=None):
         modes = modes_of(mode, tools, by_tool or {})
-        given = Recorded("one", 0, "recordings/x.jsonl", modes, self.entries, list(self.shared.values()))
+        given = CaseRecording("one", 0, "recordings/x.jsonl", modes, self.entries, list(self.shared.values()))
         told = []
         self._told = told
-        return Tape(Recorded.from_json(json.loads(json.dumps(given.to_json()))), told.append)
+        return CallRecorder(CaseRecording.from_json(json.loads(json.dumps(given.to_json()))), told.append)
 
     def keep(self):
         lines = json.loads(json.dumps(self._told))
@@ -50,11 +50,11 @@ class Deck:
             self.shared |= {data["id"]: entry_from_json(data) for data in line.get("shared", [])}
 
 
-async def talk(agent, tape, *messages):
-    with playing(tape):
+async def talk(agent, recorder, *messages):
+    with recording_calls(recorder):
         chat = Chat(AdkAdapter(agent))
         await chat.send(*messages)
-    tape.check()
+    recorder.check()
     return chat
 
 
@@ -78,13 +78,13 @@ async def test_chunks_and_everything_that_a_response_has_come_again():
     chunks[2].content.parts[0].thought_signature = b"\xff\x00"
     deck = Deck()
     root, model = agent({"anything": chunks})
-    first = await talk(root, deck.tape("auto"), "hi")
+    first = await talk(root, deck.recorder("auto"), "hi")
     deck.keep()
     (entry,) = deck.entries
     assert len(entry.responses) == 3
     assert len(model._requests) == 1
 
-    played = await talk(root, deck.tape("replay"), "hi")
+    played = await talk(root, deck.recorder("replay"), "hi")
     assert len(model._requests) == 1
     assert [(e.kind, e.content, e.usage) for e in played.events] == [
         (e.kind, e.content, e.usage) for e in first.events
@@ -99,7 +99,7 @@ async def test_a_streamed_request_is_another_one():
     request = LlmRequest(contents=[types.UserContent("hi")], config=types.GenerateContentConfig())
     AdkAdapter(root)
     for stream in (False, True):
-        with playing(deck.tape("auto")), recording(Recorder(lambda event: None)):
+        with recording_calls(deck.recorder("auto")), recording(Reporter(lambda event: None)):
             assert [one async for one in model.generate_content_async(request, stream=stream)]
         deck.keep()
     assert len(model._requests) == 2
@@ -113,7 +113,7 @@ async def test_headers_are_no_part_of_a_recording_nor_of_the_log():
     )
     deck = Deck()
     root, _ = agent({"anything": say("hello")}, generate_content_config=settings)
-    chat = await talk(root, deck.tape("auto"), "hi")
+    chat = await talk(root, deck.recorder("auto"), "hi")
     deck.keep()
     assert deck.entries[0].config == {"temperature": 0.5}
     assert "very secret" not in json.dumps([event.to_json() for event in chat.events])
@@ -124,13 +124,13 @@ async def test_an_error_of_the_model_comes_again_with_its_class():
     deck = Deck()
     root, model = agent({"anything": OSError(5, "down")})
     with pytest.raises(OSError, match="down"):
-        await talk(root, deck.tape("auto"), "hi")
+        await talk(root, deck.recorder("auto"), "hi")
     deck.keep()
     with pytest.raises(OSError, match="down"):
-        await talk(root, deck.tape("replay"), "hi")
+        await talk(root, deck.recorder("replay"), "hi")
     assert len(model._requests) == 1
     with pytest.raises(OSError, match="down"):
-        await talk(root, deck.tape("auto"), "hi")
+        await talk(root, deck.recorder("auto"), "hi")
     assert len(model._requests) == 2
 
 
@@ -140,7 +140,7 @@ async def test_random_call_ids_are_the_same_each_time_it_is_recorded():
         looked.clear()
         deck = Deck()
         root, _ = agent({"hi": call(("look", {}, f"random-{number}")), "look()": say("done")}, tools=[look])
-        await talk(root, deck.tape("record"), "hi")
+        await talk(root, deck.recorder("record"), "hi")
         deck.keep()
         lines.append(deck.entries)
     assert lines[0] == lines[1]
@@ -180,10 +180,10 @@ async def test_calls_and_results_of_a_long_running_tool_and_of_a_tool_that_fails
         on_tool_error_callback=forgive,
     )
     looked.clear()
-    first = await talk(root, deck.tape("record"), "hi")
+    first = await talk(root, deck.recorder("record"), "hi")
     deck.keep()
     assert len(looked) == 2
-    played = await talk(root, deck.tape("replay"), "hi")
+    played = await talk(root, deck.recorder("replay"), "hi")
     assert len(looked) == 2
     assert results(played) == results(first) == [{"error": "KeyError('no such order')"}]
     assert played.texts() == first.texts()
@@ -194,9 +194,9 @@ async def test_tools_of_the_framework_itself_run_in_a_replay():
     other = LlmAgent(name="other", description="other", model=ScriptedLlm(answers={"anything": say("here")}))
     answers = {"hi": call(("transfer_to_agent", {"agent_name": "other"})), "anything": say("?")}
     root, model = agent(answers, sub_agents=[other])
-    first = await talk(root, deck.tape("record"), "hi")
+    first = await talk(root, deck.recorder("record"), "hi")
     deck.keep()
-    played = await talk(root, deck.tape("replay"), "hi")
+    played = await talk(root, deck.recorder("replay"), "hi")
     assert played.texts() == first.texts() == ["here"]
     assert len(model._requests) == 1
 
@@ -220,10 +220,10 @@ async def test_a_tool_defined_later_is_stubbed_once_although_it_calls_its_parent
     deck = Deck()
     tool = Derived(name="derived", description="x")
     root, _ = agent({"hi": call(("derived", {"n": 1})), "anything": say("done")}, tools=[tool])
-    await talk(root, deck.tape("record"), "hi")
+    await talk(root, deck.recorder("record"), "hi")
     deck.keep()
     assert [(e.args, e.result) for e in deck.entries if hasattr(e, "tool")] == [({"n": 1}, {"n": 2})]
-    await talk(root, deck.tape("replay"), "hi")
+    await talk(root, deck.recorder("replay"), "hi")
     assert len(looked) == 1
 
 
@@ -235,7 +235,7 @@ async def test_what_cannot_be_written_down_is_a_note_and_not_the_end_of_the_run(
     deck = Deck()
     answers = {"hi": call(("odd", {})), "anything": say("done")}
     root, _ = agent(answers, tools=[odd], after_tool_callback=lambda **_: {"ok": 1})
-    chat = await talk(root, deck.tape("record"), "hi")
+    chat = await talk(root, deck.recorder("record"), "hi")
     deck.keep()
     assert chat.texts() == ["done"]
     (note,) = deck.notes
@@ -245,5 +245,5 @@ async def test_what_cannot_be_written_down_is_a_note_and_not_the_end_of_the_run(
 async def test_a_missing_answer_is_raised_where_the_model_is_asked():
     root, model = agent({"anything": say("hello")})
     with pytest.raises(NotRecordedError, match="the model call of helper in turn 1 is not in recordings"):
-        await talk(root, Deck().tape("replay"), "hi")
+        await talk(root, Deck().recorder("replay"), "hi")
     assert not model._requests

@@ -14,7 +14,7 @@ from evaltui.core.recording.drafting import TurnDraft, draft_case
 from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
 from evaltui.core.recording.waiting import WaitingCalls, waiting_calls
 from evaltui.runner.child.adapters.adk import AdkAdapter
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore")]
 
@@ -24,18 +24,18 @@ CONFIRM, INPUT = "adk_request_confirmation", "adk_request_input"
 async def talk(source, messages, cuts=()):
     """Say the messages, responses to what waits; in a new session, with a new agent, at the cuts."""
     turns = []
-    recorder = Recorder(lambda event: (turns[-1].append(event), waiting.on_event(event)))
+    reporter = Reporter(lambda event: (turns[-1].append(event), waiting.on_event(event)))
     waiting, session = WaitingCalls(), None
     for number, message in enumerate(messages):
         if session is None or number in cuts:
             past = over_the_wire(past_of_turns(turns))
-            session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), recorder, past)
+            session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), reporter, past)
             waiting = WaitingCalls()
             waiting.take_past(past)
         turns.append([])
-        recorder.turn = number
+        reporter.turn = number
         content = waiting.resolved(message, number)
-        recorder.event("user", content)
+        reporter.event("user", content)
         await session.send(content)
     return turns, await session.state()
 
@@ -107,9 +107,9 @@ async def goes_on_from_a_case(source, message, answer):
     turn = Invocation.model_validate(case["conversation"][0])
     past = steps_of_invocation(turn, 0)
     heard = [[]]
-    recorder = Recorder(heard[0].append)
-    recorder.turn = 1
-    session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), recorder, over_the_wire(past))
+    reporter = Reporter(heard[0].append)
+    reporter.turn = 1
+    session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), reporter, over_the_wire(past))
     waiting = WaitingCalls()
     waiting.take_past(past)
     await session.send(waiting.resolved(answer, 1))

@@ -11,7 +11,7 @@ import pytest
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.events import Event, text, tool_call, tool_result, transfer
-from evaltui.runner.child.adapters.base import AgentLoadError, Recorder, SessionSpec, current_recorder
+from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec, current_reporter
 from evaltui.runner.child.adapters.function import FunctionAdapter
 
 
@@ -22,14 +22,14 @@ class Conversation:
     async def with_agent(cls, function, **spec):
         self = cls()
         self.events = []
-        self.recorder = Recorder(self.events.append)
-        self.session = await FunctionAdapter(function, "bot").new_session(SessionSpec(**spec), self.recorder)
+        self.reporter = Reporter(self.events.append)
+        self.session = await FunctionAdapter(function, "bot").new_session(SessionSpec(**spec), self.reporter)
         return self
 
     async def say(self, *parts):
-        self.recorder.turn = 0 if self.recorder.turn is None else self.recorder.turn + 1
+        self.reporter.turn = 0 if self.reporter.turn is None else self.reporter.turn + 1
         content = {"parts": [part if isinstance(part, dict) else {"text": part} for part in parts]}
-        self.recorder.event("user", content)
+        self.reporter.event("user", content)
         await asyncio.wait_for(self.session.send(content), 20)
 
     @property
@@ -268,7 +268,7 @@ async def test_conversations_do_not_share_state():
 
     adapter = FunctionAdapter(agent, "bot")
     spec = SessionSpec(state={"shared": []})
-    one, two = [await adapter.new_session(spec, Recorder(lambda event: None)) for _ in range(2)]
+    one, two = [await adapter.new_session(spec, Reporter(lambda event: None)) for _ in range(2)]
     await one.send({"parts": [{"text": "a"}]})
     assert await one.state() == {"shared": [], "a": True}
     assert await two.state() == {"shared": []}
@@ -339,13 +339,13 @@ async def test_a_generator_stays_in_the_thread_of_its_conversation_and_in_one_co
         threads.append(threading.current_thread().name)
         yield "a"
         threads.append(threading.current_thread().name)
-        yield str((variable.get(), current_recorder.get() is not None))
+        yield str((variable.get(), current_reporter.get() is not None))
 
     chat = await Conversation.with_agent(agent)
     await chat.say("x")
     assert chat.answers == ["a('set', True)"]
     assert threads == ["bot_0", "bot_0"]
-    assert current_recorder.get() is None
+    assert current_reporter.get() is None
 
 
 @pytest.mark.parametrize("error", [KeyError("boiler"), StopIteration("boiler")])
@@ -405,7 +405,7 @@ async def test_an_async_generator_is_closed_when_the_turn_is_cancelled():
             closed.set()
 
     chat = await Conversation.with_agent(agent)
-    chat.recorder.turn = 0
+    chat.reporter.turn = 0
     turn = asyncio.create_task(chat.session.send({"parts": [{"text": "x"}]}))
     await started.wait()
     turn.cancel()

@@ -10,7 +10,7 @@ from google.genai import types
 from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec, ToolInfo, current_recorder, nested_in
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec, ToolInfo, current_reporter, nested_in
 from evaltui.runner.child.adapters.native import MAX_MODEL_CALLS, NativeAdapter
 from evaltui.runner.child.native.models import ModelResponse
 from evaltui.runner.child.native.tools import ToolContext
@@ -23,14 +23,14 @@ class Conversation:
     async def with_agent(cls, agent, spec=SessionSpec()):  # noqa: B008
         self = cls()
         self.events = []
-        self.recorder = Recorder(self.events.append)
-        self.session = await NativeAdapter(agent).new_session(spec, self.recorder)
+        self.reporter = Reporter(self.events.append)
+        self.session = await NativeAdapter(agent).new_session(spec, self.reporter)
         return self
 
     async def say(self, text):
-        self.recorder.turn = 0 if self.recorder.turn is None else self.recorder.turn + 1
+        self.reporter.turn = 0 if self.reporter.turn is None else self.reporter.turn + 1
         content = {"role": "user", "parts": [{"text": text}]}
-        self.recorder.event("user", content)
+        self.reporter.event("user", content)
         await self.session.send(content)
 
     def kinds(self):
@@ -215,21 +215,21 @@ async def test_conversations_do_not_share_state_or_history():
 
     rules = [Rule(user="put", call=("put", {})), Rule(after_tool="put", reply="done")]
     made = NativeAdapter(agent(*rules, tools=[put]))
-    one, two = [await made.new_session(SessionSpec(), Recorder(lambda event: None)) for _ in range(2)]
+    one, two = [await made.new_session(SessionSpec(), Reporter(lambda event: None)) for _ in range(2)]
     await one.send({"parts": [{"text": "put"}]})
     assert (await one.state(), await two.state()) == ({"x": 1}, {})
 
 
 async def test_tools_find_the_recorder_and_what_they_report_is_inside_their_call():
     def report():
-        current_recorder.get().event("console", data={"line": "hello"})
+        current_reporter.get().event("console", data={"line": "hello"})
 
     rules = [Rule(user="x", call=("report", {})), Rule(after_tool="report", reply="ok")]
     chat = await Conversation.with_agent(agent(*rules, tools=[report]))
     await chat.say("x")
     (line,) = chat.of_kind("console")
     assert (line.parent, line.data["nested"]) == ("call-1", True)
-    assert current_recorder.get() is None
+    assert current_reporter.get() is None
     assert nested_in.get() is None
     assert not any(event.data.get("nested") for event in chat.events if event is not line)
 

@@ -2,7 +2,7 @@
 
 from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native import NativeAdapter
 
 
@@ -17,7 +17,7 @@ def instruction(context) -> str:
 
 async def test_instructions_and_tools_of_each_turn():
     events = []
-    recorder = Recorder(events.append)
+    reporter = Reporter(events.append)
     model = ScriptedModel(
         [
             Rule(user="look", call=("look_up", {"order": "A1"})),
@@ -28,11 +28,11 @@ async def test_instructions_and_tools_of_each_turn():
     agent = Agent(
         "clerk", model, instruction=lambda context: f"Be kind {len(context.state)}.", tools=[look_up]
     )
-    session = await NativeAdapter(agent).new_session(SessionSpec(), recorder)
+    session = await NativeAdapter(agent).new_session(SessionSpec(), reporter)
     for number, said in enumerate(["look", "and?"]):
-        recorder.turn = number
+        reporter.turn = number
         content = {"role": "user", "parts": [{"text": said}]}
-        recorder.event("user", content)
+        reporter.event("user", content)
         await session.send(content)
 
     for invocation in invocations_from_events(events, app_details=True):

@@ -9,22 +9,22 @@ from google.genai import types
 
 from evaltui import Agent
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native import NativeAdapter
 from evaltui.runner.child.native.models import GeminiModel, ModelRequest, join_texts
 
 
 async def converse(agent, *messages):
     events = []
-    recorder = Recorder(events.append)
+    reporter = Reporter(events.append)
     adapter = NativeAdapter(agent)
     await adapter.open()
     try:
-        session = await adapter.new_session(SessionSpec(), recorder)
+        session = await adapter.new_session(SessionSpec(), reporter)
         for turn, message in enumerate(messages):
-            recorder.turn = turn
+            reporter.turn = turn
             content = {"role": "user", "parts": [{"text": message}]}
-            recorder.event("user", content)
+            reporter.event("user", content)
             await session.send(content)
     finally:
         await adapter.close()

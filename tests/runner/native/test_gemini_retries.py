@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from evaltui import Agent
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native import NativeAdapter
 from evaltui.runner.child.native import models
 from evaltui.runner.child.native.gemini_errors import ModelError
@@ -266,11 +266,11 @@ async def test_cancelling_ends_a_request_at_once(gemini, spoken):
 async def test_an_agent_reports_failed_attempts_and_goes_on(gemini, impatient):
     gemini.script(fails(503, "busy"), BROKEN_OFF, says("Good ", "morning"))
     events = []
-    recorder = Recorder(events.append)
-    recorder.turn = 0
+    reporter = Reporter(events.append)
+    reporter.turn = 0
     adapter = NativeAdapter(Agent("host", "gemini-test"))
-    session = await adapter.new_session(SessionSpec(), recorder)
-    recorder.event("user", {"role": "user", "parts": [{"text": "Hello"}]})
+    session = await adapter.new_session(SessionSpec(), reporter)
+    reporter.event("user", {"role": "user", "parts": [{"text": "Hello"}]})
 
     await session.send({"parts": [{"text": "Hello"}]})
     await adapter.close()
@@ -304,7 +304,7 @@ async def test_after_a_turn_without_an_answer_the_conversation_goes_on(gemini):
     gemini.script(says("One."), fails(400, "no"), says("Three."))
     events = []
     adapter = NativeAdapter(Agent("host", "gemini-test"))
-    session = await adapter.new_session(SessionSpec(), Recorder(events.append))
+    session = await adapter.new_session(SessionSpec(), Reporter(events.append))
 
     await session.send({"parts": [{"text": "first"}]})
     with pytest.raises(ModelError):

@@ -10,7 +10,7 @@ from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.runner.child.adapters.base import Recorder, SessionSpec
+from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native import NativeAdapter
 
 SAMPLES = Path(__file__).parents[3] / "sample_agents"
@@ -29,13 +29,13 @@ FAILING = {
 
 async def run_case(adapter, case):
     events = []
-    recorder = Recorder(events.append)
+    reporter = Reporter(events.append)
     start = case.session_input
-    session = await adapter.new_session(SessionSpec(state=start.state if start else {}), recorder)
+    session = await adapter.new_session(SessionSpec(state=start.state if start else {}), reporter)
     for turn, invocation in enumerate(case.conversation):
-        recorder.turn = turn
+        reporter.turn = turn
         content = invocation.user_content.model_dump(mode="json", exclude_none=True)
-        recorder.event("user", content)
+        reporter.event("user", content)
         await session.send(content)
     return invocations_from_events(events), await session.state()
 

@@ -39,7 +39,7 @@ from evaltui.runner.child.adapters.base import (
     DEFAULT_USER_ID,
     AgentInfo,
     AgentLoadError,
-    Recorder,
+    Reporter,
     SessionSpec,
     nested_in,
     recording,
@@ -99,7 +99,7 @@ class AdkAdapter:
         )
 
     async def new_session(
-        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AdkSession:
         # Services of its own: not even state of the app or the user reaches another case.
         runner = Runner(
@@ -119,7 +119,7 @@ class AdkAdapter:
         )
         for event in events_of(past, self._root.name, self._agents):
             await runner.session_service.append_event(session, event)
-        return AdkSession(runner, session, recorder)
+        return AdkSession(runner, session, reporter)
 
     async def close(self) -> None:
         # Never `Runner.close`: it closes toolsets in other tasks, and plugins that other sessions use.
@@ -131,11 +131,11 @@ class AdkAdapter:
 class AdkSession:
     """One conversation, with a runner and a session service of its own."""
 
-    def __init__(self, runner: Runner, session: Session, recorder: Recorder) -> None:
+    def __init__(self, runner: Runner, session: Session, reporter: Reporter) -> None:
         self._runner = runner
         self._sessions = runner.session_service
         self._app_name, self._user_id, self._id = session.app_name, session.user_id, session.id
-        self._recorder = recorder
+        self._reporter = reporter
 
     async def send(self, content: Json) -> None:
         """Raises what the agent raises, and TypeError for a content that cannot be written as JSON."""
@@ -144,13 +144,13 @@ class AdkSession:
         await self._require_nodes(message)
         token = nested_in.set(None)
         try:
-            with recording(self._recorder):
+            with recording(self._reporter):
                 events = self._runner.run_async(
                     user_id=self._user_id, session_id=self._id, new_message=message
                 )
                 async with aclosing(events):
                     async for event in events:
-                        report(self._recorder, event)
+                        report(self._reporter, event)
         finally:
             nested_in.reset(token)
 

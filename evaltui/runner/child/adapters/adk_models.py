@@ -22,8 +22,14 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from evaltui.core.model.events import Json
-from evaltui.runner.child.adapters.adk_recording import answers, config_of, declarations, model_play, written
-from evaltui.runner.child.adapters.base import Recorder, current_recorder, plain_json
+from evaltui.runner.child.adapters.adk_recording import (
+    answers,
+    config_of,
+    declarations,
+    model_exchange,
+    written,
+)
+from evaltui.runner.child.adapters.base import Reporter, current_reporter, plain_json
 from evaltui.runner.errors import message_of
 
 _METHOD = "generate_content_async"
@@ -36,7 +42,7 @@ _Generate = Callable[..., AsyncIterator[LlmResponse]]
 # hand the same request on to another; both are one request.
 _running: ContextVar[tuple[BaseLlm, LlmRequest] | None] = ContextVar("evaltui_model_call", default=None)
 # The contents last sent, by agent: a request repeats the whole history, the log should not.
-_sent: WeakKeyDictionary[Recorder, dict[str, list[types.Content]]] = WeakKeyDictionary()
+_sent: WeakKeyDictionary[Reporter, dict[str, list[types.Content]]] = WeakKeyDictionary()
 
 
 @functools.cache
@@ -69,14 +75,14 @@ def _wrap(model: type) -> None:
 def _watched(generate: _Generate) -> _Generate:
     @functools.wraps(generate)
     def watched(self: BaseLlm, *args: Any, **kwargs: Any) -> AsyncIterator[LlmResponse]:
-        recorder, outer = current_recorder.get(), _running.get()
+        reporter, outer = current_reporter.get(), _running.get()
         request = args[0] if args else kwargs.get("llm_request")
-        if recorder is None or not isinstance(request, LlmRequest):
+        if reporter is None or not isinstance(request, LlmRequest):
             return generate(self, *args, **kwargs)
         if outer is not None and (outer[0] is self or outer[1] is request):
             return generate(self, *args, **kwargs)
         streamed = bool(args[1] if len(args) > 1 else kwargs.get("stream"))
-        return _reporting(partial(generate, self, *args, **kwargs), self, request, streamed, recorder)
+        return _reporting(partial(generate, self, *args, **kwargs), self, request, streamed, reporter)
 
     return watched
 
@@ -86,15 +92,15 @@ async def _reporting(
     model: BaseLlm,
     request: LlmRequest,
     streamed: bool,
-    recorder: Recorder,
+    reporter: Reporter,
 ) -> AsyncGenerator[LlmResponse, None]:
     agent = ((request.config and request.config.labels) or {}).get(_AGENT_LABEL, "")
-    play = model_play(model, request, streamed, agent)
-    mark = play.mark if play else {}
-    request_id = recorder.event(
-        "model_request", agent=agent, data=_request_data(recorder, agent, model, request) | mark
+    exchange = model_exchange(model, request, streamed, agent)
+    mark = exchange.mark if exchange else {}
+    request_id = reporter.event(
+        "model_request", agent=agent, data=_request_data(reporter, agent, model, request) | mark
     )
-    responses = answers(play, ask)
+    responses = answers(exchange, ask)
     spent = 0.0
     chunk: LlmResponse | None = None
     try:
@@ -107,7 +113,7 @@ async def _reporting(
             except StopAsyncIteration:
                 break
             except Exception as error:
-                recorder.event(
+                reporter.event(
                     "error",
                     agent=agent,
                     data={"type": type(error).__name__, "message": message_of(error), **mark},
@@ -120,20 +126,20 @@ async def _reporting(
             spent += time.perf_counter() - started
             chunk = response if response.partial else None
             if chunk is None:
-                _report_response(recorder, agent, response, request_id, spent, mark)
+                _report_response(reporter, agent, response, request_id, spent, mark)
             yield response
         if chunk is not None:
-            _report_response(recorder, agent, chunk, request_id, spent, mark)
+            _report_response(reporter, agent, chunk, request_id, spent, mark)
     finally:
         if isinstance(responses, AsyncGenerator):
             await responses.aclose()
 
 
-def _request_data(recorder: Recorder, agent: str, model: BaseLlm, request: LlmRequest) -> Json:
+def _request_data(reporter: Reporter, agent: str, model: BaseLlm, request: LlmRequest) -> Json:
     data: Json = {"model": request.model or model.model}
     try:
         config = config_of(request)
-        before, added = _since_last(recorder, agent, request.contents)
+        before, added = _since_last(reporter, agent, request.contents)
         data |= {
             "system_instruction": config.pop("system_instruction", None),
             "tools": declarations(config.pop("tools", [])),
@@ -148,10 +154,10 @@ def _request_data(recorder: Recorder, agent: str, model: BaseLlm, request: LlmRe
 
 
 def _since_last(
-    recorder: Recorder, agent: str, contents: list[types.Content]
+    reporter: Reporter, agent: str, contents: list[types.Content]
 ) -> tuple[int, list[types.Content]]:
     """How many contents are those of the agent's request before, and the rest."""
-    sent = _sent.setdefault(recorder, {})
+    sent = _sent.setdefault(reporter, {})
     same = 0
     for earlier, now in zip(sent.get(agent, []), contents, strict=False):
         if earlier != now:
@@ -162,7 +168,7 @@ def _since_last(
 
 
 def _report_response(
-    recorder: Recorder,
+    reporter: Reporter,
     agent: str,
     response: LlmResponse,
     request_id: str,
@@ -175,7 +181,7 @@ def _report_response(
         "error_code": response.error_code,
         "error_message": response.error_message,
     }
-    recorder.event(
+    reporter.event(
         "model_response",
         written(response.content) if response.content else None,
         agent=agent,

@@ -1,4 +1,4 @@
-"""Requests of an ADK agent's models as JSON data, and their answers through the tape of the case.
+"""Requests of an ADK agent's models as JSON data, and their answers through the call recorder of the case.
 
 Live connections (`connect`) are neither recorded nor replayed.
 """
@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from evaltui.core.model.events import Json
 from evaltui.core.recordings.request import UNASKED_CONFIG, Asked
-from evaltui.runner.call_recorder import ModelPlay, current_tape
+from evaltui.runner.call_recorder import ModelExchange, current_call_recorder
 
 _Ask = Callable[[], AsyncIterator[LlmResponse]]
 
@@ -51,10 +51,10 @@ def declarations(tools: list[Any]) -> list[Any]:
     return declared
 
 
-def model_play(model: BaseLlm, request: LlmRequest, streamed: bool, agent: str) -> ModelPlay | None:
+def model_exchange(model: BaseLlm, request: LlmRequest, streamed: bool, agent: str) -> ModelExchange | None:
     """What is to be done about a request; None where the model is simply asked."""
-    tape = current_tape.get()
-    if tape is None or tape.modes.models == "off":
+    recorder = current_call_recorder.get()
+    if recorder is None or recorder.modes.models == "off":
         return None
     name = request.model or model.model
     try:
@@ -69,41 +69,41 @@ def model_play(model: BaseLlm, request: LlmRequest, streamed: bool, agent: str) 
         )
     except Exception as error:
         # Users' objects may fail in any way when looked at, and looking must not end the user's run.
-        return tape.unrecordable(f"a request to model {name}", error)
-    return tape.model_call(asked, agent)
+        return recorder.unrecordable(f"a request to model {name}", error)
+    return recorder.model_call(asked, agent)
 
 
-async def answers(play: ModelPlay | None, ask: _Ask) -> AsyncGenerator[LlmResponse, None]:
+async def answers(exchange: ModelExchange | None, ask: _Ask) -> AsyncGenerator[LlmResponse, None]:
     """The recorded responses, chunk by chunk, or those that the model gives.
 
     Raises NotRecordedError, and what the model raises or raised.
     """
-    if play is not None:
-        play.check()
-    if play is not None and play.is_replayed:
-        for data in play.responses:
+    if exchange is not None:
+        exchange.check()
+    if exchange is not None and exchange.is_replayed:
+        for data in exchange.responses:
             yield _response_from_json(data)
-        play.end()
+        exchange.end()
         return
     heard: list[Json] = []
     responses = aiter(ask())
     try:
         async for response in responses:
-            if play is not None:
+            if exchange is not None:
                 heard.append(_response_to_json(response))
             yield response
     except GeneratorExit:
         # Who has the whole answer may stop listening before the model has said that there is no more.
-        if play is not None and heard and not heard[-1].get("partial"):
-            play.keep(heard, None)
+        if exchange is not None and heard and not heard[-1].get("partial"):
+            exchange.keep(heard, None)
         raise
     except Exception as error:
-        if play is not None:
-            play.keep(heard, error)
+        if exchange is not None:
+            exchange.keep(heard, error)
         raise
     else:
-        if play is not None:
-            play.keep(heard, None)
+        if exchange is not None:
+            exchange.keep(heard, None)
     finally:
         if isinstance(responses, AsyncGenerator):
             await responses.aclose()

@@ -1,4 +1,4 @@
-"""Tool calls of an ADK agent through the tape of the case, at the tool itself.
+"""Tool calls of an ADK agent through the call recorder of the case, at the tool itself.
 
 `run_async` is wrapped on each class of tool, not through callbacks: those of the agent and its plugins run
 before and after a stubbed call, too, and tools that code of the agent calls directly are seen as well.
@@ -15,7 +15,7 @@ from typing import Any
 from google.adk.tools.base_tool import BaseTool
 
 from evaltui.core.model.events import Json
-from evaltui.runner.call_recorder import Outcome, current_tape
+from evaltui.runner.call_recorder import ToolOutcome, current_call_recorder
 
 _METHOD = "run_async"
 # What a tool asks of ADK itself. Requests for credentials are none of it: there are keys in them.
@@ -45,7 +45,7 @@ _running: ContextVar[tuple[BaseTool, object] | None] = ContextVar("evaltui_tool_
 
 @functools.cache
 def record_tools() -> None:
-    """From now on, calls go through the tape of the task that makes them; classes defined later included."""
+    """From now on, calls go through their task's call recorder; those of classes defined later included."""
     base: Any = BaseTool
     for tool in {base, *_subclasses(base)}:
         _wrap(tool)
@@ -72,31 +72,31 @@ def _wrap(tool: type) -> None:
 def _recorded(run: _Run) -> _Run:
     @functools.wraps(run)
     async def recorded(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-        tape, context = current_tape.get(), kwargs.get("tool_context")
+        recorder, context = current_call_recorder.get(), kwargs.get("tool_context")
         call = self, context
-        if tape is None or context is None or _running.get() == call:
+        if recorder is None or context is None or _running.get() == call:
             return await run(self, *args, **kwargs)
-        if _is_part_of_agent(self) and self.name not in tape.modes.by_tool:
+        if _is_part_of_agent(self) and self.name not in recorder.modes.by_tool:
             return await run(self, *args, **kwargs)
-        play = tape.tool_call(self.name, kwargs.get("args") or {}, context.function_call_id or "")
-        if play is None:
+        exchange = recorder.tool_call(self.name, kwargs.get("args") or {}, context.function_call_id or "")
+        if exchange is None:
             return await run(self, *args, **kwargs)
-        play.check()
-        if play.recorded is not None:
-            context.state.update(play.recorded.state)
-            for name, value in play.recorded.actions.items():
+        exchange.check()
+        if exchange.recorded is not None:
+            context.state.update(exchange.recorded.state)
+            for name, value in exchange.recorded.actions.items():
                 setattr(context.actions, name, value)
-            return play.end()
+            return exchange.end()
         before = dict(context.actions.state_delta)
         token = _running.set(call)
         try:
             result = await run(self, *args, **kwargs)
         except Exception as error:
-            play.keep(_outcome(before, context.actions, error=error))
+            exchange.keep(_outcome(before, context.actions, error=error))
             raise
         finally:
             _running.reset(token)
-        play.keep(_outcome(before, context.actions, result=result))
+        exchange.keep(_outcome(before, context.actions, result=result))
         return result
 
     return recorded
@@ -108,10 +108,10 @@ def _is_part_of_agent(tool: BaseTool) -> bool:
     return not homes.isdisjoint(_PARTS_OF_AGENTS)
 
 
-def _outcome(before: Json, actions: Any, **came: Any) -> Outcome:
+def _outcome(before: Json, actions: Any, **came: Any) -> ToolOutcome:
     changed = actions.state_delta.items()
     asked = {name: getattr(actions, name, None) for name in _ACTIONS}
-    return Outcome(
+    return ToolOutcome(
         state={key: value for key, value in changed if key not in before or before[key] != value},
         actions={name: value for name, value in asked.items() if value is not None},
         **came,

@@ -20,22 +20,22 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 
 from evaltui.core.recording.steps import split
-from evaltui.runner.call_recorder import current_tape
+from evaltui.runner.call_recorder import current_call_recorder
 from evaltui.runner.child.adapters.adk_events import step_of
-from evaltui.runner.child.adapters.base import Recorder, current_recorder, nested_in
+from evaltui.runner.child.adapters.base import Reporter, current_reporter, nested_in
 
 # Seconds that each call took, by call id, until its result is reported.
-_spent: WeakKeyDictionary[Recorder, dict[str, float]] = WeakKeyDictionary()
+_spent: WeakKeyDictionary[Reporter, dict[str, float]] = WeakKeyDictionary()
 
 
-def report(recorder: Recorder, event: Event) -> None:
+def report(reporter: Reporter, event: Event) -> None:
     """Hand one ADK event on. Raises TypeError for a content that cannot be written as JSON."""
     if event.author == "user" and not event.get_function_responses():
         return
-    spent, tape = _spent.get(recorder, {}), current_tape.get()
+    spent, recorder = _spent.get(reporter, {}), current_call_recorder.get()
     for part in split(step_of(event)):
-        mark = tape.stub_mark(part.parent) if tape and part.kind == "tool_result" else {}
-        recorder.event(
+        mark = recorder.stub_mark(part.parent) if recorder and part.kind == "tool_result" else {}
+        reporter.event(
             part.kind,
             part.content,
             agent=part.agent,
@@ -82,9 +82,9 @@ class ToolWatch(BasePlugin):
             return
         since, outer = started
         nested_in.set(outer)
-        recorder, call_id = current_recorder.get(), tool_context.function_call_id
-        if recorder is not None and call_id is not None:
-            _spent.setdefault(recorder, {})[call_id] = time.perf_counter() - since
+        reporter, call_id = current_reporter.get(), tool_context.function_call_id
+        if reporter is not None and call_id is not None:
+            _spent.setdefault(reporter, {})[call_id] = time.perf_counter() - since
 
 
 @functools.cache
@@ -98,20 +98,20 @@ def _watched(run_async: Callable[..., AsyncGenerator[Event, None]]) -> Any:
     @functools.wraps(run_async)
     def watched(self: Runner, *args: Any, **kwargs: Any) -> AsyncGenerator[Event, None]:
         events = run_async(self, *args, **kwargs)
-        recorder = current_recorder.get()
-        if recorder is None or nested_in.get() is None:
+        reporter = current_reporter.get()
+        if reporter is None or nested_in.get() is None:
             return events
-        return _reporting(events, recorder)
+        return _reporting(events, reporter)
 
     return watched
 
 
-async def _reporting(events: AsyncGenerator[Event, None], recorder: Recorder) -> AsyncGenerator[Event, None]:
+async def _reporting(events: AsyncGenerator[Event, None], reporter: Reporter) -> AsyncGenerator[Event, None]:
     async with aclosing(events):
         async for event in events:
             try:
-                report(recorder, event)
+                report(reporter, event)
             except TypeError as error:
                 # Inside a tool such a value harms nobody, so it must not end the user's run.
-                recorder.event("error", agent=event.author, data={"message": str(error)})
+                reporter.event("error", agent=event.author, data={"message": str(error)})
             yield event

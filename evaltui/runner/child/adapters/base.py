@@ -54,7 +54,7 @@ class SessionSpec:
     state: Json = field(default_factory=dict)
 
 
-class Recorder:
+class Reporter:
     """Takes what an adapter reports of one conversation and hands it on as events.
 
     The adapter gives steps and single events; ids, turn and order are filled in here. The host fills in
@@ -117,7 +117,7 @@ def addressed(
     turn: int,
     waiting: WaitingCalls | None,
     places: Mapping[str, CallPlace],
-    recorder: Recorder,
+    reporter: Reporter,
 ) -> Json:
     """The message of a turn (from 0), its responses those of the calls that wait.
 
@@ -128,25 +128,25 @@ def addressed(
     try:
         return waiting.resolved(content, turn, places)
     except NotWaitingError:
-        recorder.turn = turn
-        recorder.event("user", content, data={"timestamp": time.time()})
+        reporter.turn = turn
+        reporter.event("user", content, data={"timestamp": time.time()})
         raise
 
 
 # The recorder of the conversation that the current task works for: wrapped models and tools find it here.
-current_recorder: ContextVar[Recorder | None] = ContextVar("evaltui_recorder", default=None)
+current_reporter: ContextVar[Reporter | None] = ContextVar("evaltui_recorder", default=None)
 # The event id of the tool call inside which an agent of its own is running.
 nested_in: ContextVar[str | None] = ContextVar("evaltui_nested_in", default=None)
 
 
 @contextmanager
-def recording(recorder: Recorder) -> Iterator[None]:
+def recording(reporter: Reporter) -> Iterator[None]:
     """Everything that this task and its children report goes to `recorder`."""
-    token = current_recorder.set(recorder)
+    token = current_reporter.set(reporter)
     try:
         yield
     finally:
-        current_recorder.reset(token)
+        current_reporter.reset(token)
 
 
 class AgentSession(Protocol):
@@ -175,7 +175,7 @@ class AgentAdapter(Protocol):
         ...
 
     async def new_session(
-        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
         """A session at the end of `past`: steps of whole turns, the user's included, in order, each with its
         `turn`. Nothing of them is run again. Their changes of state come on top of `spec.state`, and ids that

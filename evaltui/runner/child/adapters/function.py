@@ -24,7 +24,7 @@ from evaltui.runner.child.adapters.base import (
     AgentInfo,
     AgentLoadError,
     AgentSession,
-    Recorder,
+    Reporter,
     SessionSpec,
     recording,
 )
@@ -58,9 +58,9 @@ class FunctionAdapter:
         return AgentInfo(name=self._name, framework="function")
 
     async def new_session(
-        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
-        return FunctionSession(self._function, self._name, spec, recorder, past)
+        return FunctionSession(self._function, self._name, spec, reporter, past)
 
     async def close(self) -> None: ...
 
@@ -109,12 +109,12 @@ class FunctionSession:
         function: Callable[..., Any],
         name: str,
         spec: SessionSpec,
-        recorder: Recorder,
+        reporter: Reporter,
         past: Sequence[Step],
     ) -> None:
         self._function = function
         self._name = name
-        self._recorder = recorder
+        self._reporter = reporter
         self._session = Session(spec, past)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._step_numbers = step_numbers(past)
@@ -123,8 +123,8 @@ class FunctionSession:
     async def send(self, content: Json) -> None:
         """Raises what the agent raises, and TypeError for something it must not return or yield."""
         self._session._message = {"role": "user"} | content
-        turn = _Turn(self._name, self._session.state, self._recorder, self._step_numbers, self._call_numbers)
-        with recording(self._recorder):
+        turn = _Turn(self._name, self._session.state, self._reporter, self._step_numbers, self._call_numbers)
+        with recording(self._reporter):
             context = copy_context()
             # What kind of callable it is shows in what it returns, whatever wraps it.
             result = await self._in_thread(context, self._function, _message_text(content), self._session)
@@ -171,7 +171,7 @@ class _Turn:
         self,
         agent: str,
         state: Json,
-        recorder: Recorder,
+        reporter: Reporter,
         step_numbers: Iterator[int],
         call_numbers: Iterator[int],
     ) -> None:
@@ -179,7 +179,7 @@ class _Turn:
         self._agent = agent
         self._state = state
         self._reported_state = copy_state(state)
-        self._recorder = recorder
+        self._reporter = reporter
         self._step_numbers = step_numbers
         self._call_numbers = call_numbers
         self._pieces: list[str] = []
@@ -188,7 +188,7 @@ class _Turn:
     def take_piece(self, value: object) -> None:
         """A value that was yielded: text is also shown while it comes, apart from the record."""
         if isinstance(value, str) and value:
-            self._recorder.event("text", text(value).content, agent=self._agent, data={"partial": True})
+            self._reporter.event("text", text(value).content, agent=self._agent, data={"partial": True})
         self.take(value)
 
     def take(self, value: object) -> None:
@@ -240,7 +240,7 @@ class _Turn:
         state = copy_state(self._state)
         if event.content is not None:
             self.contents.append(event.content)
-        self._recorder.step(
+        self._reporter.step(
             Step(
                 author=event.agent or self._agent,
                 content=event.content,

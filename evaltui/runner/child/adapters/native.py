@@ -14,20 +14,20 @@ from google.genai import types
 
 from evaltui.core.model.events import Json, Step
 from evaltui.core.recording.invocations import split
-from evaltui.runner.call_recorder import current_tape
+from evaltui.runner.call_recorder import current_call_recorder
 from evaltui.runner.child.adapters.base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
     AgentInfo,
     AgentSession,
-    Recorder,
+    Reporter,
     SessionSpec,
     ToolInfo,
     nested_in,
     plain_json,
     recording,
 )
-from evaltui.runner.child.adapters.native_recording import answer, call_tool, model_play
+from evaltui.runner.child.adapters.native_recording import answer, call_tool, model_exchange
 from evaltui.runner.child.adapters.past import call_numbers, contents_for_model, state_after, step_numbers
 from evaltui.runner.child.adapters.session_state import copy_state, removed_keys, state_delta
 from evaltui.runner.child.native.agent import Agent
@@ -57,9 +57,9 @@ class NativeAdapter:
         )
 
     async def new_session(
-        self, spec: SessionSpec, recorder: Recorder, past: Sequence[Step] = ()
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
-        return NativeSession(self._agent, self._model, spec, recorder, past)
+        return NativeSession(self._agent, self._model, spec, reporter, past)
 
     async def close(self) -> None:
         if isinstance(self._model, GeminiModel):
@@ -85,11 +85,11 @@ class NativeSession:
     """One conversation: its contents, its state, and how far both have been reported."""
 
     def __init__(
-        self, agent: Agent, model: Model, spec: SessionSpec, recorder: Recorder, past: Sequence[Step]
+        self, agent: Agent, model: Model, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]
     ) -> None:
         self._agent = agent
         self._model = model
-        self._recorder = recorder
+        self._reporter = reporter
         self._context = ToolContext(
             state=state_after(spec.state, past),
             session_id=spec.session_id or uuid.uuid4().hex,
@@ -108,7 +108,7 @@ class NativeSession:
         """Raises what tools and the model raise; but for the state, the turn is then forgotten."""
         before = len(self._contents)
         try:
-            with recording(self._recorder):
+            with recording(self._reporter):
                 await self._turn(content)
         except BaseException:
             # A model refuses a conversation with unanswered calls in it, so that it could not go on.
@@ -152,16 +152,16 @@ class NativeSession:
             contents=tuple(self._contents),
             tools=tuple(tool.declaration for tool in self._agent.tools.values()),
         )
-        play = model_play(self._model, request, self._agent.name)
-        mark = play.mark if play else {}
+        exchange = model_exchange(self._model, request, self._agent.name)
+        mark = exchange.mark if exchange else {}
         request_id = self._report_request(request, mark)
         started = time.monotonic()
         ask = partial(self._model.generate, request)
         if isinstance(self._model, GeminiModel):
             report_failed = partial(self._report_failed_attempt, request_id)
             ask = partial(self._model.generate, request, on_failed=report_failed)
-        response = await answer(play, ask, self._report_piece)
-        self._recorder.event(
+        response = await answer(exchange, ask, self._report_piece)
+        self._reporter.event(
             "model_response",
             _model_content(response.parts),
             agent=self._agent.name,
@@ -175,7 +175,7 @@ class NativeSession:
     def _report_request(self, request: ModelRequest, mark: Json) -> str:
         known = self._reported_contents
         self._reported_contents = len(request.contents)
-        return self._recorder.event(
+        return self._reporter.event(
             "model_request",
             agent=self._agent.name,
             data={
@@ -190,7 +190,7 @@ class NativeSession:
 
     def _report_piece(self, text: str) -> None:
         # Without a step id it is shown while it comes and is no part of the record.
-        self._recorder.event(
+        self._reporter.event(
             "text",
             {"role": "model", "parts": [{"text": text}]},
             agent=self._agent.name,
@@ -199,7 +199,7 @@ class NativeSession:
 
     def _report_failed_attempt(self, request_id: str, failed: FailedAttempt) -> None:
         # Without a step id it is no part of the record; the turn goes on.
-        self._recorder.event(
+        self._reporter.event(
             "error",
             agent=self._agent.name,
             data={
@@ -222,7 +222,7 @@ class NativeSession:
             if "function_call" in part:
                 part["function_call"]["id"] = next(ids).id
         failed = not response.parts and response.finish_reason not in (None, "STOP")
-        self._recorder.step(
+        self._reporter.step(
             Step(
                 author=self._agent.name,
                 content=content,
@@ -264,14 +264,14 @@ class NativeSession:
         content = plain_json(_results_content(results, [result.call.id for result in results]))
         step = self._step_with_changes(content)
         seconds = {result.call.id: result.seconds for result in results}
-        tape = current_tape.get()
+        recorder = current_call_recorder.get()
         for event in split(step):
-            self._recorder.event(
+            self._reporter.event(
                 event.kind,
                 event.content,
                 agent=event.agent,
                 data=event.data
-                | (tape.stub_mark(event.parent) if tape and event.kind == "tool_result" else {}),
+                | (recorder.stub_mark(event.parent) if recorder and event.kind == "tool_result" else {}),
                 parent=event.parent,
                 duration=seconds.get(event.parent),
             )
@@ -279,7 +279,7 @@ class NativeSession:
     def _report_late_changes(self) -> None:
         """Instructions that are functions may change the state too."""
         if self._context.state != self._reported_state:
-            self._recorder.step(self._step_with_changes(None))
+            self._reporter.step(self._step_with_changes(None))
 
     def _step_with_changes(self, content: Json | None) -> Step:
         before, self._reported_state = self._reported_state, copy_state(self._context.state)

@@ -1,4 +1,4 @@
-"""Model and tool calls of a native agent, through the tape of the case where there is one."""
+"""Model and tool calls of a native agent, through the call recorder of the case where there is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from evaltui.core.model.events import Json
 from evaltui.core.recordings.request import Asked
-from evaltui.runner.call_recorder import ModelPlay, Outcome, current_tape
+from evaltui.runner.call_recorder import ModelExchange, ToolOutcome, current_call_recorder
 from evaltui.runner.child.adapters.base import plain_json
 from evaltui.runner.child.adapters.session_state import copy_state, removed_keys, state_delta
 from evaltui.runner.child.native.models import Model, ModelRequest, ModelResponse
@@ -23,13 +23,13 @@ from evaltui.runner.child.native.tools import Tool, ToolContext
 _OnText = Callable[[str], None]
 
 
-def model_play(model: Model, request: ModelRequest, agent: str) -> ModelPlay | None:
+def model_exchange(model: Model, request: ModelRequest, agent: str) -> ModelExchange | None:
     """What is to be done about a request; None where the model is simply asked.
 
     A scripted model always is: it costs nothing, and its rules are part of the agent.
     """
-    tape = current_tape.get()
-    if tape is None or isinstance(model, ScriptedModel):
+    recorder = current_call_recorder.get()
+    if recorder is None or isinstance(model, ScriptedModel):
         return None
     asked = Asked(
         model=model.name,
@@ -37,23 +37,23 @@ def model_play(model: Model, request: ModelRequest, agent: str) -> ModelPlay | N
         tools=[plain_json(tool) for tool in request.tools],
         contents=[plain_json(content) for content in request.contents],
     )
-    return tape.model_call(asked, agent)
+    return recorder.model_call(asked, agent)
 
 
 async def answer(
-    play: ModelPlay | None, ask: Callable[[_OnText], Awaitable[ModelResponse]], on_text: _OnText
+    exchange: ModelExchange | None, ask: Callable[[_OnText], Awaitable[ModelResponse]], on_text: _OnText
 ) -> ModelResponse:
     """The recorded response, its pieces of text included, or that of `ask`.
 
     Raises NotRecordedError, and what the model raises or raised.
     """
-    if play is None:
+    if exchange is None:
         return await ask(on_text)
-    play.check()
-    if play.is_replayed:
-        play.end()
-        response = _response_from_json(play.responses[0])
-        for piece in _pieces(response, play.responses[0].get("pieces", [])):
+    exchange.check()
+    if exchange.is_replayed:
+        exchange.end()
+        response = _response_from_json(exchange.responses[0])
+        for piece in _pieces(response, exchange.responses[0].get("pieces", [])):
             on_text(piece)
         return response
     pieces: list[str] = []
@@ -65,9 +65,9 @@ async def answer(
     try:
         response = await ask(hear)
     except Exception as error:
-        play.keep([], error)
+        exchange.keep([], error)
         raise
-    play.keep([_response_to_json(response) | _lengths(response, pieces)], None)
+    exchange.keep([_response_to_json(response) | _lengths(response, pieces)], None)
     return response
 
 
@@ -123,29 +123,29 @@ async def call_tool(tool: Tool, args: Json, context: ToolContext, call_id: str) 
 
     Raises NotRecordedError, and what the tool raises or raised.
     """
-    tape = current_tape.get()
-    play = tape.tool_call(tool.name, args, call_id) if tape else None
-    if play is None:
+    recorder = current_call_recorder.get()
+    exchange = recorder.tool_call(tool.name, args, call_id) if recorder else None
+    if exchange is None:
         return await tool.call(args, context)
-    play.check()
-    if play.recorded is not None:
-        context.state.update(play.recorded.state)
-        for key in play.recorded.removed:
+    exchange.check()
+    if exchange.recorded is not None:
+        context.state.update(exchange.recorded.state)
+        for key in exchange.recorded.removed:
             context.state.pop(key, None)
-        stubbed: Json = play.end()
+        stubbed: Json = exchange.end()
         return stubbed
     before = copy_state(context.state)
     try:
         result = await tool.call(args, context)
     except Exception as error:
-        play.keep(_outcome(before, context, error=error))
+        exchange.keep(_outcome(before, context, error=error))
         raise
-    play.keep(_outcome(before, context, result=result))
+    exchange.keep(_outcome(before, context, result=result))
     return result
 
 
-def _outcome(before: Json, context: ToolContext, **came: Any) -> Outcome:
+def _outcome(before: Json, context: ToolContext, **came: Any) -> ToolOutcome:
     after = copy_state(context.state)
     removed = removed_keys(before, after)
     changed = {key: value for key, value in state_delta(before, after).items() if key not in removed}
-    return Outcome(state=changed, removed=removed, **came)
+    return ToolOutcome(state=changed, removed=removed, **came)
