@@ -206,7 +206,7 @@ class Editing:
     def redo(self) -> None:
         self._back(self._drafts.redo, "done again")
 
-    def _back(self, step_back: Callable[[], Step | None], said: str) -> bool:
+    def _back(self, step_back: Callable[[], Step | None], done: str) -> bool:
         try:
             step = step_back()
         except EditError as error:
@@ -220,7 +220,7 @@ class Editing:
         if len(self.clashing) < len(asked):
             # What is to be decided now, if anything, is between what there is now and what is outside.
             self.look_outside()
-        self.say(f"{said}: {step.label}")
+        self.say(f"{done}: {step.label}")
         return True
 
     def _show(self, step: Step) -> None:
@@ -282,17 +282,17 @@ class Editing:
                 self.save(path)
         left = self.unsaved()
         if not left:
-            self.say(self._said_of_save(unsaved))
+            self.say(self._saved_text(unsaved))
         return not left
 
-    def _said_of_save(self, saved: list[Path]) -> str:
-        said = f"saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
+    def _saved_text(self, saved: list[Path]) -> str:
+        text = f"saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
         left = self.unapplied.now()
         if not left:
-            return said
+            return text
         where = left[0].case.eval_id if left[0].case else left[0].path.name
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        return f"{said}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
+        return f"{text}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
 
     def settle(self, clash: Clashing, choices: Choices, whole: Side | None = None) -> bool:
         """Decide what is to be kept of two versions, and save that; False where something is undecided."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaltui.core.compare.proposals import Proposal, places, proposals
+from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
 from evaltui.core.compare.rules import match_data, rules_of_case
 from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
 from evaltui.core.jsondoc.edits import Edit, EditError, apply_to_data
@@ -97,23 +97,23 @@ class Relaxing:
         return call.name if call else ""
 
     @property
-    def places(self) -> list[str]:
+    def arg_paths(self) -> list[str]:
         """What a rule can be for, as its `arg`: this argument first, all arguments last."""
-        return places(self._path)
+        return arg_paths(self._path)
 
-    def proposals(self, place: str) -> list[Proposal]:
-        """What a rule for this place can say so that the difference passes, the most specific first."""
-        path = self._path[: len(parse_arg_path(place))]
+    def proposals(self, arg: str) -> list[Proposal]:
+        """What a rule for this argument can say so that the difference passes, the most specific first."""
+        path = self._path[: len(parse_arg_path(arg))]
         mine, theirs = (
             value_at((call.args if call else None) or {}, path, ABSENT)
             for call in (self._call.expected, self._call.actual)
         )
         return proposals(mine, theirs)
 
-    def rule(self, place: str, match: Any, *, everywhere: bool) -> dict[str, Any]:
+    def rule(self, arg: str, match: Any, *, everywhere: bool) -> dict[str, Any]:
         """A rule, for this case or for every one that this config scores."""
         case = None if everywhere else (self._scored.result.eval_set_id, self.key.eval_id)
-        return new_rule(self.tool, place, match, case)
+        return new_rule(self.tool, arg, match, case)
 
     @property
     def passing(self) -> tuple[int, dict[str, Any]] | None:

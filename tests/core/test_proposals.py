@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.compare.proposals import places, proposals
+from evaltui.core.compare.proposals import arg_paths, proposals
 from evaltui.core.model.arg_path import parse_arg_path
 from evaltui.core.model.json_values import ABSENT
 
@@ -89,8 +89,8 @@ def test_a_proposed_regex_is_not_anything_at_all(expected, actual):
 
 
 def test_where_a_rule_can_be_put():
-    assert places(("filter", "as_of")) == ["filter.as_of", "filter", "*"]
-    assert places(("items", 0, "id")) == ["items[0].id", "items[*].id", "items[*]", "items", "*"]
-    assert places(("a.b",)) == ["['a.b']", "*"]
-    assert places(()) == ["*"]
-    assert all(parse_arg_path(one) is not None for one in places(("a", 1, "b.c", 2)))
+    assert arg_paths(("filter", "as_of")) == ["filter.as_of", "filter", "*"]
+    assert arg_paths(("items", 0, "id")) == ["items[0].id", "items[*].id", "items[*]", "items", "*"]
+    assert arg_paths(("a.b",)) == ["['a.b']", "*"]
+    assert arg_paths(()) == ["*"]
+    assert all(parse_arg_path(one) is not None for one in arg_paths(("a", 1, "b.c", 2)))

@@ -171,7 +171,7 @@ async def test_what_stays_is_told(orders):
 async def test_places_and_what_can_be_said_of_them(orders):
     made = relaxing(orders)
     assert made.tool == "find_orders"
-    assert made.places == ["query", "*"]
+    assert made.arg_paths == ["query", "*"]
     assert [one.words for one in made.proposals("query")] == [
         'one of "late", "overdue"',
         r"regex \w+",

@@ -44,7 +44,7 @@ def proposals(expected: Any, actual: Any) -> list[Proposal]:
     ]
 
 
-def places(path: JsonPath) -> list[str]:
+def arg_paths(path: JsonPath) -> list[str]:
     """Where a rule for a difference can be put, as its `arg`: there, at any index, then ever further out."""
     anywhere: ArgPath = tuple(ANY_INDEX if isinstance(step, int) else step for step in path)
     around = [anywhere[:length] for length in range(len(path) - 1, 0, -1)]

@@ -32,13 +32,13 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
     """
     hidden_by: dict[tuple[Any, ...], int] = {}
     for index, rule in reversed(list(dicts(list_at(config, RULES)))):
-        place = tuple(rule.get(key) for key in ("tool", "arg", "set", "case"))
+        scope = tuple(rule.get(key) for key in ("tool", "arg", "set", "case"))
         if (
-            all(isinstance(name, str | None) for name in place)
-            and hidden_by.setdefault(place, index) != index
+            all(isinstance(name, str | None) for name in scope)
+            and hidden_by.setdefault(scope, index) != index
         ):
             yield _warning(
-                (*RULES, index), f"never holds: rules[{hidden_by[place]}] is for the same argument"
+                (*RULES, index), f"never holds: rules[{hidden_by[scope]}] is for the same argument"
             )
         tool, set_id, case = rule.get("tool"), rule.get("set"), rule.get("case")
         in_scope = [

@@ -44,7 +44,7 @@ class RelaxScreen(DialogScreen[bool], inherit_bindings=False):
         super().__init__()
         self._workbench = workbench
         self._relaxing = relaxing
-        self._places = relaxing.places
+        self._arg_paths = relaxing.arg_paths
 
     def compose(self) -> ComposeResult:
         relaxing = self._relaxing
@@ -52,8 +52,8 @@ class RelaxScreen(DialogScreen[bool], inherit_bindings=False):
         with Vertical(id="relax"):
             yield QuestionTitle(f"Relax {relaxing.arg.path or 'the arguments'} of {relaxing.tool}")
             yield Sides(relaxing)
-            yield ChoiceLine("what", [_place_name(place) for place in self._places], id="relax-place")
-            yield Proposals(relaxing.proposals(self._places[0]))
+            yield ChoiceLine("what", [_place_name(place) for place in self._arg_paths], id="relax-place")
+            yield Proposals(relaxing.proposals(self._arg_paths[0]))
             yield ChoiceLine("for", _SCOPES, id="relax-scope")
             yield EffectText()
             yield QuestionNote(f"saved in {config}; the eval set stays as it is")
@@ -75,7 +75,7 @@ class RelaxScreen(DialogScreen[bool], inherit_bindings=False):
         chosen = self.query_one(Proposals).chosen
         if chosen is None:
             return None
-        place = self._places[self.query_one("#relax-place", ChoiceLine).chosen]
+        place = self._arg_paths[self.query_one("#relax-place", ChoiceLine).chosen]
         everywhere = bool(self.query_one("#relax-scope", ChoiceLine).chosen)
         return self._relaxing.rule(place, chosen.match, everywhere=everywhere)
 
@@ -101,7 +101,7 @@ class RelaxScreen(DialogScreen[bool], inherit_bindings=False):
 
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
         if message.line.id == "relax-place":
-            self.query_one(Proposals).offer(self._relaxing.proposals(self._places[message.line.chosen]))
+            self.query_one(Proposals).offer(self._relaxing.proposals(self._arg_paths[message.line.chosen]))
         self._look()
 
     def on_proposals_moved(self) -> None:

@@ -301,7 +301,7 @@ def _intermediate_response(turn: TurnSource, number: int, response: Intermediate
         return turn.build(lambda editor: edit(editor.intermediate_response(number)))
 
     return Row(
-        turn.id("said", number),
+        turn.id("intermediate", number),
         "part",
         "before" if number == 0 else "",
         f"{response.author}:",

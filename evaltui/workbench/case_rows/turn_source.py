@@ -67,7 +67,7 @@ class TurnSource:
         return Operation(
             "add what an agent says before the answer",
             self.build(lambda turn: turn.add_intermediate_response("agent", "")),
-            self.id("said", len(self.editor.intermediate_responses)),
+            self.id("intermediate", len(self.editor.intermediate_responses)),
             "value",
         )
 
