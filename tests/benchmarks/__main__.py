@@ -14,7 +14,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agents import adk_echo, function_echo, native_echo, write_promptfoo, write_set
+from agents import (
+    adk_calls,
+    adk_echo,
+    function_echo,
+    native_echo,
+    write_calls_set,
+    write_promptfoo,
+    write_set,
+)
 from measuring import LargeSet, Row, first_paint, medians, seconds_of, table
 
 EVALTUI = [sys.executable, "-m", "evaltui"]
@@ -82,6 +90,19 @@ def runner_overhead(folder: Path) -> Row:
         5, lambda: seconds_of(ours, own_clock=True), lambda: seconds_of(bare, own_clock=True)
     )
     return Row("per invocation / a bare loop of ADK's Runner", mine, theirs, bar=1.25)
+
+
+def case_with_calls(folder: Path) -> Row:
+    agent = adk_calls(folder)
+    path = write_calls_set(agent, cases=350)
+    bare, ours = [
+        [sys.executable, _beside("case_overhead.py"), side, str(agent), str(path)]
+        for side in ("bare", "evaltui")
+    ]
+    mine, theirs = medians(
+        5, lambda: seconds_of(ours, own_clock=True), lambda: seconds_of(bare, own_clock=True)
+    )
+    return Row("processor time of a case with calls / a bare loop of ADK's Runner", mine, theirs, bar=1.2)
 
 
 def save_to_verdict(folder: Path) -> Row:
@@ -181,6 +202,7 @@ BENCHMARKS = {
     "promptfoo": one_native_case_and_promptfoo,
     "thousand": thousand_adk_cases,
     "overhead": runner_overhead,
+    "calls": case_with_calls,
     "first-frame": first_frame,
     "ten-thousand": ten_thousand_cases,
     "large-edits": large_edits,
