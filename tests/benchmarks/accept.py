@@ -53,11 +53,11 @@ async def main(folder: Path) -> float:
     workbench.runs.run_all()
     while not workbench.runs.current.over:
         await asyncio.sleep(0.05)
-    (choice,) = choices_in_list(workbench)
+    (choice,) = choices_in_list(workbench.editing)
     began = time.perf_counter()
-    proposal = await propose(workbench, choice)
+    proposal = await propose(workbench.editing, choice)
     assert [change.cases for change in proposal.changes] == [CASES], proposal.problem
-    assert accept(workbench, proposal)
+    assert accept(workbench.editing, proposal)
     return time.perf_counter() - began
 
 

@@ -298,8 +298,8 @@ async def test_of_many_cases_each_is_edited_and_validated_once_and_no_other_text
     monkeypatch.setattr(
         validation, "validate_case", lambda raw: validated.append(raw["eval_id"]) or check(raw)
     )
-    proposal = await propose(workbench, chosen(workbench, "All 40 failing in view"))
-    assert accept(workbench, proposal)
+    proposal = await propose(workbench.editing, chosen(workbench, "All 40 failing in view"))
+    assert accept(workbench.editing, proposal)
     assert len(edited) == 40
     assert sorted(validated) == sorted(case["eval_id"] for case in wrong)
     # The frame of the set, once for each case and no case with it.
