@@ -1,4 +1,4 @@
-"""A value in full, as coloured JSON."""
+"""A value in full, as coloured JSON; and the sides of a difference."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pygments.lexers.data import JsonLexer
 from pygments.token import Keyword, Name, Number, String
 
 from evaltui.text.lines import Line
-from evaltui.text.values import visible
-from evaltui.tui.pages.writer import Page
+from evaltui.text.values import type_change, visible, visible_lines
+from evaltui.tui.pages.writer import Difference, Page
 
 # An image in base64 is megabytes that nobody reads.
 _MOST_CHARACTERS = 200_000
@@ -41,3 +41,23 @@ def _coloured(text: str) -> Iterator[Line]:
             line = [(visible(other), tone)]
     if any(span for span, _ in line):
         yield line
+
+
+def write_sides(page: Page, difference: Difference) -> None:
+    """What differs, on both sides, nothing cut."""
+    sides = difference.sides
+    if kind := type_change(sides.get("expected"), sides.get("actual")):
+        page.row((f"the type is another one: {kind}", "yellow"))
+    for title, value in sides.items():
+        page.blank()
+        page.row((title.capitalize(), "bold"))
+        _write_value(page, value)
+
+
+def _write_value(page: Page, value: Any) -> None:
+    write_json(page, value)
+    if isinstance(value, str) and "\n" in value:
+        page.blank()
+        page.row(("  as text", "dim"))
+        for line in visible_lines(value):
+            page.block([(line, "")], 2)

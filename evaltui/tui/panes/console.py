@@ -7,14 +7,15 @@ from functools import partial
 from rich.cells import cell_len
 
 from evaltui.text.lines import Line, Span, pad
-from evaltui.text.values import visible
+from evaltui.text.values import visible, visible_lines
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.printed import write_printed
+from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.controller import NO_RUN
+from evaltui.workbench.console import PrintedLine
 from evaltui.workbench.workbench import Workbench
 
 _SOURCE = 7
@@ -96,3 +97,14 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             when = f"run {printed.run}" if printed.run != NO_RUN else "the conversation"
             title: Line = [(visible(printed.source), "bold"), (f" · {when}", "dim")]
             self.app.push_screen(DetailsScreen(title, partial(write_printed, printed=printed)))
+
+
+def write_printed(page: Page, printed: PrintedLine) -> None:
+    """One printed line in full."""
+    case = visible(printed.case.eval_id) if printed.case else "not known: it was not alone in its process"
+    page.labelled("case", [(case, "" if printed.case else "dim")])
+    page.blank()
+    for line in visible_lines(printed.text):
+        page.block([(line, "")], 2)
+    if printed.cut:
+        page.row((f"  … {printed.cut:,} more characters of this line are in the log of the run", "yellow"))

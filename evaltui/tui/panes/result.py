@@ -130,7 +130,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             self._open_finding(title, metric, finding)
             return
         # It colours JSON, which the first frame need not wait for.
-        from evaltui.tui.pages.difference import write_sides
+        from evaltui.tui.pages.json_value import write_sides
 
         self.app.push_screen(DetailsScreen(title, partial(write_sides, difference=difference)))
 

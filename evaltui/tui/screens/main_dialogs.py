@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.widgets import Input, TextArea
@@ -11,6 +10,7 @@ from textual.widgets import Input, TextArea
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.pages.writer import Page
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.draft import Clashing
@@ -147,11 +147,15 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_preflight(self) -> None:
         if (run := self.workbench.runs.current) is not None:
-            from evaltui.tui.pages.preflight import write_checks
+            from evaltui.reports.preflight import check_lines
             from evaltui.tui.screens.details import DetailsScreen
 
             title: Line = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]
-            self.app.push_screen(DetailsScreen(title, partial(write_checks, checks=run.checks)))
+
+            def write(page: Page) -> None:
+                page.lines += check_lines(run.checks, page.width, every=True)
+
+            self.app.push_screen(DetailsScreen(title, write))
 
     def action_run_repeatedly(self) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
