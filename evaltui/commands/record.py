@@ -148,7 +148,7 @@ def _find_set(agent_dir: Path, name: str) -> Path:
 
 def _require_free(path: Path, eval_id: str) -> None:
     """Raises UsageError or EvalSetError where the set cannot get a case of this id."""
-    entry = read_entry(path, "given")
+    entry = read_entry(path, "given", path.parent)
     if entry.format in ("old test", "old eval set"):
         raise UsageError(f"{path} is of an old format; `evaltui migrate` makes an eval set of it")
     # What is wrong with a case of it need not keep the set from getting another.

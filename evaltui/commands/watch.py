@@ -6,10 +6,10 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from evaltui.commands.output import width, write_lines, write_stderr
 from evaltui.commands.usage import UsageError
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.recordings.modes import DEFAULT_MODE
 from evaltui.files.workspace import open_workspace, select
@@ -18,7 +18,7 @@ from evaltui.reports.preflight import check_lines
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
-from evaltui.workbench.state import CaseKey, Repeated, Run, RunRef, Selection, Stage
+from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.watch.reaction import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
 
@@ -57,19 +57,19 @@ async def watch(options: argparse.Namespace) -> int:
     if options.runs is not None:
         workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
     try:
-        return await _Lines(workbench, {entry.path.resolve(): ids for entry, ids in chosen}).follow()
+        return await _Lines(workbench, {entry.case_path: ids for entry, ids in chosen}).follow()
     finally:
         await workbench.close()
 
 
 class _Lines:
-    """Tells what happens in a workbench. `chosen` are the cases that count, by their files, None for all."""
+    """Tells what happens in a workbench. `chosen` are the cases that count, by their sets, None for all."""
 
-    def __init__(self, workbench: Workbench, chosen: dict[Path, tuple[str, ...] | None]) -> None:
+    def __init__(self, workbench: Workbench, chosen: dict[str, tuple[str, ...] | None]) -> None:
         self._workbench = workbench
         self._chosen = chosen
         self._reaction: Reaction | None = None
-        self._told: dict[CaseKey, tuple[RunRef, Status]] = {}
+        self._told: dict[CaseId, tuple[RunRef, Status]] = {}
         self._run: Run | None = None
         self._notice: object = None
         self._unready = ""
@@ -81,10 +81,10 @@ class _Lines:
         await workbench.open()
         # A single case is selected while nobody has chosen: here it is the cases that were named.
         workbench.navigation.select(
-            Selection(workbench.sets.entries[0].path if workbench.sets.entries else None)
+            Selection(workbench.sets.entries[0].case_path if workbench.sets.entries else None)
         )
         keys = [key for key in workbench.sets.every_case() if self._counts(key)]
-        named = [key for key in keys if self._chosen.get(key.path.resolve()) is not None]
+        named = [key for key in keys if self._chosen.get(key.path) is not None]
         if named:
             workbench.navigation.marking.toggle(named)
         await workbench.runs.warm_up()
@@ -105,10 +105,9 @@ class _Lines:
     def _plain(self, text: str) -> str:
         return self._workbench.agent.secrets.in_text(text)
 
-    def _counts(self, key: CaseKey) -> bool:
-        path = key.path.resolve()
-        ids = self._chosen.get(path)
-        return path in self._chosen and (ids is None or key.eval_id in ids)
+    def _counts(self, key: CaseId) -> bool:
+        ids = self._chosen.get(key.path)
+        return key.path in self._chosen and (ids is None or key.eval_id in ids)
 
     def _entered(self) -> None:
         """The enter key, or the end of what can be typed."""

@@ -61,7 +61,7 @@ def format_problem(problem: Problem) -> str:
 
 def _files_in(folder: Path) -> list[Path]:
     """The sets of a folder and their configs."""
-    sets = open_workspace(folder).sets if is_agent(folder) else sets_below(folder)
+    sets = open_workspace(folder).sets if is_agent(folder) else sets_below(folder, folder)
     used = [config_file(entry.path) for entry in sets]
     configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if one.is_file())
     return [*(entry.path for entry in sets), *configs]
@@ -137,4 +137,4 @@ def _neighbours(config: Path) -> list[SetEntry]:
     below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
     beside = {file for file in config.parent.iterdir() if file.suffix == ".json"}
     files = [file for file in sorted(below | beside) if file.name.endswith(SUFFIXES)]
-    return [read_entry(file, "") for file in files]
+    return [read_entry(file, "", config.parent) for file in files]

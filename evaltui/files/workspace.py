@@ -5,10 +5,12 @@ Works on parsed JSON and loads no models, so that a thousand cases can be listed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem
 from evaltui.files.config_files import config_above, config_file, configs_near
@@ -73,6 +75,39 @@ class Workspace:
     sets: tuple[SetEntry, ...]
     skipped: tuple[Skipped, ...] = ()
 
+    @cached_property
+    def by_case_path(self) -> Mapping[str, SetEntry]:
+        """The sets by the path that their cases have in `CaseId`."""
+        return {entry.case_path: entry for entry in self.sets}
+
+    def find(self, case: CaseId, eval_set_id: str, *, by_label: bool) -> CaseId | None:
+        """The case of a run as it is called now; None where it is not any more.
+
+        Of a run that knows set ids only (`by_label`), a set that several files may be is none of them.
+        """
+        if by_label:
+            paths = self._labels.get(eval_set_id, [])
+            if len(paths) != 1:
+                return None
+            if case.path == eval_set_id:
+                case = CaseId(paths[0], case.eval_id)
+        return case if case in self._cases else None
+
+    def shares_label(self, eval_set_id: str) -> bool:
+        """Whether several files have this set id."""
+        return len(self._labels.get(eval_set_id, [])) > 1
+
+    @cached_property
+    def _cases(self) -> frozenset[CaseId]:
+        return frozenset(CaseId(entry.case_path, case.eval_id) for entry in self.sets for case in entry.cases)
+
+    @cached_property
+    def _labels(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for entry in self.sets:
+            found.setdefault(entry.eval_set_id, []).append(entry.case_path)
+        return found
+
 
 def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspace:
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
@@ -90,7 +125,7 @@ def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspa
         if real in sets:
             continue
         if file.name.endswith(SUFFIXES) or (origin == "given" and file in named):
-            sets[real] = read_entry(file, origin)
+            sets[real] = read_entry(file, origin, folder)
             skipped.pop(real, None)
         elif reason := _why_skipped(file):
             skipped[real] = Skipped(file, reason)
@@ -102,10 +137,13 @@ def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspa
     )
 
 
-def sets_below(folder: Path) -> list[SetEntry]:
-    """The eval sets anywhere below a folder, sorted by path."""
+def sets_below(folder: Path, named_from: Path) -> list[SetEntry]:
+    """The eval sets anywhere below a folder, sorted by path.
+
+    `named_from` is the folder that their cases are named from, that of the agent where there is one.
+    """
     files = {file.resolve(): file for file in json_files_below([folder]) if file.name.endswith(SUFFIXES)}
-    return [read_entry(file, "given") for file in sorted(files.values())]
+    return [read_entry(file, "given", named_from) for file in sorted(files.values())]
 
 
 def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
@@ -223,7 +261,7 @@ def _named(workspace: Workspace, name: str) -> list[SetEntry]:
     for path in paths:
         if name and path.is_file():
             own = [entry for entry in workspace.sets if entry.path.resolve() == path.resolve()]
-            return own or [read_entry(path, "given")]
+            return own or [read_entry(path, "given", workspace.folder)]
     by_id = [entry for entry in workspace.sets if entry.eval_set_id == name]
     if len(by_id) > 1:
         files = " and ".join(str(entry.path) for entry in by_id)
@@ -232,7 +270,7 @@ def _named(workspace: Workspace, name: str) -> list[SetEntry]:
         return by_id
     for path in paths:
         if name and path.is_dir():
-            if found := sets_below(path):
+            if found := sets_below(path, workspace.folder):
                 return found
             raise SelectionError(f"no eval sets found in {path}")
     return []

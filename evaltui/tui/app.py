@@ -117,7 +117,7 @@ class WorkbenchApp(KeysInOrder[int]):
             self.refusal = str(error)
             return False
         self.workbench.navigation.select(
-            Selection(entry.path, entry.cases[0].eval_id if entry.cases else None)
+            Selection(entry.case_path, entry.cases[0].eval_id if entry.cases else None)
         )
         return True
 

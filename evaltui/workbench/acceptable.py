@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.differences import answer_differs, calls_in, differences_of
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.state import CaseKey, DifferenceAt
+from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -25,7 +26,7 @@ class Choice:
     what: What
     title: str
     label: str
-    cases: tuple[CaseKey, ...]
+    cases: tuple[CaseId, ...]
     turn: int = 0
     row: int = 0
     path: str = ""
@@ -54,7 +55,7 @@ def choices_in_list(editing: Editing) -> list[Choice]:
     return [_whole(key), *_several(editing)]
 
 
-def _of_difference(key: CaseKey, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
+def _of_difference(key: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
     path = at.path or ""
     if at.kind == "state":
         label = f"accept {path} of the final state"
@@ -71,7 +72,7 @@ def _of_difference(key: CaseKey, result: CaseResult, at: DifferenceAt) -> Iterat
         yield Choice("call", "This call", f"accept {name}", (key,), at.turn, at.row)
 
 
-def _of_turn(key: CaseKey, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
+def _of_turn(key: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
     """What else of a turn there is, besides the selected difference."""
     if turn is None or turn >= len(result.turns):
         return
@@ -86,11 +87,11 @@ def _of_turn(key: CaseKey, result: CaseResult, turn: int | None, at: DifferenceA
         yield Choice("turn", "The turn", f"accept turn {turn + 1}", (key,), turn)
 
 
-def _answer(key: CaseKey, turn: int, title: str) -> Choice:
+def _answer(key: CaseId, turn: int, title: str) -> Choice:
     return Choice("answer", title, f"accept the answer of turn {turn + 1}", (key,), turn)
 
 
-def _whole(key: CaseKey) -> Choice:
+def _whole(key: CaseId) -> Choice:
     return Choice("case", "The whole case", f"accept {key.eval_id}", (key,))
 
 
@@ -105,11 +106,11 @@ def _several(editing: Editing) -> Iterator[Choice]:
         yield Choice("case", f"All {len(keys)} {which}", f"accept {len(keys)} cases", keys)
 
 
-def _failing_in_view(editing: Editing) -> Iterator[CaseKey]:
+def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
     filtered = editing.navigation.filtered
     for entry in editing.sets.entries:
-        numbers = filtered.kept.get(entry.path, ()) if filtered.filter else range(len(entry.cases))
-        keys = (CaseKey(entry.path, entry.cases[number].eval_id) for number in numbers)
+        numbers = filtered.kept.get(entry.case_path, ()) if filtered.filter else range(len(entry.cases))
+        keys = (CaseId(entry.case_path, entry.cases[number].eval_id) for number in numbers)
         yield from (key for key in keys if key in editing.outcomes.results.attention)
 
 
@@ -129,8 +130,8 @@ def refuses_in_list(editing: Editing) -> str | None:
     return refuses_in_result(editing)
 
 
-def refuses_case(editing: Editing, key: CaseKey) -> str | None:
-    if reason := editing.refuses_to_edit(key.path):
+def refuses_case(editing: Editing, key: CaseId) -> str | None:
+    if reason := editing.refuses_to_edit(editing.sets.file_of(key.path)):
         return reason
     if editing.outcomes.status(key) == RUNNING or editing.outcomes.is_waiting(key):
         return "it is running: what it does can be accepted when it is done"

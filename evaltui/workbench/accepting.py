@@ -16,11 +16,12 @@ from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import eval_ids
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.preview import LineChange
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
 from evaltui.workbench.acceptable import Choice, refuses_case
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.state import CaseKey, CaseOutcome
+from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
     from evaltui.core.jsondoc.document import JsonDocument
@@ -58,7 +59,8 @@ class Proposal:
 class _Case:
     """A case with its result."""
 
-    key: CaseKey
+    key: CaseId
+    file: Path
     number: int
     """Its number in the set, from 0."""
     document: JsonDocument
@@ -77,17 +79,18 @@ async def propose(editing: Editing, choice: Choice) -> Proposal:
         if (reason := refuses_case(editing, key)) or scored is None:
             left_out.append(reason or "it has not been run")
             continue
-        if key.path not in documents:
+        file = editing.sets.file_of(key.path)
+        if file not in documents:
             try:
-                documents[key.path] = document = editing.document(key.path).copy()
+                documents[file] = document = editing.document(file).copy()
             except (EvalSetError, OSError) as error:
                 left_out.append(str(error))
                 continue
-            numbers[key.path] = {one: number for number, one in enumerate(eval_ids(document.value))}
-        if (number := numbers[key.path].get(key.eval_id)) is not None:
-            cases.append(_Case(key, number, documents[key.path], scored))
+            numbers[file] = {one: number for number, one in enumerate(eval_ids(document.value))}
+        if (number := numbers[file].get(key.eval_id)) is not None:
+            cases.append(_Case(key, file, number, documents[file], scored))
         else:
-            left_out.append(f"{key.path.name} has no case {key.eval_id} any more")
+            left_out.append(f"{file.name} has no case {key.eval_id} any more")
     return await asyncio.to_thread(_propose, editing, choice, cases, left_out)
 
 
@@ -113,7 +116,7 @@ def _propose(
 ) -> Proposal:
     """In a thread: reads logs, and changes nothing."""
     edits: dict[Path, list[Edit]] = {}
-    documents = {case.key.path: case.document for case in cases}
+    documents = {case.file: case.document for case in cases}
     counts: Counter[Path] = Counter()
     remarks: list[str] = []
     written = write_times(editing.sets.agent_dir)
@@ -126,8 +129,8 @@ def _propose(
                 left_out.append(str(error))
                 continue
             if of_case:
-                edits.setdefault(case.key.path, []).extend(of_case)
-                counts[case.key.path] += 1
+                edits.setdefault(case.file, []).extend(of_case)
+                counts[case.file] += 1
                 remarks += _remarks(choice, case, actual, written)
         changes = []
         for path, some in edits.items():

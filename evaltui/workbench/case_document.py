@@ -11,6 +11,7 @@ from evaltui.core.editing.json_paths import Changes, field_value
 from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.edits import EditError, PutText, alike
 from evaltui.core.jsondoc.layout import in_one_line, laid_out
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, JsonPath
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
@@ -19,7 +20,6 @@ from evaltui.workbench.editing import Editing
 from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
-from evaltui.workbench.state import CaseKey
 
 
 class CaseDocument:
@@ -30,10 +30,10 @@ class CaseDocument:
         self._sets = sets
         self._navigation = navigation
         self._editing = editing
-        self.key: CaseKey | None = None
+        self.key: CaseId | None = None
         self.rows: list[Row] = []
         self.version = 0
-        self.renamed_from: CaseKey | None = None
+        self.renamed_from: CaseId | None = None
         self._source: CaseSource | None = None
         # What the rows were made of: kept, so that none of it is taken for something new with its address.
         self._made_of: tuple[Any, ...] = ()
@@ -43,9 +43,9 @@ class CaseDocument:
     def follow(self) -> bool:
         """Whether the rows are others than before."""
         key = self._navigation.selection.case
-        path = key.path if key else None
-        draft = self._editing.draft(path) if path else None
-        opened = self._sets.opened(path)
+        file = self._sets.file_of(key.path) if key else None
+        draft = self._editing.draft(file) if file else None
+        opened = self._sets.opened(file)
         config = self._config(key) if key else None
         data = draft.document.value if draft else None
         made_of = (key, data, opened, config, self._agent.info)
@@ -67,26 +67,27 @@ class CaseDocument:
         self.version += 1
         return True
 
-    def _is_gone(self, key: CaseKey | None) -> bool:
-        entry = self._sets.entry(key.path) if key else None
+    def _is_gone(self, key: CaseId | None) -> bool:
+        entry = self._sets.entry_of(key.path) if key else None
         return (
             entry is not None and key is not None and all(one.eval_id != key.eval_id for one in entry.cases)
         )
 
-    def _config(self, key: CaseKey) -> Any:
+    def _config(self, key: CaseId) -> Any:
         try:
-            return self._editing.config_data(key.path)
+            return self._editing.config_data(self._sets.file_of(key.path))
         except (OSError, EvalSetError):
             return None
 
-    def _read(self, key: CaseKey, data: Any, config: Any) -> CaseSource | None:
-        opened = self._sets.opened(key.path)
+    def _read(self, key: CaseId, data: Any, config: Any) -> CaseSource | None:
+        file = self._sets.file_of(key.path)
+        opened = self._sets.opened(file)
         if data is None:
             found = self._editing.case_data(key)
-            if found is None and opened is not None and not self._editing.refuses_to_edit(key.path):
+            if found is None and opened is not None and not self._editing.refuses_to_edit(file):
                 # A set with errors has no models, and yet its cases can be mended.
                 try:
-                    data = self._editing.data(key.path)
+                    data = self._editing.data(file)
                 except (OSError, EvalSetError):
                     return None
             elif found is None:
@@ -98,13 +99,13 @@ class CaseDocument:
         if number is None:
             return None
         problems = opened.problems if opened else ()
-        draft = self._editing.draft(key.path)
+        draft = self._editing.draft(file)
         saved = self._saved(draft.saved.value if draft and draft.saved else None, number, key)
         return CaseSource(
             data, config, number, declared_tools(self._agent.info), problems, saved, self._known
         )
 
-    def _number(self, key: CaseKey, data: Any) -> int | None:
+    def _number(self, key: CaseId, data: Any) -> int | None:
         """Where the case is; most often it is where it was, which is not looked for among thousands."""
         known = self._source.case if self._source else 0
         try:
@@ -118,7 +119,7 @@ class CaseDocument:
             return None
 
     @staticmethod
-    def _saved(data: Any, number: int, key: CaseKey) -> Any:
+    def _saved(data: Any, number: int, key: CaseId) -> Any:
         """The case as it is on disk, where it has not moved."""
         try:
             saved = CaseEditor(data, number)
@@ -129,7 +130,7 @@ class CaseDocument:
     @property
     def is_new(self) -> bool:
         """Whether the case is in no file yet, as far as is known."""
-        draft = self._editing.draft(self.key.path) if self.key else None
+        draft = self._editing.draft(self._sets.file_of(self.key.path)) if self.key else None
         return draft is not None and draft.dirty and self._now.saved is None
 
     # What can be done
@@ -178,7 +179,7 @@ class CaseDocument:
         """The case as it is written in its file, its lines moved to the left; on one line it is laid out."""
         now = self._now
         assert self.key is not None
-        draft = self._editing.draft(self.key.path)
+        draft = self._editing.draft(self._sets.file_of(self.key.path))
         written = draft.document.text_at(now.editor.path) if draft else json.dumps(now.editor.value)
         if "\n" not in written:
             return laid_out(written)
@@ -192,7 +193,7 @@ class CaseDocument:
         """
         now = self._now
         assert self.key is not None
-        draft = self._editing.draft(self.key.path)
+        draft = self._editing.draft(self._sets.file_of(self.key.path))
         value = object_of(text)
         path = now.editor.path
         if _lines(text) == _lines(self.text()) or alike(value, now.editor.value):
@@ -236,7 +237,7 @@ class CaseDocument:
                 return "the call was changed outside meanwhile, or is another one now: go to it again"
             self._editing.do(
                 f"change the arguments of {call.name}",
-                key.path,
+                self._sets.file_of(key.path),
                 lambda eval_set: eval_set.case(case).turn(turn).call(number).replace_arguments(args),
             )
             return None

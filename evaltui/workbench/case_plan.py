@@ -11,10 +11,11 @@ from typing import Any
 from evaltui.core.editing.json_paths import Changes, cases_path
 from evaltui.core.editing.set import SetEditor, Transfer
 from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 
 
 @contextmanager
@@ -66,7 +67,7 @@ class Plan:
             config = _new_config() if here.config is None else here.config
             self._configs[file] = apply_to_data(config, changes.of_config)
 
-    def do(self, label: str, after: Selection, moved: Mapping[CaseKey, CaseKey] | None = None) -> bool:
+    def do(self, label: str, after: Selection, moved: Mapping[CaseId, CaseId] | None = None) -> bool:
         return self._editing.do_edits(label, self.edits, after=after, moved=moved)
 
 
@@ -94,18 +95,19 @@ def _with_cases(data: Any, edits: Sequence[Edit]) -> Any:
     return {**data, key: found}
 
 
-def by_path(keys: Sequence[CaseKey]) -> dict[Path, list[str]]:
-    found: dict[Path, list[str]] = {}
+def by_file(editing: Editing, keys: Sequence[CaseId]) -> dict[Path, list[str]]:
+    """The ids of cases, by the files that they are in."""
+    found: dict[str, list[str]] = {}
     for key in keys:
         found.setdefault(key.path, []).append(key.eval_id)
-    return found
+    return {editing.sets.file_of(path): eval_ids for path, eval_ids in found.items()}
 
 
-def numbers_in_sets(editing: Editing, keys: Sequence[CaseKey]) -> dict[Path, list[int]]:
+def numbers_in_sets(editing: Editing, keys: Sequence[CaseId]) -> dict[Path, list[int]]:
     """Which cases of their sets they are, from 0 and in order. Raises EditError where that is not clear."""
     return {
         path: numbers_of(SetEditor(editing.data(path)), path, wanted)
-        for path, wanted in by_path(keys).items()
+        for path, wanted in by_file(editing, keys).items()
     }
 
 
@@ -126,8 +128,8 @@ def ids_at(here: SetEditor, numbers: Sequence[int]) -> list[str]:
     return [ids[number] for number in numbers]
 
 
-def keys_at(here: SetEditor, path: Path, first: int, count: int) -> list[CaseKey]:
-    return [CaseKey(path, eval_id) for eval_id in ids_at(here, range(first, first + count))]
+def keys_at(here: SetEditor, path: str, first: int, count: int) -> list[CaseId]:
+    return [CaseId(path, eval_id) for eval_id in ids_at(here, range(first, first + count))]
 
 
 def moves(shown: Sequence[int], wanted: Collection[int], step: int) -> Iterator[tuple[int, int]]:

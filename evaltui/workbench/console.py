@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaltui.workbench.state import CaseKey
+from evaltui.core.model.case_id import CaseId
 
 MOST_LINES = 20_000
 # A program can print megabytes without a line break.
@@ -23,7 +23,7 @@ class PrintedLine:
     source: str
     """`stdout` or `stderr`"""
     text: str
-    case: CaseKey | None = None
+    case: CaseId | None = None
     """The case; None where several ran and any may have printed it."""
     cut: int = 0
     """How many characters of the line were left out."""
@@ -41,7 +41,7 @@ class Console:
         self._seen = 0
         self.total = 0
 
-    def add(self, run: int, source: str, text: str, case: CaseKey | None) -> None:
+    def add(self, run: int, source: str, text: str, case: CaseId | None) -> None:
         line = PrintedLine(run, source, text[:LONGEST_LINE], case, max(0, len(text) - LONGEST_LINE))
         self._lines.append(line)
         self._characters += len(line.text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def refuses_to_convert(sets: OpenSets, selection: Selection) -> str | None:
     """Why the selected file cannot be converted, as a sentence."""
-    entry = sets.entry(selection.path)
+    entry = sets.entry_of(selection.path)
     if entry is None:
         return "nothing is selected"
     if entry.format is None:

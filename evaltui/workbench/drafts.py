@@ -12,6 +12,7 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, resolve
 from evaltui.core.jsondoc.splices import Splice
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.saving import (
@@ -24,7 +25,7 @@ from evaltui.files.saving import (
     save_together,
 )
 from evaltui.workbench.draft import Clashing, Draft, read_draft, unusable
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Entry, Step, Steps
 
 Known = tuple[JsonDocument, Fingerprint]
@@ -108,7 +109,7 @@ class Drafts:
         before: Selection,
         after: Selection,
         *,
-        moved: Mapping[CaseKey, CaseKey] | None = None,
+        moved: Mapping[CaseId, CaseId] | None = None,
         typing: Hashable = None,
     ) -> Step | None:
         """Do edits in files that are open, all or none of them; None where they change nothing.

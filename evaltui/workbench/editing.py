@@ -11,6 +11,7 @@ from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError, alike
 from evaltui.core.jsondoc.merge import Choices, Side
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.saving import Source
@@ -18,7 +19,7 @@ from evaltui.workbench.draft import Clashing, Draft
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Step
 from evaltui.workbench.unapplied import UnappliedTexts
 
@@ -60,8 +61,8 @@ class Editing:
         """The parsed JSON of a file, as `document`."""
         return self.document(path).value
 
-    def _known_data(self, path: Path) -> Any:
-        draft = self._drafts.known(path)
+    def _known_data(self, path: str) -> Any:
+        draft = self._drafts.known(self.sets.file_of(path))
         return draft.document.value if draft else None
 
     def config_data(self, set_path: Path) -> Any | None:
@@ -78,22 +79,23 @@ class Editing:
         except EvalSetError as error:
             return _UnreadableConfig(error)
 
-    def number(self, key: CaseKey) -> int:
+    def number(self, key: CaseId) -> int:
         """Which case of its set it is, from 0. Raises ValueError where the set has no such case."""
-        return eval_ids(self.data(key.path)).index(key.eval_id)
+        return eval_ids(self.data(self.sets.file_of(key.path))).index(key.eval_id)
 
-    def case_data(self, key: CaseKey) -> tuple[Any, int] | None:
+    def case_data(self, key: CaseId) -> tuple[Any, int] | None:
         """The JSON of a set that has the case, and which of its cases it is; None while it is being read.
 
         A set that is being edited is there as a whole, of any other only this case.
         """
-        if (draft := self.draft(key.path)) is not None:
+        file = self.sets.file_of(key.path)
+        if (draft := self.draft(file)) is not None:
             return draft.document.value, self.number(key)
-        opened = self.sets.opened(key.path)
+        opened = self.sets.opened(file)
         stored = opened.stored_case(key.eval_id) if opened else None
         if opened is None or stored is None:
             return None
-        entry = self.sets.entry(key.path)
+        entry = self.sets.entry_of(key.path)
         return {"eval_set_id": entry.eval_set_id if entry else "", "eval_cases": [stored.data()]}, 0
 
     def is_dirty(self, path: Path) -> bool:
@@ -128,7 +130,7 @@ class Editing:
         build: EditBuilder,
         *,
         after: Selection | None = None,
-        moved: Mapping[CaseKey, CaseKey] | None = None,
+        moved: Mapping[CaseId, CaseId] | None = None,
         typing: Hashable = None,
     ) -> bool:
         """Change a set, and its config, as one step. `label` is an imperative: `rename a to b`.
@@ -160,7 +162,7 @@ class Editing:
         edits: Mapping[Path, Sequence[Edit] | JsonDocument],
         *,
         after: Selection | None = None,
-        moved: Mapping[CaseKey, CaseKey] | None = None,
+        moved: Mapping[CaseId, CaseId] | None = None,
         typing: Hashable = None,
     ) -> bool:
         """As `do`, for any files: sets, and configs, which may be new.
@@ -231,7 +233,7 @@ class Editing:
 
     def _show_new(self, path: Path) -> None:
         """Shows a new set, and selects it."""
-        self._show_files([path], Selection(path))
+        self._show_files([path], Selection(self.sets.case_path(path)))
 
     def _show_files(self, paths: Collection[Path], selection: Selection | None = None) -> None:
         """Shows files as they are being edited, wherever their text comes from."""
@@ -290,7 +292,7 @@ class Editing:
         left = self.unapplied.now()
         if not left:
             return text
-        where = left[0].case.eval_id if left[0].case else left[0].path.name
+        where = left[0].case.eval_id if left[0].case else self.sets.file_of(left[0].path).name
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         return f"{text}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
 

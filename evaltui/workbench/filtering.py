@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.workspace import SetEntry
 from evaltui.text.wording import did_you_mean
-from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -269,7 +268,7 @@ class Filtered:
     def __init__(self) -> None:
         self.text = ""
         self.filter = Filter()
-        self.kept: dict[Path, list[int]] = {}
+        self.kept: dict[str, list[int]] = {}
         self._sets: Sequence[SetEntry] = ()
         self._searched: list[_Searched] = []
 
@@ -286,9 +285,9 @@ class Filtered:
         self,
         text: str,
         sets: Sequence[SetEntry],
-        status: Callable[[CaseKey], str],
-        also: CaseKey | None = None,
-        scores: Callable[[CaseKey], Scores | None] | None = None,
+        status: Callable[[CaseId], str],
+        also: CaseId | None = None,
+        scores: Callable[[CaseId], Scores | None] | None = None,
     ) -> None:
         """Filter anew: the text, the sets or the outcomes may have changed.
 
@@ -304,7 +303,7 @@ class Filtered:
         self._search_in(sets)
         for entry, searched in zip(sets, self._searched, strict=True):
             if numbers := self._keep(entry, searched, status, also, scores or (lambda key: None)):
-                self.kept[entry.path] = numbers
+                self.kept[entry.case_path] = numbers
 
     def prepare(self, sets: Sequence[SetEntry]) -> None:
         """Fold what a word is looked for in, before one is typed."""
@@ -321,9 +320,9 @@ class Filtered:
         self,
         entry: SetEntry,
         searched: _Searched,
-        status: Callable[[CaseKey], str],
-        also: CaseKey | None,
-        scores: Callable[[CaseKey], Scores | None],
+        status: Callable[[CaseId], str],
+        also: CaseId | None,
+        scores: Callable[[CaseId], Scores | None],
     ) -> list[int]:
         wanted = self.filter
         numbers: Sequence[int] = range(len(entry.cases))
@@ -331,11 +330,11 @@ class Filtered:
             numbers = term.among(searched, numbers)
         if not (wanted.statuses or wanted.not_statuses or wanted.scores):
             return list(numbers)
-        keys = ((number, CaseKey(entry.path, entry.cases[number].eval_id)) for number in numbers)
+        keys = ((number, CaseId(entry.case_path, entry.cases[number].eval_id)) for number in numbers)
         return [number for number, key in keys if key == also or self._came_out(key, status, scores)]
 
     def _came_out(
-        self, key: CaseKey, status: Callable[[CaseKey], str], scores: Callable[[CaseKey], Scores | None]
+        self, key: CaseId, status: Callable[[CaseId], str], scores: Callable[[CaseId], Scores | None]
     ) -> bool:
         wanted = self.filter
         if wanted.statuses or wanted.not_statuses:

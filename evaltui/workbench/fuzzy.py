@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.case_info import CaseInfo
 from evaltui.files.workspace import SetEntry
-from evaltui.workbench.state import CaseKey
 
 # What a word is worth by where it is found; within one kind, tighter and earlier is better.
 _WHOLE_ID = 500.0
@@ -26,7 +26,7 @@ _WITHIN_KIND = 50.0
 class Jump:
     """A case that may be meant; `marked` are the places in its id of the letters that were typed."""
 
-    key: CaseKey
+    key: CaseId
     set_id: str
     text: str
     score: float
@@ -77,7 +77,7 @@ def _jumps(words: Sequence[_Word], sets: Sequence[SetEntry]) -> Iterator[Jump]:
         for case in entry.cases:
             if (found := _found(words, case, set_id)) is not None:
                 score, marked = found
-                key = CaseKey(entry.path, case.eval_id)
+                key = CaseId(entry.case_path, case.eval_id)
                 yield Jump(key, entry.eval_set_id, case.first_text, score, marked)
 
 

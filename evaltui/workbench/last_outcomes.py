@@ -5,26 +5,26 @@ Importing this loads the models: do it in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.core.compare.changes_between_runs import config_of
 from evaltui.core.compare.repeats import pass_if_of
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
-from evaltui.files.workspace import SetEntry
+from evaltui.files.workspace import Workspace
 from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import result_of, run_id, run_names
 from evaltui.runs.listing import run_title
 from evaltui.runs.log import run_logs
 from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run
 from evaltui.runs.resuming import files_changed_since
-from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
-from evaltui.workbench.state import CaseKey, CaseOutcome, RunRef
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 # Cases that none of the newest runs had stay `not run`.
 MOST_RUNS = 50
@@ -36,22 +36,21 @@ _AT_ONCE = 200
 class LastOutcome:
     """A case's result, the log that it is from, and where it is there."""
 
-    key: CaseKey
+    key: CaseId
     scored: CaseOutcome
     log: Path
     logged: LoggedCase
 
 
 def last_outcomes(
-    agent_dir: Path, sets: Sequence[SetEntry], documents: Documents, code: int
+    agent_dir: Path, workspace: Workspace, documents: Documents, code: int
 ) -> Iterator[list[LastOutcome]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
     `code` is the agent's version now; results of an agent that was changed since have version -1.
     A log that cannot be read is passed over.
     """
-    places = CasePlaces(agent_dir, sets)
-    wanted = {CaseKey(entry.path, case.eval_id) for entry in sets for case in entry.cases}
+    wanted = {CaseId(entry.case_path, case.eval_id) for entry in workspace.sets for case in entry.cases}
     names = {run: name for name, run in run_names(agent_dir).items()}
     for log in run_logs(agent_dir)[: -MOST_RUNS - 1 : -1]:
         if not wanted:
@@ -61,7 +60,7 @@ def last_outcomes(
             found = [
                 (key, logged)
                 for logged in run.results
-                if (key := _place(places, run, logged)) is not None and key in wanted
+                if (key := _place(workspace, run, logged)) is not None and key in wanted
             ]
             if not found:
                 continue
@@ -69,7 +68,7 @@ def last_outcomes(
         except (OSError, ValueError):
             continue
         title = run_title(run.header.started, names.get(run_id(log), ""))
-        reading = _Reading(run, documents, -1 if changed else code, RunRef(log=log, title=title))
+        reading = _Reading(run, workspace, documents, -1 if changed else code, RunRef(log=log, title=title))
         for start in range(0, len(found), _AT_ONCE):
             some = (reading.read(key, logged) for key, logged in found[start : start + _AT_ONCE])
             outcomes = [outcome for outcome in some if outcome is not None]
@@ -77,8 +76,8 @@ def last_outcomes(
             yield outcomes
 
 
-def _place(places: CasePlaces, run: StoredRun, logged: LoggedCase) -> CaseKey | None:
-    return places.find(logged.id, logged.summary.eval_set_id, by_label=run.header.by_label)
+def _place(workspace: Workspace, run: StoredRun, logged: LoggedCase) -> CaseId | None:
+    return workspace.find(logged.id, logged.summary.eval_set_id, by_label=run.header.by_label)
 
 
 @dataclass(frozen=True)
@@ -86,13 +85,14 @@ class _Reading:
     """A run whose results are read; `ref` is how it is shown, `code` the version of the agent's code."""
 
     run: StoredRun
+    workspace: Workspace
     documents: Documents
     code: int
     ref: RunRef
 
-    def read(self, key: CaseKey, logged: LoggedCase) -> LastOutcome | None:
+    def read(self, key: CaseId, logged: LoggedCase) -> LastOutcome | None:
         """None for a case that cannot be shown or read."""
-        opened = self.documents.open(key.path)
+        opened = self.documents.open(self.workspace.by_case_path[key.path].path)
         stored, config = opened.stored_case(key.eval_id), opened.config
         if stored is None or config is None:
             return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import Listed, StoredCase
+from evaltui.files.case_paths import case_path
 from evaltui.files.config_files import config_file, config_files
 from evaltui.files.set_entry import SetEntry
 from evaltui.files.workspace import Workspace
@@ -73,10 +74,10 @@ class LiveSets:
         configs = {self._explicit_config, *config_of.values()}
         sets = [path for path in paths if path not in configs and not self._drafts.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
-            entries[path] = self._followed(path, entries.get(path))
+            entries[path] = self._followed(path, entries.get(path), workspace.folder)
         return replace(workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path)))
 
-    def _followed(self, path: Path, entry: SetEntry | None) -> SetEntry:
+    def _followed(self, path: Path, entry: SetEntry | None, folder: Path) -> SetEntry:
         draft = self._drafts.known(path)
         config = self._config(path)
         if draft is None:
@@ -90,7 +91,7 @@ class LiveSets:
         opened = edited_eval_set_file(path, draft.document.copy()).scored_by(config)
         before = draft.saved.cases if draft.saved and not self._documents.is_edited(path) else ()
         self._documents.edited(path, opened)
-        return _listed(entry or _new_entry(path), opened, before)
+        return _listed(entry or _new_entry(path, folder), opened, before)
 
     def _last_config(self, set_path: Path) -> Path | None:
         """The file that the set was scored by when it was last looked at."""
@@ -135,5 +136,5 @@ def _config_of(draft: Draft) -> ConfigInUse | EvalSetError:
     return EvalSetError(found) if config is None else ConfigInUse(draft.path, config, False, tuple(found))
 
 
-def _new_entry(path: Path) -> SetEntry:
-    return SetEntry(path, path.name, "", "agent directory", "eval set", ())
+def _new_entry(path: Path, folder: Path) -> SetEntry:
+    return SetEntry(path, case_path(folder, path), path.name, "", "agent directory", "eval set", ())

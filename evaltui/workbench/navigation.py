@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.marking import Marking
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+from evaltui.workbench.state import DifferenceAt, Selection
 
 
 class Navigation:
@@ -36,9 +38,14 @@ class Navigation:
         self._say = say
         self._filtered = Filtered()
         self._filtered_from: object = None
-        self._difference: tuple[CaseKey | None, DifferenceAt | None] = (None, None)
+        self._difference: tuple[CaseId | None, DifferenceAt | None] = (None, None)
 
     # Selection
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the selected set."""
+        return None if self.selection.path is None else self._sets.file_of(self.selection.path)
 
     def select(self, selection: Selection) -> None:
         if selection != self.selection:
@@ -47,7 +54,7 @@ class Navigation:
 
     def select_nearest(self, wanted: Selection) -> None:
         """Selects what is wanted, or what is left of it; the caller notifies."""
-        entry = self._sets.entry(wanted.path)
+        entry = self._sets.entry_of(wanted.path)
         if entry is None:
             self.selection = self._first()
         elif wanted.eval_id is None or any(case.eval_id == wanted.eval_id for case in entry.cases):
@@ -59,7 +66,7 @@ class Navigation:
         first = next(self._sets.every_case(), None)
         if first is not None:
             return Selection(*first)
-        return Selection(self._sets.entries[0].path) if self._sets.entries else Selection()
+        return Selection(self._sets.entries[0].case_path) if self._sets.entries else Selection()
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
@@ -79,7 +86,7 @@ class Navigation:
             self._say("from the top again" if step > 0 else "from the bottom again")
         self.select(Selection(*chosen))
 
-    def _before_selected_set(self, order: dict[CaseKey, int]) -> float:
+    def _before_selected_set(self, order: dict[CaseId, int]) -> float:
         """A place just before the first case of the selected set."""
         numbers = [number for key, number in order.items() if key.path == self.selection.path]
         return min(numbers) - 0.5 if numbers else -0.5
@@ -126,7 +133,7 @@ class Navigation:
         """A filter is about to be typed."""
         self._filtered.prepare(self._sets.entries)
 
-    def _filter(self, text: str, also: CaseKey | None = None) -> None:
+    def _filter(self, text: str, also: CaseId | None = None) -> None:
         self._filtered_from = self._filter_source()
         self._filtered.update(text, self._sets.entries, self._outcomes.last_status, also, self._last_scores)
 
@@ -134,15 +141,15 @@ class Navigation:
         """Differs where the filter may keep other cases than before."""
         return id(self._sets.entries), self._outcomes.version
 
-    def _kept(self) -> dict[CaseKey, None]:
+    def _kept(self) -> dict[CaseId, None]:
         """The cases that the filter keeps, in their order."""
         return {
-            CaseKey(entry.path, entry.cases[number].eval_id): None
+            CaseId(entry.case_path, entry.cases[number].eval_id): None
             for entry in self._sets.entries
-            for number in self.filtered.kept.get(entry.path, ())
+            for number in self.filtered.kept.get(entry.case_path, ())
         }
 
-    def _last_scores(self, key: CaseKey) -> Scores | None:
+    def _last_scores(self, key: CaseId) -> Scores | None:
         scored = self._outcomes.get(key)
         return scores_of(scored.result) if scored else None
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity
+from evaltui.files.case_paths import case_path, file_of
 from evaltui.files.config_files import config_file, config_files
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.saving import Fingerprint
@@ -16,7 +18,6 @@ from evaltui.workbench.documents import Documents
 from evaltui.workbench.draft import Draft
 from evaltui.workbench.drafts import Drafts
 from evaltui.workbench.live_sets import LiveSets
-from evaltui.workbench.state import CaseKey
 
 
 class OpenSets:
@@ -46,6 +47,8 @@ class OpenSets:
         self._given = given
         self._changed = changed
         self._live = LiveSets(self.drafts, self.documents, config)
+        # As the sets had them, which need not be absolute; of those that are gone, too.
+        self._files: dict[str, Path] = {}
         self._reading: dict[Path, asyncio.Task[EvalSetFile]] = {}
 
     @property
@@ -56,14 +59,32 @@ class OpenSets:
     def entries(self) -> tuple[SetEntry, ...]:
         return self.workspace.sets if self.workspace else ()
 
-    def entry(self, path: Path | None) -> SetEntry | None:
-        return next((entry for entry in self.entries if entry.path == path), None)
+    def entry(self, file: Path | None) -> SetEntry | None:
+        """The set in a file."""
+        return next((entry for entry in self.entries if entry.path == file), None)
 
-    def every_case(self) -> Iterator[CaseKey]:
+    def entry_of(self, path: str | None) -> SetEntry | None:
+        """The set whose cases have this path in their `CaseId`."""
+        return None if path is None or self.workspace is None else self.workspace.by_case_path.get(path)
+
+    def file_of(self, path: str) -> Path:
+        """The file of such a set, which may be gone by now, or not be written yet."""
+        return self._files.get(path) or file_of(self.agent_dir, path)
+
+    def case_path(self, file: Path) -> str:
+        """The path that the cases of a file have in their `CaseId`."""
+        return case_path(self.agent_dir, file)
+
+    def every_case(self) -> Iterator[CaseId]:
         """The cases of all sets, in their order."""
         for entry in self.entries:
             for case in entry.cases:
-                yield CaseKey(entry.path, case.eval_id)
+                yield CaseId(entry.case_path, case.eval_id)
+
+    def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
+        """The case of a run as it is called now; None where it is not any more."""
+        by_label = case.path == eval_set_id
+        return self.workspace.find(case, eval_set_id, by_label=by_label) if self.workspace else None
 
     def opened(self, path: Path | None) -> EvalSetFile | None:
         """A set as models; None while it is being read, and observers are called when it has been."""
@@ -121,8 +142,13 @@ class OpenSets:
     async def read(self) -> None:
         """Looks in a thread which sets there are."""
         self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
+        self._note_files()
 
     def follow(self, paths: Iterable[Path]) -> None:
         """Shows files, sets and configs, as they are being edited."""
         if self.workspace is not None:
             self.workspace = self._live.follow(self.workspace, paths)
+            self._note_files()
+
+    def _note_files(self) -> None:
+        self._files.update((entry.case_path, entry.path) for entry in self.entries)

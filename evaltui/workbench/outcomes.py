@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.case_paths import case_path
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
-from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results
-from evaltui.workbench.state import CaseKey, CaseOutcome, Run, RunRef, Selection
+from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
@@ -64,41 +62,41 @@ class Outcomes:
     # What there is
 
     @property
-    def _running(self) -> Collection[CaseKey]:
+    def _running(self) -> Collection[CaseId]:
         """The cases that are being run now."""
         run = self._run()
         return () if run is None or run.over else run.running
 
-    def get(self, key: CaseKey | None) -> CaseOutcome | None:
+    def get(self, key: CaseId | None) -> CaseOutcome | None:
         """What came of a case; None where it was not run, and without a case."""
         return self.results.get(key) if key else None
 
-    def status(self, key: CaseKey) -> str:
+    def status(self, key: CaseId) -> str:
         """The status of a case's last result, or that it is running, or not run."""
         return RUNNING if key in self._running else self.last_status(key)
 
-    def is_waiting(self, key: CaseKey) -> bool:
+    def is_waiting(self, key: CaseId) -> bool:
         """Whether the run still has to come to the case."""
         run = self._run()
         return run is not None and run.is_waiting(key)
 
-    def last_status(self, key: CaseKey) -> str:
+    def last_status(self, key: CaseId) -> str:
         """The status of a case's last result, whether it is running again or not."""
         scored = self.results.get(key)
         return scored.result.status if scored else NOT_RUN
 
-    def is_stale(self, key: CaseKey) -> bool:
+    def is_stale(self, key: CaseId) -> bool:
         """Whether the agent, the case or the config has been changed since the case's last result."""
         return bool(self.changed_since(key))
 
-    def changed_since(self, key: CaseKey) -> tuple[str, ...]:
+    def changed_since(self, key: CaseId) -> tuple[str, ...]:
         """What has been changed since the case's last result: `the agent`, `the case`, `the config`."""
         scored = self.results.get(key)
         if scored is None:
             return ()
         return (("the agent",) if scored.code != self._agent.code_version else ()) + scored.outdated
 
-    def trace(self, key: CaseKey) -> Trace | None:
+    def trace(self, key: CaseId) -> Trace | None:
         """What happened in a case in its last run, in the repeat that is shown; live while it runs.
 
         None where the case has not been run, or while its log is being read: observers are called then.
@@ -108,7 +106,7 @@ class Outcomes:
         scored = self.results.get(key)
         return self.traces.get(key, scored.repeat) if scored else None
 
-    def call_op(self, key: CaseKey, run: RunRef, repeat: int, turn: int, call: int) -> str:
+    def call_op(self, key: CaseId, run: RunRef, repeat: int, turn: int, call: int) -> str:
         """How a call that the agent made differs from what is expected, "" where nothing tells.
 
         `turn` and `call` count from 0.
@@ -120,44 +118,34 @@ class Outcomes:
         made = [row.op for row in turns[turn].calls if row.actual] if turn < len(turns) else []
         return made[call] if call < len(made) else ""
 
-    def case_id(self, key: CaseKey) -> CaseId:
-        """What runs call a case."""
-        return CaseId(case_path(self._agent.dir, key.path), key.eval_id)
-
-    def case_of(self, case: CaseId, eval_set_id: str) -> Selection | None:
-        """Where a case of a run is now; None where it is not any more."""
-        by_label = case.path == eval_set_id
-        key = CasePlaces(self._agent.dir, self._sets.entries).find(case, eval_set_id, by_label=by_label)
-        return Selection(*key) if key else None
-
-    def history(self, key: CaseKey) -> CasePast | None:
+    def history(self, key: CaseId) -> CasePast | None:
         """What previous runs say of a case; None while they are being read, and observers are called then."""
-        entry = self._sets.entry(key.path)
-        return self._histories.get(self.case_id(key), entry.eval_set_id) if entry else None
+        entry = self._sets.entry_of(key.path)
+        return self._histories.get(key, entry.eval_set_id) if entry else None
 
     # Changes
 
-    def put(self, key: CaseKey, scored: CaseOutcome) -> None:
+    def put(self, key: CaseId, scored: CaseOutcome) -> None:
         """Notes the result of a case; the caller notifies."""
         self.results.put(key, scored)
         self.version += 1
 
-    def show_repeat(self, key: CaseKey, repeat: int) -> None:
+    def show_repeat(self, key: CaseId, repeat: int) -> None:
         """Shows one of the runs of a case that was run several times, counted from 0."""
         scored = self.results.get(key)
         if scored is not None:
             self.results.put(key, replace(scored, chosen=repeat))
             self._changed()
 
-    def move(self, moved: Mapping[CaseKey, CaseKey]) -> None:
+    def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases have other keys now."""
         for results, traces in self._all():
             results.move(moved)
             traces.move(moved)
 
-    def keep_only(self, keys: Collection[CaseKey]) -> None:
+    def keep_only(self, keys: Collection[CaseId]) -> None:
         """Forgets cases that are gone. What came of those in a file that cannot be read now is still true."""
-        unreadable = [entry.path for entry in self._sets.entries if entry.format is None]
+        unreadable = [entry.case_path for entry in self._sets.entries if entry.format is None]
         kept = {*keys, *(key for path in unreadable for key, _ in self.results.of(path))}
         for results, traces in self._all():
             results.keep_only(kept)
@@ -181,8 +169,9 @@ class Outcomes:
         """Scores, in the background, what was run before against what is expected now."""
         concerned = self._sets.scored_by(set(paths))
         for path in self.results.paths():
-            opened = self._sets.documents.last(path)
-            if opened is None or opened.config is None or path not in concerned:
+            file = self._sets.file_of(path)
+            opened = self._sets.documents.last(file)
+            if opened is None or opened.config is None or file not in concerned:
                 continue
             for key, scored in self.results.of(path):
                 stored, config = opened.stored_case(key.eval_id), opened.config.config
@@ -194,7 +183,7 @@ class Outcomes:
         self.rescore(paths)
         await self._rescoring.finish()
 
-    def _rescored(self, key: CaseKey, scored: CaseOutcome) -> None:
+    def _rescored(self, key: CaseId, scored: CaseOutcome) -> None:
         known = self.results.get(key)
         if known is not None and known.run == scored.run:
             self.results.put(key, replace(scored, chosen=known.chosen))
@@ -207,7 +196,9 @@ class Outcomes:
         from evaltui.workbench.last_outcomes import last_outcomes
 
         sets = self._sets
-        found = last_outcomes(self._agent.dir, sets.entries, sets.documents, self._agent.code_version)
+        if sets.workspace is None:
+            return
+        found = last_outcomes(self._agent.dir, sets.workspace, sets.documents, self._agent.code_version)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
             results, traces = self._latest or (self.results, self.traces)
             running = self._running
@@ -228,11 +219,12 @@ class Outcomes:
         """Shows what came of a previous run instead of the last results; False where it cannot be read."""
         from evaltui.workbench.past_runs import Opening, open_past_run
 
+        if self._sets.workspace is None:
+            return False
         opening = Opening(
-            self._agent.dir,
             path,
             title,
-            self._sets.entries,
+            self._sets.workspace,
             self._sets.documents,
             self._changed,
             self._agent.code_version,
@@ -265,7 +257,7 @@ class Outcomes:
         self.previous_run = self._latest = None
         self.version += 1
         # What is expected may have been changed meanwhile.
-        self.rescore(self.results.paths())
+        self.rescore(map(self._sets.file_of, self.results.paths()))
         self._changed()
 
     async def close(self) -> None:

@@ -18,12 +18,11 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.core.recording.replay import steps_of_invocation
 from evaltui.core.recording.steps import split
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.workspace import SetEntry
+from evaltui.files.workspace import Workspace
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.history import result_of, run_id
-from evaltui.workbench.case_places import CasePlaces
 from evaltui.workbench.documents import Documents
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseOutcome, RunRef
@@ -51,10 +50,9 @@ class PastRun:
 class Opening:
     """What a run is opened with. `code` is the version of the agent's code now."""
 
-    agent_dir: Path
     path: Path
     title: str
-    sets: Sequence[SetEntry]
+    workspace: Workspace
     documents: Documents
     changed: Callable[[], None]
     code: int = 0
@@ -64,18 +62,18 @@ def open_past_run(opening: Opening) -> PastRun:
     """In a thread. Raises OSError, and ValueError for what is neither a run log nor a result file."""
     run = RunRef(log=opening.path, title=opening.title)
     results, traces = Results(), Traces(opening.changed)
-    places = CasePlaces(opening.agent_dir, opening.sets)
-    opened: dict[Path, EvalSetFile] = {}
+    workspace = opening.workspace
+    opened: dict[str, EvalSetFile] = {}
     gone = unclear = 0
     for found in _found(opening.path):
         eval_set_id = found.result.eval_set_id
-        key = places.find(found.result.id, eval_set_id, by_label=found.by_label)
+        key = workspace.find(found.result.id, eval_set_id, by_label=found.by_label)
         if key is None:
-            is_unclear = found.by_label and places.shares_label(eval_set_id)
+            is_unclear = found.by_label and workspace.shares_label(eval_set_id)
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
         if key.path not in opened:
-            opened[key.path] = opening.documents.open(key.path)
+            opened[key.path] = opening.documents.open(workspace.by_case_path[key.path].path)
         stored, config = opened[key.path].stored_case(key.eval_id), opened[key.path].config
         if stored is None or config is None:
             gone += 1

@@ -18,6 +18,7 @@ from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
 from evaltui.core.jsondoc.edits import Edit, EditError, apply_to_data
 from evaltui.core.model.arg_path import ALL_ARGS, parse_arg_path
 from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
@@ -28,7 +29,7 @@ from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.rescoring import actual_of, score_again
-from evaltui.workbench.state import CaseKey, CaseOutcome, DifferenceAt
+from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 # Seconds between two looks at an effect that is still being counted.
 _PAUSE = 0.1
@@ -40,7 +41,7 @@ _SLICE = 200
 class Change:
     """A case that would come out otherwise, its statuses before and after."""
 
-    key: CaseKey
+    key: CaseId
     before: str
     after: str
 
@@ -76,7 +77,7 @@ class Relaxing:
         sets: OpenSets,
         outcomes: Outcomes,
         editing: Editing,
-        key: CaseKey,
+        key: CaseId,
         difference: DifferenceAt,
         say: Callable[[str], None],
     ) -> None:
@@ -163,12 +164,14 @@ class Relaxing:
     @property
     def config_path(self) -> Path:
         """The config that a rule is written into."""
-        return self._sets.config_path(self.key.path)
+        return self._sets.config_path(self._sets.file_of(self.key.path))
 
-    async def _others(self, tool: str) -> AsyncIterator[tuple[CaseKey, CaseOutcome]]:
+    async def _others(self, tool: str) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
         """The other cases that a rule for this tool may make come out otherwise."""
-        config_path = self._sets.config_path
-        paths = [path for path in self._outcomes.results.paths() if config_path(path) == self.config_path]
+        sets, config = self._sets, self.config_path
+        paths = [
+            path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
+        ]
         results = [one for path in paths for one in self._outcomes.results.of(path)]
         for number, (key, scored) in enumerate(results):
             if number % _SLICE == 0:
@@ -176,7 +179,7 @@ class Relaxing:
             if key != self.key and any(_differs(row, tool) for row in _rows(scored.result)):
                 yield key, scored
 
-    async def _score(self, key: CaseKey, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
+    async def _score(self, key: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
         events = await asyncio.to_thread(self._outcomes.traces.events_of, key)
         if events is None:
             return None
@@ -220,7 +223,7 @@ class Relaxing:
 
     def _data(self) -> Any:
         """The config as it is now. Raises OSError, EvalSetError."""
-        data = self._editing.config_data(self.key.path)
+        data = self._editing.config_data(self._sets.file_of(self.key.path))
         return new_config() if data is None else data
 
     def _config(self, data: Any) -> EvalConfig:
@@ -241,9 +244,7 @@ def match_problem(text: str) -> str | None:
     return None
 
 
-def _find(
-    outcomes: Outcomes, key: CaseKey, difference: DifferenceAt
-) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
+def _find(outcomes: Outcomes, key: CaseId, difference: DifferenceAt) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
     scored = outcomes.get(key)
     turns = dict(enumerate(scored.shown.turns)) if scored else {}
     turn = turns.get(difference.turn or 0)

@@ -46,10 +46,10 @@ def problem_of(text: str) -> str | None:
 
 def title_of(sets: OpenSets, selection: Selection) -> str:
     """The question, with what would be run."""
-    key, path = selection.case, selection.path
+    key = selection.case
     if key is not None:
         return f"Run {key.eval_id} several times"
-    entry = sets.entry(path)
+    entry = sets.entry_of(selection.path)
     count = len(entry.cases) if entry else 0
     return f"Run every case of {entry.eval_set_id if entry else 'the set'} several times ({count} cases)"
 
@@ -59,8 +59,7 @@ def proposal(sets: OpenSets, selection: Selection, last: Run | None) -> str:
     if last is not None and last.repeated is not None:
         runs, pass_if = last.repeated
         return f"{runs} {pass_if}"
-    path = selection.path
-    opened = sets.opened(path)
+    opened = sets.opened(sets.file_of(selection.path)) if selection.path else None
     if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
         repeats = opened.config.config.evaltui.repeats
         return f"{repeats.runs} {repeats.pass_if}"

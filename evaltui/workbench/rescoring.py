@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evaltui.workbench.state import CaseKey, CaseOutcome, RunRef
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 if TYPE_CHECKING:
     from evaltui.core.metrics.metric import MetricInput
@@ -33,19 +34,19 @@ class Rescoring:
 
     def __init__(
         self,
-        events_of: Callable[[CaseKey], Events | None],
-        done: Callable[[CaseKey, CaseOutcome], None],
+        events_of: Callable[[CaseId], Events | None],
+        done: Callable[[CaseId, CaseOutcome], None],
         secrets: Callable[[], Secrets],
     ) -> None:
         self._events_of = events_of
         self._secrets = secrets
         self._done = done
-        self._waiting: dict[CaseKey, tuple[CaseOutcome, str, StoredCase, EvalConfig]] = {}
+        self._waiting: dict[CaseId, tuple[CaseOutcome, str, StoredCase, EvalConfig]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._actual: tuple[CaseKey, RunRef, Actual] | None = None
+        self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
     def add(
-        self, key: CaseKey, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
+        self, key: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
     ) -> None:
         """Score a case again, soon."""
         self._waiting[key] = scored, eval_set_id, stored, config
@@ -67,14 +68,14 @@ class Rescoring:
             await asyncio.sleep(0)
 
     async def _scored(
-        self, key: CaseKey, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
+        self, key: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
     ) -> CaseOutcome | None:
         actual = self._actual_of(key, scored)
         if actual is None:
             return None
         return await score_again(scored, actual, eval_set_id, stored, config, self._secrets())
 
-    def _actual_of(self, key: CaseKey, scored: CaseOutcome) -> Actual | None:
+    def _actual_of(self, key: CaseId, scored: CaseOutcome) -> Actual | None:
         """What the agent did, as invocations; of the case that was asked for last it is kept."""
         if self._actual is None or self._actual[:2] != (key, scored.run):
             events = self._events_of(key)

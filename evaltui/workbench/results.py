@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
-from evaltui.workbench.state import CaseKey, CaseOutcome
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.state import CaseOutcome
 from evaltui.workbench.verdicts import needs_attention
 
 
@@ -17,11 +17,11 @@ class Results:
     """
 
     def __init__(self) -> None:
-        self._scored: dict[CaseKey, CaseOutcome] = {}
-        self._counts: dict[Path, Counter[str]] = {}
-        self.attention: set[CaseKey] = set()
+        self._scored: dict[CaseId, CaseOutcome] = {}
+        self._counts: dict[str, Counter[str]] = {}
+        self.attention: set[CaseId] = set()
 
-    def put(self, key: CaseKey, scored: CaseOutcome) -> None:
+    def put(self, key: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
         self.drop(key)
         self._scored[key] = scored
@@ -29,23 +29,23 @@ class Results:
         if needs_attention(scored.result):
             self.attention.add(key)
 
-    def drop(self, key: CaseKey) -> None:
+    def drop(self, key: CaseId) -> None:
         if earlier := self._scored.pop(key, None):
             self._counts[key.path][earlier.result.status] -= 1
             self.attention.discard(key)
 
-    def get(self, key: CaseKey) -> CaseOutcome | None:
+    def get(self, key: CaseId) -> CaseOutcome | None:
         return self._scored.get(key)
 
-    def of(self, path: Path) -> list[tuple[CaseKey, CaseOutcome]]:
+    def of(self, path: str) -> list[tuple[CaseId, CaseOutcome]]:
         """Every result of a set's cases."""
         return [(key, scored) for key, scored in self._scored.items() if key.path == path]
 
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[str]:
         """The sets that have results."""
         return [path for path, counts in self._counts.items() if +counts]
 
-    def move(self, moved: Mapping[CaseKey, CaseKey]) -> None:
+    def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases have other keys now."""
         taken = {new: self._scored[old] for old, new in moved.items() if old in self._scored}
         for old in moved:
@@ -53,12 +53,12 @@ class Results:
         for new, scored in taken.items():
             self.put(new, scored)
 
-    def keep_only(self, keys: set[CaseKey]) -> None:
+    def keep_only(self, keys: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
         for key in [key for key in self._scored if key not in keys]:
             self.drop(key)
 
-    def counts(self, path: Path | None = None) -> Counter[str]:
+    def counts(self, path: str | None = None) -> Counter[str]:
         """How many cases of a set, or of all, came out how, by status; what did not run is not in it."""
         if path is not None:
             return +self._counts.get(path, Counter())

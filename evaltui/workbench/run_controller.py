@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recordings.modes import RecordMode, ToolMode
 from evaltui.workbench.agent_state import AgentState
@@ -16,7 +17,7 @@ from evaltui.workbench.console import Console
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseKey, Repeated, Run, Stage
+from evaltui.workbench.state import Repeated, Run, Stage
 
 if TYPE_CHECKING:
     # The first frame does not wait for these to be imported.
@@ -105,19 +106,19 @@ class RunController:
         if key is None:
             self.run_set()
         else:
-            self._start(key.eval_id, {key.path: (key.eval_id,)})
+            self._start(key.eval_id, {self._sets.file_of(key.path): (key.eval_id,)})
 
     def run_repeatedly(self, repeated: Repeated) -> None:
         """Runs the selected case so often; with a set selected, all of its cases."""
         selection = self._navigation.selection
         if (key := selection.case) is not None:
-            self._start(key.eval_id, {key.path: (key.eval_id,)}, repeated)
-        elif entry := self._sets.entry(selection.path):
+            self._start(key.eval_id, {self._sets.file_of(key.path): (key.eval_id,)}, repeated)
+        elif entry := self._sets.entry_of(selection.path):
             self._start(entry.eval_set_id, {entry.path: None}, repeated)
 
     def run_set(self) -> None:
         """Runs every case of the selected set."""
-        if entry := self._sets.entry(self._navigation.selection.path):
+        if entry := self._sets.entry_of(self._navigation.selection.path):
             self._start(entry.eval_set_id, {entry.path: None})
 
     def run_all(self) -> None:
@@ -127,7 +128,7 @@ class RunController:
         """Runs every case whose last result is one to stop at."""
         self.run_cases("what did not pass", self._outcomes.results.attention)
 
-    def run_cases(self, title: str, keys: Collection[CaseKey], repeated: Repeated | None = None) -> None:
+    def run_cases(self, title: str, keys: Collection[CaseId], repeated: Repeated | None = None) -> None:
         """Runs these cases, as far as there are such."""
         self._start(title, self.chosen(keys), repeated)
 
@@ -139,13 +140,13 @@ class RunController:
             there = {path: eval_ids for path, eval_ids in chosen.items() if path in paths}
             self._start(title, there, repeated)
 
-    def chosen(self, keys: Collection[CaseKey]) -> Chosen:
+    def chosen(self, keys: Collection[CaseId]) -> Chosen:
         """Those of the cases that there are, by their files and in their order."""
-        found: dict[Path, list[str]] = {}
+        found: dict[str, list[str]] = {}
         for key in self._sets.every_case():
             if key in keys:
                 found.setdefault(key.path, []).append(key.eval_id)
-        return {path: tuple(eval_ids) for path, eval_ids in found.items()}
+        return {self._sets.file_of(path): tuple(eval_ids) for path, eval_ids in found.items()}
 
     def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
         if reason := self.refuses_to_run():
@@ -163,7 +164,7 @@ class RunController:
         if reason := self.refuses_to_run():
             self._say(reason)
             return False
-        sets = EditedSets(self._agent.dir, self._sets)
+        sets = EditedSets(self._sets)
         try:
             resumption = await asyncio.to_thread(read_resumption, self._agent.dir, path, sets)
         except ResumeError as error:
@@ -208,11 +209,14 @@ class RunController:
         self._changed()
         return self.current
 
-    def _keys_of(self, chosen: Chosen) -> frozenset[CaseKey]:
+    def _keys_of(self, chosen: Chosen) -> frozenset[CaseId]:
         """The chosen cases that the list shows."""
-        of_file = {path: None if some is None else frozenset(some) for path, some in chosen.items()}
-        listed = (key for key in self._sets.every_case() if key.path in of_file)
-        return frozenset(key for key in listed if (some := of_file[key.path]) is None or key.eval_id in some)
+        of_set = {
+            self._sets.case_path(file): None if some is None else frozenset(some)
+            for file, some in chosen.items()
+        }
+        listed = (key for key in self._sets.every_case() if key.path in of_set)
+        return frozenset(key for key in listed if (some := of_set[key.path]) is None or key.eval_id in some)
 
     # At work
 
@@ -233,7 +237,7 @@ class RunController:
                 await first.end()
             self._agent.keep_host_warm()
             # What was expected may have been changed while it ran.
-            self._outcomes.rescore({key.path for key in run.done})
+            self._outcomes.rescore(map(self._sets.file_of, {key.path for key in run.done}))
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY:
                 from evaltui.files.memory import give_back
@@ -257,7 +261,7 @@ class RunController:
         )
         executed = await (self._service or execution.run)(
             self._request(run, chosen),
-            EditedSets(self._agent.dir, self._sets),
+            EditedSets(self._sets),
             follower.take,
             lambda: first or self._agent.start_host(),
         )
@@ -291,7 +295,7 @@ class RunController:
     def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
         """Looks for the sets again where the files have other cases than the list shows."""
         known = set(self._sets.every_case())
-        whole = {path for path, eval_ids in chosen.items() if eval_ids is None}
+        whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}
         listed = {key for key in known if key.path in whole}
         if not run.selected <= known or not listed <= run.selected:
             self._reloading = asyncio.ensure_future(self._reload())

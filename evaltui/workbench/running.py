@@ -19,7 +19,6 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.trace.model_calls import ModelCalls, count_model_calls, judge_calls
-from evaltui.files.case_paths import case_path
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -38,7 +37,7 @@ from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.console import Console
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseKey, CaseOutcome, Run, Stage
+from evaltui.workbench.state import CaseOutcome, Run, Stage
 
 
 class EditedSets:
@@ -46,9 +45,8 @@ class EditedSets:
 
     initial_session: Path | None = None
 
-    def __init__(self, agent_dir: Path, sets: OpenSets) -> None:
+    def __init__(self, sets: OpenSets) -> None:
         self.config = sets.config
-        self._agent_dir = agent_dir
         self._entries = sets.entries
         self._documents = sets.documents
 
@@ -60,7 +58,7 @@ class EditedSets:
 
     def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
         for entry in self._entries:
-            if case_path(self._agent_dir, entry.path) == case_path_in_log:
+            if entry.case_path == case_path_in_log:
                 return entry.path
         # Logs of earlier versions may know the id only.
         by_id = [entry.path for entry in self._entries if entry.eval_set_id == eval_set_id]
@@ -89,8 +87,7 @@ class RunFollower:
         self._selected = selected
         self._follow_metrics = follow_metrics
         self._changed = changed
-        self._keys: Mapping[CaseId, CaseKey] = {}
-        self._cases: Mapping[CaseKey, tuple[StoredCase, EvalConfig]] = {}
+        self._cases: Mapping[CaseId, tuple[StoredCase, EvalConfig]] = {}
         self._pass_if: PassIf | None = None
 
     def take(self, update: RunUpdate) -> None:
@@ -107,9 +104,8 @@ class RunFollower:
                 run.log_size = size
                 return
             case CaseStarted(case=case, repeat=repeat):
-                key = self._keys[case]
-                run.running.add(key)
-                self._outcomes.traces.started(key, run.ref, repeat, run.log_size)
+                run.running.add(case)
+                self._outcomes.traces.started(case, run.ref, repeat, run.log_size)
                 run.working_since = run.working_since or time.monotonic()
                 if run.stage is Stage.STARTING:
                     run.stage = Stage.RUNNING
@@ -127,17 +123,14 @@ class RunFollower:
         self._changed()
 
     def _begin(self, selected: SelectedRun) -> None:
-        keys: dict[CaseId, CaseKey] = {}
-        cases: dict[CaseKey, tuple[StoredCase, EvalConfig]] = {}
+        cases: dict[CaseId, tuple[StoredCase, EvalConfig]] = {}
         for one, info in zip(selected.plan.sets, selected.sets, strict=True):
             cases_of_set = one.cases
             if not isinstance(cases_of_set, StoredCases):
                 cases_of_set = StoredCases(map(StoredCase.of, cases_of_set))
             for case in cases_of_set.stored:
-                key = CaseKey(info.path, case.head.eval_id)
-                keys[CaseId(info.known_as, case.head.eval_id)] = key
-                cases[key] = case, one.config
-        self._keys, self._cases = keys, cases
+                cases[CaseId(info.known_as, case.head.eval_id)] = case, one.config
+        self._cases = cases
         self._pass_if = selected.plan.pass_if
         self._run.checks = selected.plan.checks
         self._run.unready = in_short(selected.plan.checks)
@@ -147,10 +140,10 @@ class RunFollower:
         self._selected()
 
     def _done(self, result: CaseResult) -> None:
-        run, key = self._run, self._keys[result.id]
+        run, key = self._run, result.id
         calls = sum(map(judge_calls, result.repeats), self._model_calls(key))
         run.running.discard(key)
-        self._outcomes.traces.done(key, result.id, result.eval_set_id, run.log, run.log_size)
+        self._outcomes.traces.done(key, result.eval_set_id, run.log, run.log_size)
         run.done.add(key)
         run.last_verdict_at = time.time()
         run.counts[result.status] += 1
@@ -162,14 +155,15 @@ class RunFollower:
             key, CaseOutcome(light, run.ref, stored, config, calls, run.code, pass_if=self._pass_if)
         )
 
-    def _model_calls(self, key: CaseKey) -> ModelCalls:
+    def _model_calls(self, key: CaseId) -> ModelCalls:
         """Those of a case that has just been run."""
         # A function may ask any model in its own way, and nobody knows.
         reported = self._agent.info is not None and self._agent.info["framework"] != "function"
         return count_model_calls(self._outcomes.traces.all_live_events(key), reported=reported)
 
     def _happened(self, event: Event) -> None:
-        key = self._keys.get(CaseId(event.path, event.case))
+        case = CaseId(event.path, event.case)
+        key = case if case in self._cases else None
         if event.kind == "console" and event.agent != SIMULATED_USER:
             self._console.add(self._run.number, event.data["source"], event.data["text"], key)
         if key is not None:
@@ -181,4 +175,4 @@ class RunFollower:
         Raises OSError, and ValueError for a log that is damaged.
         """
         for logged in (await asyncio.to_thread(read_run, log)).results:
-            self._outcomes.traces.keep_stretch(self._keys[logged.id], self._run.ref, log, logged)
+            self._outcomes.traces.keep_stretch(logged.id, self._run.ref, log, logged)

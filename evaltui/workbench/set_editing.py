@@ -14,11 +14,12 @@ from evaltui.core.editing import set as eval_sets
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import agent_folder
 from evaltui.workbench.case_plan import (
     Plan,
-    by_path,
+    by_file,
     gathered,
     ids_at,
     keys_at,
@@ -29,7 +30,7 @@ from evaltui.workbench.case_plan import (
 )
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.marking import CaseClipboard
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 
 _TURNS = "this is a turn: turns are edited in the case"
 
@@ -37,7 +38,7 @@ _TURNS = "this is a turn: turns are edited in the case"
 # What the user means
 
 
-def chosen(editing: Editing) -> tuple[CaseKey, ...]:
+def chosen(editing: Editing) -> tuple[CaseId, ...]:
     """The cases that an action is for: those that are marked, else the selected one."""
     if marked := editing.navigation.marking.marked:
         return tuple(marked)
@@ -51,13 +52,13 @@ def refuses_cases(editing: Editing) -> str | None:
         return "select a case first" if editing.sets.entries else "there is no eval set yet"
     if editing.navigation.selection.turn is not None and not editing.navigation.marking.marked:
         return _TURNS
-    paths = {key.path for key in keys}
+    paths = {editing.sets.file_of(path) for path in {key.path for key in keys}}
     return next(filter(None, map(editing.refuses_to_edit, paths)), None)
 
 
 def refuses_set(editing: Editing) -> str | None:
     """Why the selected set cannot be changed, as a sentence."""
-    return editing.refuses_to_edit(editing.navigation.selection.path)
+    return editing.refuses_to_edit(editing.navigation.file)
 
 
 def refuses_paste(editing: Editing) -> str | None:
@@ -71,7 +72,7 @@ def refuses_paste(editing: Editing) -> str | None:
 
 def folder_for_new_set(editing: Editing) -> Path:
     """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
-    entry = editing.sets.entry(editing.navigation.selection.path)
+    entry = editing.sets.entry_of(editing.navigation.selection.path)
     if entry is None or entry.origin == "given":
         return agent_folder(editing.sets.agent_dir)
     return entry.path.parent
@@ -100,21 +101,22 @@ def _set_path(editing: Editing, wanted: str) -> Path:
 
 def new_case(editing: Editing) -> bool:
     """A case with one turn after the selected one, at the end where a set is selected; it is selected."""
-    path, key = editing.navigation.selection.path, editing.navigation.selection.case
+    path, key = editing.navigation.file, editing.navigation.selection.case
     if path is None:
         return False
     with refusing(editing.say):
         eval_set = SetEditor(editing.data(path))
         ids, wanted = eval_set.eval_ids, eval_set.proposed_id
         index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else None
+        after = Selection(editing.navigation.selection.path, wanted)
         done = editing.do(
             f"add {wanted}",
             path,
             lambda eval_set: eval_set.add_case(index, wanted),
-            after=Selection(path, wanted),
+            after=after,
         )
         if done:
-            show(editing, Selection(path, wanted))
+            show(editing, after)
             editing.say(f"added {wanted}: f2 gives it another id")
         return done
     return False
@@ -133,19 +135,19 @@ def case_id_problem(editing: Editing, path: Path, case: int) -> Callable[[str], 
     return lambda wanted: eval_set.eval_id_problem(wanted, case)
 
 
-def rename_case(editing: Editing, key: CaseKey, case: int, wanted: str) -> bool:
+def rename_case(editing: Editing, key: CaseId, case: int, wanted: str) -> bool:
     """Another id for the case with this number, which must be `key`."""
-    moved = CaseKey(key.path, wanted)
+    moved, file = CaseId(key.path, wanted), editing.sets.file_of(key.path)
     marking = editing.navigation.marking
 
     def rename(eval_set: SetEditor) -> Changes:
         if eval_set.eval_ids[case : case + 1] != [key.eval_id]:
-            raise EditError(f"{key.path.name} has changed meanwhile: select the case again")
+            raise EditError(f"{file.name} has changed meanwhile: select the case again")
         return eval_set.rename_case(case, wanted)
 
     done = editing.do(
         f"rename {key.eval_id} to {wanted}",
-        key.path,
+        file,
         rename,
         after=Selection(*moved),
         moved={key: moved},
@@ -179,7 +181,7 @@ def rename_set(editing: Editing, path: Path, wanted: str) -> bool:
         f"rename {entry.eval_set_id} to {wanted}",
         path,
         lambda eval_set: eval_set.rename(wanted),
-        after=Selection(path),
+        after=Selection(entry.case_path),
     )
 
 
@@ -191,12 +193,12 @@ def duplicate(editing: Editing) -> None:
     with refusing(editing.say):
         keys = _chosen_and_seen(editing)
         plan = Plan(editing)
-        copies: list[CaseKey] = []
+        copies: list[CaseId] = []
         for path, numbers in numbers_in_sets(editing, keys).items():
             index = numbers[-1] + 1
             here = plan.of(path)
             plan.transfer(path, path, here.copy_to(here, numbers, index))
-            copies += keys_at(plan.of(path), path, index, len(numbers))
+            copies += keys_at(plan.of(path), editing.sets.case_path(path), index, len(numbers))
         if plan.do(f"duplicate {_named(keys)}", Selection(*copies[0])):
             editing.navigation.marking.clear()
             show(editing, Selection(*copies[0]))
@@ -249,7 +251,7 @@ def copy(editing: Editing, *, cut: bool = False) -> None:
 
 def paste(editing: Editing) -> None:
     """Put what was copied or cut after the selected case, at the end where a set is selected."""
-    clipboard, path = editing.navigation.marking.clipboard, editing.navigation.selection.path
+    clipboard, path = editing.navigation.marking.clipboard, editing.navigation.file
     if clipboard is None or path is None:
         return
     with refusing(editing.say):
@@ -265,7 +267,7 @@ def paste(editing: Editing) -> None:
 def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
     plan = Plan(editing)
     at = index
-    for origin, wanted in by_path(clipboard.keys).items():
+    for origin, wanted in by_file(editing, clipboard.keys).items():
         source = clipboard.sources[origin]
         config_path = editing.sets.config_path
         if config_path(origin) == config_path(path):
@@ -274,7 +276,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
         plan.transfer(origin, path, source.copy_to(plan.target(path, source), numbers, at))
         at += len(numbers)
     named = _named(clipboard.keys)
-    (last,) = keys_at(plan.of(path), path, at - 1, 1)
+    (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
     # What is pasted once more comes after it.
     if plan.do(f"paste {named}", Selection(*last)):
         show(editing, Selection(*last))
@@ -283,7 +285,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
 
 def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
     plan = Plan(editing)
-    moved: dict[CaseKey, CaseKey] = {}
+    moved: dict[CaseId, CaseId] = {}
     origins = numbers_in_sets(editing, clipboard.keys)
     at = index
     if own := origins.pop(path, None):
@@ -294,12 +296,15 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
         if reason := editing.refuses_to_edit(origin):
             raise EditError(reason)
         source = plan.of(origin)
-        before = [CaseKey(origin, eval_id) for eval_id in ids_at(source, numbers)]
+        left = editing.sets.case_path(origin)
+        before = [CaseId(left, eval_id) for eval_id in ids_at(source, numbers)]
         plan.transfer(origin, path, source.move_to(plan.target(path, source), numbers, at))
-        moved.update(zip(before, keys_at(plan.of(path), path, at, len(numbers)), strict=True))
+        moved.update(
+            zip(before, keys_at(plan.of(path), editing.sets.case_path(path), at, len(numbers)), strict=True)
+        )
         at += len(numbers)
     named = _named(clipboard.keys)
-    (last,) = keys_at(plan.of(path), path, at - 1, 1)
+    (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
     editing.navigation.marking.clipboard = None
     if plan.do(f"move {named}", Selection(*last), moved):
         show(editing, Selection(*last))
@@ -316,7 +321,7 @@ def show(editing: Editing, selection: Selection) -> None:
     editing.navigation.select(selection)
 
 
-def _chosen_and_seen(editing: Editing) -> tuple[CaseKey, ...]:
+def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
     """As `chosen`. Raises EditError where nobody can see which case that is."""
     keys = chosen(editing)
     if not editing.navigation.marking.marked and _is_hidden(editing, editing.navigation.selection):
@@ -328,28 +333,32 @@ def _is_hidden(editing: Editing, selection: Selection) -> bool:
     """Whether a filter keeps other cases only."""
     if not editing.navigation.filtered.filter or selection.path is None:
         return False
-    entry = editing.sets.entry(selection.path)
+    entry = editing.sets.entry_of(selection.path)
     kept = editing.navigation.filtered.kept.get(selection.path, ())
     return entry is None or selection.eval_id not in {entry.cases[number].eval_id for number in kept}
 
 
-def _named(keys: Sequence[CaseKey]) -> str:
+def _named(keys: Sequence[CaseId]) -> str:
     return keys[0].eval_id if len(keys) == 1 else f"{len(keys)} cases"
 
 
 def _shown(editing: Editing, path: Path) -> Sequence[int]:
     """The numbers of the cases that a filter keeps; none without a filter."""
-    return editing.navigation.filtered.kept.get(path, ()) if editing.navigation.filtered.filter else ()
+    return (
+        editing.navigation.filtered.kept.get(editing.sets.case_path(path), ())
+        if editing.navigation.filtered.filter
+        else ()
+    )
 
 
-def _beside(editing: Editing, gone: Sequence[CaseKey]) -> Selection:
+def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
     """What is selected once cases are gone: the next one that is shown and stays, else one before."""
     here = editing.navigation.selection
-    entry = editing.sets.entry(here.path)
+    entry = editing.sets.entry_of(here.path)
     if entry is None or here.case not in gone:
         return here
     shown = _shown(editing, entry.path) or range(len(entry.cases))
-    left = {key.eval_id for key in gone if key.path == entry.path}
+    left = {key.eval_id for key in gone if key.path == entry.case_path}
     before: str | None = None
     passed = False
     for number in shown:
@@ -357,6 +366,6 @@ def _beside(editing: Editing, gone: Sequence[CaseKey]) -> Selection:
         passed = passed or eval_id == here.eval_id
         if eval_id not in left:
             if passed:
-                return Selection(entry.path, eval_id)
+                return Selection(entry.case_path, eval_id)
             before = eval_id
-    return Selection(entry.path, before)
+    return Selection(entry.case_path, before)

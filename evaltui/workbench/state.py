@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.recordings.counts import CallCounts
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.workbench.verdicts import deciding_repeat
@@ -23,25 +24,19 @@ if TYPE_CHECKING:
     from evaltui.runs.resuming import Resumption
 
 
-class CaseKey(NamedTuple):
-    """A case, wherever it is named: the file that it is in, and its id there."""
-
-    path: Path
-    eval_id: str
-
-
 class Selection(NamedTuple):
     """What is selected: a set, a case in it, a turn of that case (from 0), or nothing at all."""
 
-    path: Path | None = None
+    path: str | None = None
+    """The path of the set, as `CaseId` has it."""
     eval_id: str | None = None
     turn: int | None = None
 
     @property
-    def case(self) -> CaseKey | None:
+    def case(self) -> CaseId | None:
         if self.path is None or self.eval_id is None:
             return None
-        return CaseKey(self.path, self.eval_id)
+        return CaseId(self.path, self.eval_id)
 
 
 class DifferenceAt(NamedTuple):
@@ -168,10 +163,10 @@ class Run:
     resumes: Resumption | None = None
     """The run that this one goes on with."""
     stage: Stage = Stage.READING
-    selected: frozenset[CaseKey] = frozenset()
+    selected: frozenset[CaseId] = frozenset()
     """The cases that it is of."""
-    running: set[CaseKey] = field(default_factory=set)
-    done: set[CaseKey] = field(default_factory=set)
+    running: set[CaseId] = field(default_factory=set)
+    done: set[CaseId] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     """How many cases came out how, by status."""
     began: float = field(default_factory=time.monotonic)
@@ -214,7 +209,7 @@ class Run:
             return None
         return (time.monotonic() - self.working_since) / done * left
 
-    def is_waiting(self, key: CaseKey) -> bool:
+    def is_waiting(self, key: CaseId) -> bool:
         """Whether the case is still to be run."""
         return not self.over and key in self.selected and key not in self.running and key not in self.done
 

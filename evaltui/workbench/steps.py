@@ -8,7 +8,8 @@ from pathlib import Path
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.splices import Splice, inverted
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.state import Selection
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Step:
     splices: Mapping[Path, tuple[Splice, ...]]
     before: Selection
     after: Selection
-    moved: Mapping[CaseKey, CaseKey]
+    moved: Mapping[CaseId, CaseId]
     typing: Hashable = None
 
     @property

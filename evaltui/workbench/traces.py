@@ -9,7 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.workbench.state import CaseKey, RunRef
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.state import RunRef
 
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
@@ -68,21 +69,21 @@ class Traces:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._live: dict[CaseKey, _Live] = {}
-        self._stretches: dict[CaseKey, _Stretch] = {}
-        self._kept: dict[CaseKey, tuple[RunRef, _ByRepeat]] = {}
-        self._read: tuple[CaseKey, _Stretch, _ByRepeat | str] | None = None
+        self._live: dict[CaseId, _Live] = {}
+        self._stretches: dict[CaseId, _Stretch] = {}
+        self._kept: dict[CaseId, tuple[RunRef, _ByRepeat]] = {}
+        self._read: tuple[CaseId, _Stretch, _ByRepeat | str] | None = None
         self._reading: asyncio.Task[None] | None = None
 
     # While a run tells
 
-    def started(self, key: CaseKey, run: RunRef, repeat: int, log_size: int | None) -> None:
+    def started(self, key: CaseId, run: RunRef, repeat: int, log_size: int | None) -> None:
         """A repeat of a case begins, or begins again; `log_size` is how much of the log there is."""
         live = self._live.setdefault(key, _Live(run, log_size))
         live.repeat = repeat
         live.events[repeat] = []
 
-    def happened(self, key: CaseKey, event: Event) -> None:
+    def happened(self, key: CaseId, event: Event) -> None:
         live = self._live.get(key)
         if live is None:
             return
@@ -91,29 +92,27 @@ class Traces:
         else:
             live.left_out += 1
 
-    def done(
-        self, key: CaseKey, case: CaseId, eval_set_id: str, log: Path | None, log_size: int | None
-    ) -> None:
+    def done(self, key: CaseId, eval_set_id: str, log: Path | None, log_size: int | None) -> None:
         """Nothing more will happen in the case: from now on its log is read where it was kept.
 
-        `case` and `eval_set_id` are what the log calls it.
+        `eval_set_id` is that of its set in the log.
         """
         live = self._live.pop(key, None)
         self._forget(key)
         if live is None:
             return
         if log is not None and live.start is not None and log_size is not None:
-            self._stretches[key] = _Stretch(live.run, log, (live.start, log_size), case, eval_set_id)
+            self._stretches[key] = _Stretch(live.run, log, (live.start, log_size), key, eval_set_id)
         else:
             self._kept[key] = live.run, live.events
             if len(self._kept) > _KEPT_WITHOUT_LOG:
                 del self._kept[next(iter(self._kept))]
 
-    def keep(self, key: CaseKey, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
+    def keep(self, key: CaseId, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
         """What is known to have happened in a case, by repeat."""
         self._kept[key] = run, {repeat: list(some) for repeat, some in events.items()}
 
-    def keep_stretch(self, key: CaseKey, run: RunRef, log: Path, case: LoggedCase) -> None:
+    def keep_stretch(self, key: CaseId, run: RunRef, log: Path, case: LoggedCase) -> None:
         """Where in a log, in bytes, the events of a case are."""
         self._stretches[key] = _Stretch(run, log, case.events or (0, 0), case.id, case.summary.eval_set_id)
 
@@ -121,35 +120,35 @@ class Traces:
         """What still ran was cancelled: what is known of its last whole run stays."""
         self._live.clear()
 
-    def move(self, moved: Mapping[CaseKey, CaseKey]) -> None:
+    def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases have other keys now; the log has them under the old ones."""
-        places: tuple[dict[CaseKey, Any], ...] = (self._stretches, self._kept)
+        places: tuple[dict[CaseId, Any], ...] = (self._stretches, self._kept)
         for place in places:
             taken = {new: place.pop(old) for old, new in moved.items() if old in place}
             place.update(taken)
 
-    def keep_only(self, keys: set[CaseKey]) -> None:
+    def keep_only(self, keys: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
         for key in [key for key in (*self._stretches, *self._kept) if key not in keys]:
             self._forget(key)
 
-    def _forget(self, key: CaseKey) -> None:
+    def _forget(self, key: CaseId) -> None:
         self._stretches.pop(key, None)
         self._kept.pop(key, None)
 
-    def all_live_events(self, key: CaseKey) -> Iterator[Event]:
+    def all_live_events(self, key: CaseId) -> Iterator[Event]:
         """What every repeat of a case has done so far; nothing where the case does not run."""
         live = self._live.get(key)
         return chain.from_iterable(live.events.values()) if live else iter(())
 
     # For those who look
 
-    def live_events(self, key: CaseKey) -> Sequence[Event]:
+    def live_events(self, key: CaseId) -> Sequence[Event]:
         """What the repeat that began last has done so far; nothing where the case does not run."""
         live = self._live.get(key)
         return live.events[live.repeat] if live else ()
 
-    def get(self, key: CaseKey, repeat: int) -> Trace | None:
+    def get(self, key: CaseId, repeat: int) -> Trace | None:
         """The trace of a repeat that is over; None while it is being read, and `changed` is called then.
 
         Of a case that runs, it is what the repeat that began last has done so far.
@@ -174,7 +173,7 @@ class Traces:
         left_out = max(0, len(events) - MOST_EVENTS)
         return Trace(stretch.run, repeat, len(found), events[:MOST_EVENTS], left_out)
 
-    def events_of(self, key: CaseKey) -> Mapping[int, Sequence[Event]] | None:
+    def events_of(self, key: CaseId) -> Mapping[int, Sequence[Event]] | None:
         """Every event of a case that is over, by repeat; None where there is no log of it."""
         if kept := self._kept.get(key):
             return kept[1]
@@ -186,7 +185,7 @@ class Traces:
         except (OSError, ValueError):
             return None
 
-    async def _read_log(self, key: CaseKey, stretch: _Stretch) -> None:
+    async def _read_log(self, key: CaseId, stretch: _Stretch) -> None:
         try:
             found = await asyncio.to_thread(_events_of, stretch)
             self._read = key, stretch, found

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.workspace import SetEntry
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 
 
 class Row(NamedTuple):
@@ -83,9 +83,9 @@ class TreeRows:
     def __init__(
         self,
         sets: Sequence[SetEntry],
-        kept: Mapping[Path, Sequence[int]] | None,
-        folded: Collection[Path],
-        unfolded: Collection[CaseKey],
+        kept: Mapping[str, Sequence[int]] | None,
+        folded: Collection[str],
+        unfolded: Collection[CaseId],
     ) -> None:
         self._sets = sets
         self._blocks: list[_Block] = []
@@ -93,12 +93,12 @@ class TreeRows:
         for number, entry in enumerate(sets):
             cases: Sequence[int] = range(len(entry.cases))
             if kept is not None:
-                if entry.path not in kept:
+                if entry.case_path not in kept:
                     continue
-                cases = kept[entry.path]
-            elif entry.path in folded:
+                cases = kept[entry.case_path]
+            elif entry.case_path in folded:
                 cases = ()
-            ids = {key.eval_id for key in unfolded if key.path == entry.path}
+            ids = {key.eval_id for key in unfolded if key.path == entry.case_path}
             block = _Block(number, entry, self.count, cases, _unfolded(entry, cases, ids))
             self._blocks.append(block)
             self.count += block.size
@@ -119,13 +119,13 @@ class TreeRows:
         row = self.row(line)
         entry = self.entry(row)
         if row.case is None:
-            return Selection(entry.path)
-        return Selection(entry.path, entry.cases[row.case].eval_id, row.turn)
+            return Selection(entry.case_path)
+        return Selection(entry.case_path, entry.cases[row.case].eval_id, row.turn)
 
     def line_of(self, selection: Selection) -> int | None:
         """The line that shows what is selected, None where none does."""
         for block in self._blocks:
-            if block.entry.path == selection.path:
+            if block.entry.case_path == selection.path:
                 line = self._line_in(block, selection)
                 return None if line is None else block.first + line
         return None

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import cases_path, eval_ids
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.jsondoc.following import followed
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import JsonPath
-from evaltui.workbench.state import CaseKey
 
 
 @dataclass(frozen=True)
 class Unapplied:
-    """`at` is the place in the data of the set `path`; `part` tells apart what is typed at one place.
+    """`at` is the place in the data of the set `path`, which is as in `CaseId`; `part` tells apart what is
+    typed at one place.
 
     `data` is the set as it was when the place was last looked for; `at` is a place in it. `is_gone` while the
     set has no such place: it comes back when that is undone.
     """
 
-    path: Path
+    path: str
     at: JsonPath
     part: str
     text: str
@@ -43,11 +43,11 @@ class Unapplied:
         return replace(self, at=at, data=data, is_gone=False)
 
     @property
-    def case(self) -> CaseKey | None:
+    def case(self) -> CaseId | None:
         """The case that it belongs to."""
         number = next((step for step in self.at if isinstance(step, int)), None)
         try:
-            return None if number is None else CaseKey(self.path, CaseEditor(self.data, number).eval_id)
+            return None if number is None else CaseId(self.path, CaseEditor(self.data, number).eval_id)
         except EditError:
             return None
 
@@ -58,11 +58,11 @@ class Unapplied:
 class UnappliedTexts:
     """`data` gives the parsed JSON of a set as it is now, None where it is not open."""
 
-    def __init__(self, data: Callable[[Path], Any]) -> None:
+    def __init__(self, data: Callable[[str], Any]) -> None:
         self._data = data
         self._texts: list[Unapplied] = []
 
-    def follow(self, moved: Mapping[CaseKey, CaseKey] | None = None) -> None:
+    def follow(self, moved: Mapping[CaseId, CaseId] | None = None) -> None:
         """After every change of a set; `moved` are cases that have another key now."""
         for number, one in enumerate(self._texts):
             key = one.case if moved else None
@@ -72,7 +72,7 @@ class UnappliedTexts:
             elif (data := self._data(one.path)) is not None:
                 self._texts[number] = one.followed_to(data)
 
-    def _in_other_set(self, one: Unapplied, to: CaseKey) -> Unapplied:
+    def _in_other_set(self, one: Unapplied, to: CaseId) -> Unapplied:
         data = self._data(to.path)
         ids = eval_ids(data)
         if to.eval_id not in ids:
@@ -85,14 +85,14 @@ class UnappliedTexts:
         self.follow()
         return [one for one in self._texts if not one.is_gone]
 
-    def at(self, path: Path, at: JsonPath, part: str) -> Unapplied | None:
+    def at(self, path: str, at: JsonPath, part: str) -> Unapplied | None:
         return next((one for one in self.now() if (one.path, one.at, one.part) == (path, at, part)), None)
 
-    def keep(self, path: Path, at: JsonPath, part: str, text: str, problem: str) -> None:
+    def keep(self, path: str, at: JsonPath, part: str, text: str, problem: str) -> None:
         self.drop(path, at, part)
         self._texts.append(Unapplied(path, at, part, text, problem, self._data(path)))
 
-    def drop(self, path: Path, at: JsonPath, part: str) -> None:
+    def drop(self, path: str, at: JsonPath, part: str) -> None:
         known = self.at(path, at, part)
         self._texts = [one for one in self._texts if one is not known]
 

@@ -49,7 +49,7 @@ async def main(folder: Path) -> float:
     path = write_set(folder)
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.navigation.select(Selection(path))
+    workbench.navigation.select(Selection(path.name))
     workbench.runs.run_all()
     while not workbench.runs.current.over:
         await asyncio.sleep(0.05)

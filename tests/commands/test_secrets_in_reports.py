@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.rows import MetricRow
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 
@@ -92,7 +92,7 @@ async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
     await workbench.runs.finished()
 
     def outcomes():
-        return [str(workbench.outcomes.status(CaseKey(entry.path, case.eval_id))) for case in entry.cases]
+        return [str(workbench.outcomes.status(CaseId(entry.case_path, case.eval_id))) for case in entry.cases]
 
     assert outcomes() == ["PASSED", "FAILED", "ERROR"]
     # Both are still compared with the secrets that the log does not have.

@@ -158,7 +158,7 @@ def test_a_save_that_is_killed_leaves_the_old_text_or_the_new_one(tmp_path):
         text = file.read_text()
         assert text == text[:9] * size
         assert int(text[:9]) - int(saved) in (0, 1)
-        assert [entry.path.name for entry in sets_below(tmp_path)] == ["a.evalset.json"]
+        assert [entry.path.name for entry in sets_below(tmp_path, tmp_path)] == ["a.evalset.json"]
         left = [one for one in tmp_path.iterdir() if one != file]
         assert all(one.name.startswith(".") and one.name.endswith(".tmp") for one in left)
     # The lock of a process that was killed is free.

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from evaltui.cli import main
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
 from evaltui.runs.listing import names_by_run, stored_runs
 from evaltui.runs.log import latest_run
-from evaltui.workbench.state import CaseKey, Repeated, Selection
+from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
@@ -147,7 +148,7 @@ class Asked:
 
 
 def select(workbench: Workbench, name: str, eval_id: str | None = None) -> None:
-    path = next(entry.path for entry in workbench.sets.entries if entry.path.name == name)
+    path = next(entry.case_path for entry in workbench.sets.entries if entry.path.name == name)
     workbench.navigation.select(Selection(path, eval_id))
 
 
@@ -167,8 +168,8 @@ def several_times(workbench: Workbench) -> None:
 
 
 def some(workbench: Workbench) -> None:
-    paths = {entry.path.name: entry.path for entry in workbench.sets.entries}
-    keys = [CaseKey(paths["a.evalset.json"], "good"), CaseKey(paths["other.evalset.json"], "two")]
+    paths = {entry.path.name: entry.case_path for entry in workbench.sets.entries}
+    keys = [CaseId(paths["a.evalset.json"], "good"), CaseId(paths["other.evalset.json"], "two")]
     workbench.runs.run_cases("some", keys)
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.result import ResultView
 from evaltui.tui.screens.accept import AcceptScreen
 from evaltui.workbench.differences import differences_of
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)
@@ -42,7 +43,7 @@ def house(write_agent):
 
 async def ran(app, pilot, path, case="dark"):
     await until(pilot, lambda: app.workbench.sets.entries)
-    app.workbench.navigation.select(Selection(path, case))
+    app.workbench.navigation.select(Selection(path.name, case))
     app.workbench.runs.run_all()
     await until(pilot, lambda: app.workbench.runs.current.over)
 
@@ -131,7 +132,7 @@ async def test_every_failing_case_from_the_list(house):
         await pilot.press("enter")
         for name in ("dark", "wrong"):
             await until(
-                pilot, lambda name=name: app.workbench.outcomes.status(CaseKey(house, name)) == "PASSED"
+                pilot, lambda name=name: app.workbench.outcomes.status(CaseId(house.name, name)) == "PASSED"
             )
         await pilot.press("u")
         await until(pilot, lambda: app.workbench.editing.undo_label is None)
@@ -201,7 +202,7 @@ async def test_the_page_shows_the_differences_that_the_workbench_knows(house):
         await ran(app, pilot, house)
         await until(pilot, lambda: app.screen.query_one(ResultView).page.differences)
         page = app.screen.query_one(ResultView).page
-        result = app.workbench.outcomes.get(CaseKey(house, "dark")).result
+        result = app.workbench.outcomes.get(CaseId(house.name, "dark")).result
         assert [one.at for one in page.differences] == list(differences_of(result))
         assert page.differences[-1].at.kind == "state"
 

@@ -216,10 +216,10 @@ async def test_the_id_is_changed_at_the_end_and_the_selection_goes_along(house):
         await until(pilot, lambda: "there is a case 'other' in this set already" in screen_text(app))
         await pilot.press("2", "enter")
         path = app.workbench.sets.entries[0].path
-        await until(pilot, lambda: app.workbench.navigation.selection == Selection(path, "other2"))
+        await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "other2"))
         assert case(app)["eval_id"] == "other2"
         await pilot.press("u")
-        await until(pilot, lambda: app.workbench.navigation.selection == Selection(path, "dim"))
+        await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "dim"))
 
 
 async def test_anything_can_be_chosen_to_be_added(house):
@@ -298,7 +298,7 @@ async def test_an_old_set_says_why_it_cannot_be_edited(house):
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: len(app.workbench.sets.entries) == 2)
         entry = next(one for one in app.workbench.sets.entries if one.format != "eval set")
-        app.workbench.navigation.select(Selection(entry.path, entry.cases[0].eval_id))
+        app.workbench.navigation.select(Selection(entry.case_path, entry.cases[0].eval_id))
         await pilot.press("2")
         await until(pilot, lambda: "has an old format" in screen_text(app))
         await pilot.press("e", "o", "delete")

@@ -34,7 +34,7 @@ async def opened(app, pilot, *, run=False):
     if run:
         await pilot.press("R")
         await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
-    screen = CriteriaScreen(app.workbench, app.workbench.navigation.selection.path)
+    screen = CriteriaScreen(app.workbench, app.workbench.navigation.file)
     app.push_screen(screen)
     await until(pilot, lambda: app.screen is screen and screen.query(CriteriaRows) and screen.rows.current)
     return screen
@@ -189,7 +189,7 @@ async def test_a_broken_config_is_shown_with_its_problem_and_can_be_left(parrot)
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.entries)
-        app.push_screen(CriteriaScreen(app.workbench, app.workbench.navigation.selection.path))
+        app.push_screen(CriteriaScreen(app.workbench, app.workbench.navigation.file))
         await until(pilot, lambda: "! test_config.json cannot be read" in screen_text(app))
         await pilot.press("down", "space", "left", "e", "delete", "escape")
         await until(pilot, lambda: not isinstance(app.screen, CriteriaScreen))

@@ -26,6 +26,7 @@ from pilots import screen_text, turn, until, write_cases
 
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import (
@@ -50,7 +51,7 @@ from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.acceptable import refuses_case
 from evaltui.workbench.differences import differences_of, judged_row
-from evaltui.workbench.state import CaseKey, CaseOutcome, DifferenceAt, RunRef, Selection
+from evaltui.workbench.state import CaseOutcome, DifferenceAt, RunRef, Selection
 from evaltui.workbench.workbench import Workbench
 
 CASE = EvalCase.model_validate(
@@ -340,9 +341,9 @@ async def opened(app, pilot, *metrics):
     await until(pilot, lambda: bool(app.workbench.sets.workspace and app.workbench.sets.entries))
     (entry,) = app.workbench.sets.entries
     await until(pilot, lambda: app.workbench.sets.opened(entry.path) is not None)
-    key = CaseKey(entry.path, "night")
+    key = CaseId(entry.case_path, "night")
     app.workbench.outcomes.results.put(key, scored(*metrics))
-    app.workbench.navigation.select(Selection(entry.path, "night"))
+    app.workbench.navigation.select(Selection(entry.case_path, "night"))
     await pilot.press("3")
     await pilot.pause()
     return key

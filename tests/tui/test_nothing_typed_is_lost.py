@@ -7,11 +7,12 @@ from pilots import screen_text, turn, until, write_cases
 from textual import events
 from textual.widgets import Input
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.merge_conflict import MergeConflictScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.screens.unsaved import UnsavedScreen
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -110,16 +111,18 @@ async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where)
             await pilot.press("1", "f2")
             await until(pilot, lambda: isinstance(app.screen, PromptScreen))
             await pilot.press("2", "enter")
-            await until(pilot, lambda: app.workbench.navigation.selection == Selection(path, "2"))
+            await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "2"))
         elif where == "case moved away":
             other = write_cases(house, "more", {"one": []})
             await app.workbench.open()
-            app.workbench.navigation.select(Selection(path, "dim"))
+            app.workbench.navigation.select(Selection(path.name, "dim"))
             await pilot.press("1", "ctrl+x")
-            app.workbench.navigation.select(Selection(other))
+            app.workbench.navigation.select(Selection(other.name))
             await pilot.press("ctrl+v")
-            await until(pilot, lambda: app.workbench.editing.unapplied.now()[0].case == CaseKey(other, "dim"))
-            app.workbench.navigation.select(Selection(other, "dim"))
+            await until(
+                pilot, lambda: app.workbench.editing.unapplied.now()[0].case == CaseId(other.name, "dim")
+            )
+            app.workbench.navigation.select(Selection(other.name, "dim"))
         else:
             pane(app).move_to_id(("turn", 0))
             await pilot.press("delete")

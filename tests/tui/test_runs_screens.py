@@ -3,12 +3,13 @@
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.screens.runs import RunsScreen
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)
@@ -46,7 +47,7 @@ def rewrite(path, old, new):
 
 async def opened(app, pilot, path, case="toss"):
     await until(pilot, lambda: app.workbench.sets.entries)
-    app.workbench.navigation.select(Selection(path, case))
+    app.workbench.navigation.select(Selection(path.name, case))
 
 
 async def run_all(app, pilot):
@@ -79,7 +80,7 @@ async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, s
         assert "pass^k      0.40  0.10  0.00  0.00" in screen_text(app)
         assert "2 different trajectories" in screen_text(app)
         assert '3×  ✗  pick_up (coin "[/bold]\\u001b[2J")' in screen_text(app)
-        result = app.workbench.outcomes.get(CaseKey(coin, "toss")).result
+        result = app.workbench.outcomes.get(CaseId(coin.name, "toss")).result
         failed = result.repeats.index(next(one for one in result.repeats if one.status is Status.FAILED))
         assert f"run {failed + 1} is shown, the gravest" in screen_text(app)
         await pilot.press("]")
@@ -138,7 +139,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await until(pilot, lambda: app.screen.rows.current.key.eval_id == "bad")
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
-        assert app.workbench.navigation.selection.case == CaseKey(coin, "bad")
+        assert app.workbench.navigation.selection.case == CaseId(coin.name, "bad")
         await until(pilot, shows(app, "shows the run of"))
         await pilot.press("1", "escape")
         await until(pilot, lambda: app.workbench.outcomes.previous_run is None)

@@ -284,7 +284,7 @@ async def test_a_case_may_go_while_a_dialog_about_it_is_open(caller, dialog, gon
         await started(app, pilot)
         app.workbench.runs.run_all()
         await until(pilot, lambda: app.workbench.runs.current.over)
-        app.workbench.navigation.select(Selection(caller, "wrong"))
+        app.workbench.navigation.select(Selection(caller.name, "wrong"))
         # Keys are about what is shown.
         await until(pilot, lambda: not app.screen._will_draw)
         await pilot.press(pane, *keys)

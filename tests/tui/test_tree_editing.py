@@ -47,7 +47,7 @@ def row_of(app, text):
 
 def select(app, name, eval_id=None):
     path = next(entry.path for entry in app.workbench.sets.entries if entry.path.name.startswith(name))
-    app.workbench.navigation.select(Selection(path, eval_id))
+    app.workbench.navigation.select(Selection(path.name, eval_id))
 
 
 async def at(app, pilot, name, eval_id=None):
@@ -237,7 +237,7 @@ async def test_an_old_file_is_shown_as_what_it_becomes_and_written_on_enter(parr
         await until(pilot, lambda: "final_response" in screen_text(app))
         assert not (parrot / "newer.evalset.json").exists()
         await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.navigation.selection.path == parrot / "newer.evalset.json")
+        await until(pilot, lambda: app.workbench.navigation.selection.path == "newer.evalset.json")
         assert json.loads((parrot / "newer.evalset.json").read_text())["eval_set_id"] == "newer"
         assert old.read_bytes() == before
         await until(pilot, lambda: "▾ newer" in screen_text(app))

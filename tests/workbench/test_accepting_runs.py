@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.acceptable import (
     choices_in_list,
     choices_in_result,
@@ -16,7 +17,7 @@ from evaltui.workbench.acceptable import (
 )
 from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.differences import differences_of
-from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
 
 HOUSE = """
@@ -63,7 +64,7 @@ async def ran(folder, until, select="dark"):
     workbench = Workbench(folder)
     await workbench.open()
     path = workbench.sets.entries[0].path
-    workbench.navigation.select(Selection(path, select))
+    workbench.navigation.select(Selection(path.name, select))
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
     return workbench, path
@@ -121,7 +122,7 @@ async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_on
     assert accept(workbench.editing, proposal)
     assert workbench.editing.undo_label == "accept on of set_light"
     assert "u takes it back" in workbench.notice.text
-    key = CaseKey(path, "dark")
+    key = CaseId(path.name, "dark")
     await until(lambda: workbench.outcomes.get(key).result.turns[1].calls[0].args[1].op == "same")
     assert workbench.navigation.difference is None
     text = workbench.editing.draft(path).document.text
@@ -137,7 +138,7 @@ async def test_a_whole_case_passes_without_the_agent(house, until):
     (house / "agent.py").write_text("raise RuntimeError('nobody may run this')")
     proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
     assert accept(workbench.editing, proposal)
-    await until(lambda: workbench.outcomes.status(CaseKey(path, "dark")) == "PASSED")
+    await until(lambda: workbench.outcomes.status(CaseId(path.name, "dark")) == "PASSED")
     assert refuses_in_result(workbench.editing) == "no calls, answers or state differ from what is expected"
 
 
@@ -152,7 +153,7 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
     )
     assert accept(workbench.editing, proposal)
     for name in ("dark", "wrong"):
-        await until(lambda name=name: workbench.outcomes.status(CaseKey(path, name)) == "PASSED")
+        await until(lambda name=name: workbench.outcomes.status(CaseId(path.name, name)) == "PASSED")
     assert workbench.editing.dirty_cases(path) == {"dark", "wrong"}
     workbench.editing.undo()
     assert workbench.editing.draft(path).document.text == before
@@ -162,16 +163,16 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
 async def test_in_the_list_the_marked_cases_come_before_the_selected_one(house, until):
     workbench, path = await ran(house, until, select="fine")
     assert titles(choices_in_list(workbench.editing)) == ["All 3 failing in view"]
-    workbench.navigation.select(Selection(path, "dark"))
+    workbench.navigation.select(Selection(path.name, "dark"))
     assert titles(choices_in_list(workbench.editing)) == ["The whole case", "All 3 failing in view"]
-    workbench.navigation.marking.toggle([CaseKey(path, "wrong"), CaseKey(path, "fine")])
+    workbench.navigation.marking.toggle([CaseId(path.name, "wrong"), CaseId(path.name, "fine")])
     (choice,) = choices_in_list(workbench.editing)
     assert choice.title == "All 2 marked"
     proposal = await propose(workbench.editing, choice)
     assert any("no calls, answers or state differ" in remark for remark in proposal.remarks)
     assert accept(workbench.editing, proposal)
     assert not workbench.navigation.marking
-    await until(lambda: workbench.outcomes.status(CaseKey(path, "wrong")) == "PASSED")
+    await until(lambda: workbench.outcomes.status(CaseId(path.name, "wrong")) == "PASSED")
 
 
 async def test_a_value_of_the_final_state(house, until):
@@ -186,7 +187,7 @@ async def test_a_value_of_the_final_state(house, until):
 
 async def test_differences_are_listed_as_they_are_selected(house, until):
     workbench, path = await ran(house, until)
-    found = list(differences_of(workbench.outcomes.get(CaseKey(path, "dark")).result))
+    found = list(differences_of(workbench.outcomes.get(CaseId(path.name, "dark")).result))
     assert found == [
         DifferenceAt("argument", 1, 0, "on"),
         DifferenceAt("argument", 1, 0, "level"),
@@ -195,9 +196,9 @@ async def test_differences_are_listed_as_they_are_selected(house, until):
     ]
     workbench.navigation.select_difference(found[2])
     assert workbench.navigation.difference == found[2]
-    workbench.navigation.select(Selection(path, "wrong"))
+    workbench.navigation.select(Selection(path.name, "wrong"))
     assert workbench.navigation.difference is None
-    workbench.navigation.select(Selection(path, "dark"))
+    workbench.navigation.select(Selection(path.name, "dark"))
     assert workbench.navigation.difference == found[2]
 
 
@@ -208,9 +209,9 @@ async def test_why_nothing_can_be_accepted(house, until):
     assert refuses_in_list(workbench.editing) == "nothing run yet: r runs the case"
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
-    workbench.navigation.select(Selection(path, "crashes"))
+    workbench.navigation.select(Selection(path.name, "crashes"))
     assert "ended with an error" in refuses_in_result(workbench.editing)
-    workbench.navigation.select(Selection(path))
+    workbench.navigation.select(Selection(path.name))
     assert refuses_in_result(workbench.editing) == "select a case: what it did is accepted there"
     assert refuses_in_list(workbench.editing) is None
 
@@ -264,7 +265,7 @@ async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, wri
     config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"runs": 2}}}
     (folder / "test_config.json").write_text(json.dumps(config))
     workbench, _ = await ran(folder, until, select="one")
-    assert workbench.outcomes.status(CaseKey(path, "one")) == "FLAKY"
+    assert workbench.outcomes.status(CaseId(path.name, "one")) == "FLAKY"
     proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
     (remark,) = proposal.remarks
     assert remark.startswith("1 of 2 runs passed, this is what run ")

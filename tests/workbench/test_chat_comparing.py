@@ -3,14 +3,14 @@
 import pytest
 
 from evaltui.core.model import events
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
 from evaltui.workbench.chat.comparing import MOST_CALLS, difference
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, TurnStage
 from evaltui.workbench.chat.origins import origin, state_after
-from evaltui.workbench.state import CaseKey
 
-KEY = CaseKey("some.evalset.json", "late")
+KEY = CaseId("some.evalset.json", "late")
 
 
 def user(text):

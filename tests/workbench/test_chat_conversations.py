@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.chat.controller import NEW
 from evaltui.workbench.chat.conversation import SessionStart, TurnStage
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
@@ -297,7 +297,7 @@ def long_case(chatting, write_set):
     }
     data["eval_cases"].append(case)
     path.write_text(json.dumps(data), "utf-8")
-    return CaseKey(path, "long")
+    return CaseId(path.name, "long")
 
 
 async def run_long(workbench, until, key):
@@ -367,7 +367,7 @@ async def test_everything_a_user_says_in_a_case_is_played(chatting, long_case, u
 
 async def test_a_case_that_is_gone_cannot_be_continued(chatting, until):
     chat = chatting.chat
-    chat.continue_from(CaseKey(chatting.sets.entries[0].path, "nobody"), 0)
+    chat.continue_from(CaseId(chatting.sets.entries[0].case_path, "nobody"), 0)
     await until(lambda: chatting.notice)
     assert chatting.notice.text == "nobody cannot be continued: it is no longer in greetings.evalset.json"
 

@@ -46,7 +46,7 @@ async def chatted(write_agent, write_set, until):
 
 def case_of(workbench):
     key = workbench.navigation.selection.case
-    data = workbench.editing.data(key.path)
+    data = workbench.editing.data(workbench.navigation.file)
     return next(case for case in data["eval_cases"] if case["eval_id"] == key.eval_id)
 
 
@@ -80,7 +80,7 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
         chatted.chat.transcript,
         saving.proposed(chatted.editing, chatted.chat.transcript),
     )
-    assert chatted.navigation.selection.case == (path, "hi_there")
+    assert chatted.navigation.selection.case == (path.name, "hi_there")
     assert chatted.notice.text == (
         "hi_there is a case of greetings.evalset.json now, not saved yet: ctrl+s saves it"
     )
@@ -110,7 +110,7 @@ async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted,
     turns = (replace(hi, mode="context"), replace(look, calls=False), replace(bye, answer=False))
     choices = replace(choices, turns=turns, eval_id="marked", final_state=True)
     assert saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, choices)
-    path = chatted.navigation.selection.path
+    path = chatted.navigation.file
     assert chatted.editing.config_data(path)["evaltui"]["turns"] == [
         {"set": "greetings", "case": "marked", "turn": 0, "mode": "context"},
         {"set": "greetings", "case": "marked", "turn": 1, "mode": "skip"},
@@ -154,7 +154,7 @@ async def test_a_new_set_is_made_for_it(chatted, until):
     choices = replace(saving.proposed(chatted.editing, chatted.chat.transcript), target=None, new_set="mine")
     assert saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, choices)
     path = chatted.agent.dir / "mine.evalset.json"
-    assert chatted.navigation.selection.case == (path, "hi_there")
+    assert chatted.navigation.selection.case == (path.name, "hi_there")
     assert not path.exists()
     assert chatted.editing.save(path)
     assert [case["eval_id"] for case in json.loads(path.read_text("utf-8"))["eval_cases"]] == ["hi_there"]

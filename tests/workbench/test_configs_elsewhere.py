@@ -10,8 +10,9 @@ import pytest
 from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.jsondoc.merge import Choices
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.journal import recoverable
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 MARK = {"set": "greetings", "case": "good", "turn": 0, "mode": "context"}
@@ -51,13 +52,14 @@ async def opened(house) -> tuple[Workbench, Path]:
 
 
 def rename(workbench, path, new="better"):
-    number = workbench.editing.number(CaseKey(path, "good"))
+    good, renamed = (CaseId(workbench.sets.case_path(path), one) for one in ("good", new))
+    number = workbench.editing.number(good)
     return workbench.editing.do(
         f"rename good to {new}",
         path,
         lambda eval_set: eval_set.rename_case(number, new),
-        after=Selection(path, new),
-        moved={CaseKey(path, "good"): CaseKey(path, new)},
+        after=Selection(*renamed),
+        moved={good: renamed},
     )
 
 

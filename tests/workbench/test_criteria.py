@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
 CONFIG = """{
@@ -68,7 +68,7 @@ def scored(greetings, monkeypatch, scores, name="response_match_score"):
             for score in of_repeats
         ]
         result = CaseResult(eval_id, Status.PASSED, repeats[0].metrics, repeats=tuple(repeats))
-        results[CaseKey(greetings.path, eval_id)] = SimpleNamespace(result=result)
+        results[CaseId(greetings.path.name, eval_id)] = SimpleNamespace(result=result)
     monkeypatch.setattr(greetings.workbench.outcomes.results, "get", results.get)
 
 
@@ -285,7 +285,7 @@ async def test_metrics_in_short_form_are_changed_as_others_are(greetings, monkey
     scored(greetings, monkeypatch, {"one": [3.0], "two": [1.0]}, "words")
     assert metric(criteria, "words").trial.passing == 1
     criteria.type(words, "4")
-    assert metric(criteria, "words").trial.now_pass == (CaseKey(greetings.path, "one"),)
+    assert metric(criteria, "words").trial.now_pass == (CaseId(greetings.path.name, "one"),)
     criteria.move(option(criteria, "words", "lower_is_better"), 1)
     assert not metric(criteria, "words").lower_is_better
     criteria.type(option(criteria, "free", "function"), "mine.other")

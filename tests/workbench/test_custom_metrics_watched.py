@@ -10,7 +10,7 @@ import pytest
 
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.config import ConfigEditor
-from evaltui.workbench.state import CaseKey
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.watch.reaction import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
@@ -110,7 +110,7 @@ async def test_another_threshold_counts_at_once(greeter, until):
         config = greeter / "test_config.json"
         data = json.loads(config.read_text())
         workbench.editing.do_edits("stricter", {config: ConfigEditor(data).set_threshold("words", 3)})
-        good = CaseKey(greeter / "greetings.evalset.json", "good")
+        good = CaseId("greetings.evalset.json", "good")
         await until(lambda: workbench.outcomes.status(good) == "FAILED")
         assert scores(workbench)["good"] == ("FAILED", 2.0)
         assert reason(workbench, good) == "failed in turn 1"
@@ -122,7 +122,7 @@ async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
         workbench.runs.run_all()
         await until(lambda: not workbench.runs.is_running)
         path = greeter / "greetings.evalset.json"
-        good, other = CaseKey(path, "good"), CaseKey(path, "other")
+        good, other = CaseId(path.name, "good"), CaseId(path.name, "other")
         edits = CaseEditor(json.loads(path.read_text()), 0).turn(0).answer.set_text("welcome")
         workbench.editing.do_edits("expect else", {path: edits})
         await until(lambda: reason(workbench, good))

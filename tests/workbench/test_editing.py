@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.edits import Put
 from evaltui.core.jsondoc.merge import Choices
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.journal import recoverable
 from evaltui.workbench import drafts, set_editing
 from evaltui.workbench.drafts import Drafts
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 ECHO = """
@@ -46,8 +47,8 @@ def rename(workbench, path, case, old, new):
         f"rename {old}",
         path,
         lambda eval_set: eval_set.rename_case(case, new),
-        after=Selection(path, new),
-        moved={CaseKey(path, old): CaseKey(path, new)},
+        after=Selection(path.name, new),
+        moved={CaseId(path.name, old): CaseId(path.name, new)},
     )
 
 
@@ -56,15 +57,15 @@ async def test_an_edit_shows_in_the_list_and_undo_brings_everything_back(echo):
     before = path.read_bytes()
     assert rename(workbench, path, 0, "good", "better")
     assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["better", "bad"]
-    assert workbench.navigation.selection == Selection(path, "better")
+    assert workbench.navigation.selection == Selection(path.name, "better")
     assert workbench.editing.dirty_cases(path) == {"better"}
     assert workbench.editing.undo_label == "rename good"
     workbench.editing.undo()
     assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["good", "bad"]
-    assert workbench.navigation.selection == Selection(path, "good")
+    assert workbench.navigation.selection == Selection(path.name, "good")
     assert not workbench.editing.is_dirty(path)
     workbench.editing.redo()
-    assert workbench.navigation.selection == Selection(path, "better")
+    assert workbench.navigation.selection == Selection(path.name, "better")
     assert path.read_bytes() == before
     assert workbench.editing.save_all()
     assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "better"
@@ -78,12 +79,12 @@ async def test_a_result_goes_with_its_renamed_case(echo, until):
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
     assert rename(workbench, path, 0, "good", "better")
-    key = CaseKey(path, "better")
+    key = CaseId(path.name, "better")
     assert workbench.outcomes.status(key) == "PASSED"
     await until(lambda: workbench.outcomes.trace(key))
     assert [event.kind for event in workbench.outcomes.trace(key).events][:1] == ["user"]
     workbench.editing.undo()
-    assert workbench.outcomes.status(CaseKey(path, "good")) == "PASSED"
+    assert workbench.outcomes.status(CaseId(path.name, "good")) == "PASSED"
 
 
 async def test_expectations_are_scored_as_one_types_without_the_agent(echo, until):
@@ -92,7 +93,7 @@ async def test_expectations_are_scored_as_one_types_without_the_agent(echo, unti
     await until(lambda: workbench.runs.current.over)
     agent = echo / "agent.py"
     agent.write_text("raise RuntimeError('nobody may run this')")
-    key = CaseKey(path, "bad")
+    key = CaseId(path.name, "bad")
     assert workbench.outcomes.status(key) == "FAILED"
     for text in ("h", "he", "hell", "hello"):
         assert workbench.editing.do("answer", path, answer(1, text), typing="answer of bad")
@@ -107,7 +108,7 @@ async def test_the_final_state_is_known_after_the_run(echo, until):
     workbench, path = await opened(echo)
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
-    key = CaseKey(path, "good")
+    key = CaseId(path.name, "good")
     workbench.editing.do("state", path, lambda eval_set: eval_set.case(0).final_state.put("said", "goodbye"))
     await until(lambda: workbench.outcomes.status(key) == "FAILED")
     assert [(diff.expected, diff.actual) for diff in workbench.outcomes.get(key).result.state] == [
@@ -121,7 +122,7 @@ async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until)
     workbench, path = await opened(echo)
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
-    key = CaseKey(path, "bad")
+    key = CaseId(path.name, "bad")
     config = path.parent / "test_config.json"
     assert workbench.editing.do(
         "context", path, lambda eval_set: eval_set.case(1).turn(0).set_context(on=True)
@@ -167,7 +168,7 @@ async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, unt
     )
     monkeypatch.setattr(scoring, "score_repeat", counted_score)
     workbench.editing.do("answer", path, answer(7, "goodbye"))
-    await until(lambda: workbench.outcomes.status(CaseKey(path, "case_7")) == "FAILED")
+    await until(lambda: workbench.outcomes.status(CaseId(path.name, "case_7")) == "FAILED")
     assert validated == ["case_7"]
     assert scored == ["case_7"]
 
@@ -316,7 +317,7 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
     path.write_text('{"eval_set_id": "a", "eval_cases": [{"eval_id": "x", "conversation": []}]}\n')
     drafts = Drafts(folder, pytest.fail, lambda path: None)
     draft = drafts.open(path)
-    here = Selection(path)
+    here = Selection(path.name)
     # Of each step whether what is typed next belongs to it: a step that was done again is finished.
     texts, goes_on, back = [draft.document.text], [False], []
     for number, step in enumerate(steps):
@@ -454,13 +455,13 @@ async def test_a_config_with_a_mistake_locks_only_the_edits_that_need_it(echo):
     workbench, path = await opened(echo)
     assert workbench.editing.do("answer", path, answer(0, "mine"))
     set_editing.new_case(workbench.editing)
-    workbench.navigation.select(Selection(path, "bad"))
+    workbench.navigation.select(Selection(path.name, "bad"))
     set_editing.move(workbench.editing, -1)
     assert [case.eval_id for case in workbench.sets.entries[0].cases][:2] == ["good", "bad"]
     assert workbench.editing.save_all()
     assert '"mine"' in path.read_text()
     for refused in (
-        lambda: set_editing.rename_case(workbench.editing, CaseKey(path, "bad"), 1, "worse"),
+        lambda: set_editing.rename_case(workbench.editing, CaseId(path.name, "bad"), 1, "worse"),
         lambda: set_editing.delete(workbench.editing),
     ):
         workbench.say("")

@@ -1,13 +1,13 @@
 """How long a run will still take."""
 
 import time
-from pathlib import Path
 
 import pytest
 
-from evaltui.workbench.state import CaseKey, Run
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.state import Run
 
-CASES = [CaseKey(Path("a.evalset.json"), f"case_{number}") for number in range(10)]
+CASES = [CaseId("a.evalset.json", f"case_{number}") for number in range(10)]
 
 
 @pytest.mark.parametrize(("done", "expected"), [(0, None), (2, None), (3, 70 / 3), (5, 10), (10, None)])

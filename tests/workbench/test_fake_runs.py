@@ -18,7 +18,7 @@ async def begin(tmp_path, write_set):
         workbench = Workbench(tmp_path, run_service=service)
         opened.append(workbench)
         await workbench.open()
-        workbench.navigation.select(Selection(path))
+        workbench.navigation.select(Selection(path.name))
         return workbench
 
     yield open_with

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.case_info import CaseInfo
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.files.set_entry import SetEntry
 from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
-LIGHTS, HEAT = Path("lights.evalset.json"), Path("heat.evalset.json")
+LIGHTS, HEAT = "lights.evalset.json", "heat.evalset.json"
 
 
 def case(eval_id, turns, texts=(), tools=()):
@@ -23,6 +24,7 @@ def case(eval_id, turns, texts=(), tools=()):
 
 SETS = (
     SetEntry(
+        Path(LIGHTS),
         LIGHTS,
         "lights",
         "",
@@ -34,27 +36,29 @@ SETS = (
             case("ÜBER_ALL", 1, ("Straße",)),
         ),
     ),
-    SetEntry(HEAT, "heat", "", "evals/", "eval set", (case("night", None, ("turn the heating down",)),)),
+    SetEntry(
+        Path(HEAT), HEAT, "heat", "", "evals/", "eval set", (case("night", None, ("turn the heating down",)),)
+    ),
 )
 STATUSES = {
-    CaseKey(LIGHTS, "turn_off"): "FAILED",
-    CaseKey(LIGHTS, "movie_mode"): "PASSED",
-    CaseKey(HEAT, "night"): "ERROR",
+    CaseId(LIGHTS, "turn_off"): "FAILED",
+    CaseId(LIGHTS, "movie_mode"): "PASSED",
+    CaseId(HEAT, "night"): "ERROR",
 }
 
 
 SCORES = {
-    CaseKey(LIGHTS, "turn_off"): Scores(
+    CaseId(LIGHTS, "turn_off"): Scores(
         0.25, {"tool_trajectory_avg_score": 0.25, "response_match_score": 0.9}
     ),
-    CaseKey(LIGHTS, "movie_mode"): Scores(1.0, {"tool_trajectory_avg_score": 1.0}),
+    CaseId(LIGHTS, "movie_mode"): Scores(1.0, {"tool_trajectory_avg_score": 1.0}),
 }
 
 
 def kept(text, statuses=STATUSES, also=None):
     filtered = Filtered()
     filtered.update(text, SETS, lambda key: statuses.get(key, "NOT_RUN"), also, SCORES.get)
-    return {path.name.partition(".")[0]: numbers for path, numbers in filtered.kept.items()}
+    return {path.partition(".")[0]: numbers for path, numbers in filtered.kept.items()}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_every_word_must_be_found_and_one_of_the_outcomes(text, expected):
 
 
 def test_a_case_can_stay_although_its_outcome_is_another_now():
-    assert kept("fail", also=CaseKey(LIGHTS, "movie_mode")) == {"lights": [0, 1]}
+    assert kept("fail", also=CaseId(LIGHTS, "movie_mode")) == {"lights": [0, 1]}
 
 
 @pytest.mark.parametrize(
@@ -165,14 +169,14 @@ async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(write_
     workbench = Workbench(folder)
     await workbench.open()
     workbench.navigation.set_filter("bye")
-    assert workbench.navigation.selection == Selection(path, "two")
+    assert workbench.navigation.selection == Selection(path.name, "two")
     workbench.navigation.set_filter("hello")
-    assert workbench.navigation.selection == Selection(path, "one")
-    workbench.navigation.select(Selection(path, "three"))
+    assert workbench.navigation.selection == Selection(path.name, "one")
+    workbench.navigation.select(Selection(path.name, "three"))
     workbench.navigation.set_filter("again")
-    assert workbench.navigation.selection == Selection(path, "three")
+    assert workbench.navigation.selection == Selection(path.name, "three")
     workbench.navigation.set_filter("nobody says this")
-    assert workbench.navigation.selection == Selection(path, "three")
+    assert workbench.navigation.selection == Selection(path.name, "three")
     assert workbench.navigation.filtered.count == 0
     workbench.step_back()
     assert not workbench.navigation.filtered.filter
@@ -188,7 +192,9 @@ def test_texts_are_looked_at_once_and_only_where_they_are_searched():
             return super().__getattribute__(name)
 
     filtered = Filtered()
-    sets = (SetEntry(LIGHTS, "lights", "", "", "eval set", (Looked("off", 1), Looked("on", 1))),)
+    sets = (
+        SetEntry(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", (Looked("off", 1), Looked("on", 1))),
+    )
     for text in ("pass", "id:off", "set:lights", "tool:x"):
         filtered.update(text, sets, lambda key: "PASSED")
     assert not looked_at
@@ -205,7 +211,7 @@ def test_texts_are_looked_at_once_and_only_where_they_are_searched():
 
 def test_a_score_is_asked_only_of_the_cases_that_the_words_leave():
     cases = tuple(case(f"case_{n}", 1, (f"please do number {n}",), ("book",)) for n in range(10_000))
-    filtered, sets = Filtered(), (SetEntry(LIGHTS, "lights", "", "", "eval set", cases),)
+    filtered, sets = Filtered(), (SetEntry(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", cases),)
     asked = []
 
     def scores(key):

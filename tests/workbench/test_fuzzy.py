@@ -18,6 +18,7 @@ def case(eval_id, turns, texts=(), tools=()):
 SETS = (
     SetEntry(
         Path("a"),
+        "a",
         "orders",
         "",
         "",
@@ -31,12 +32,12 @@ SETS = (
             case("Straße", 1, ("",)),
         ),
     ),
-    SetEntry(Path("b"), "travel", "", "", "eval set", (case("late", None, ("A flight",)), case("", 0))),
+    SetEntry(Path("b"), "b", "travel", "", "", "eval set", (case("late", None, ("A flight",)), case("", 0))),
 )
 
 
 def found(query, limit=50):
-    return [(jump.key.path.name, jump.key.eval_id) for jump in rank_cases(query, SETS, limit)]
+    return [(jump.key.path, jump.key.eval_id) for jump in rank_cases(query, SETS, limit)]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,6 @@ def test_what_is_found_holds_the_letters_in_their_order(query):
 
 def test_letters_that_are_not_all_there_are_not_tried_in_every_way():
     # Tried in every way this would not end before the time-out of the test.
-    long = SetEntry(Path("c"), "long", "", "", "eval set", (case("e" * 2_000, 1, ()),))
+    long = SetEntry(Path("c"), "c", "long", "", "", "eval set", (case("e" * 2_000, 1, ()),))
 
     assert rank_cases("eeeeeeeeeeeeeeeq", [long]) == []

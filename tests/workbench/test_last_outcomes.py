@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.runs.log import latest_run
 from evaltui.text.outcomes import NOT_RUN
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
 ECHO = """
@@ -69,7 +69,7 @@ async def test_the_last_outcomes_are_there_and_f_goes_to_those_that_failed(
     assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
     assert workbench.navigation.selection.eval_id == "good"
     workbench.navigation.select_failing(1)
-    assert workbench.navigation.selection.case == CaseKey(echo, "bad")
+    assert workbench.navigation.selection.case == CaseId(echo.name, "bad")
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
     assert scored.run.name.startswith("run of 20")
     assert scored.result.turns[0].response.actual == "hello"
@@ -97,9 +97,9 @@ async def test_what_was_changed_since_is_stale(changed, echo, ran, open_workbenc
     workbench = await open_workbench()
     good = () if changed == "the case" else (changed,)
     assert outcomes(workbench) == {"good": ("PASSED", good), "bad": ("FAILED", (changed,))}
-    workbench.runs.run_cases("again", {CaseKey(echo, "bad")})
+    workbench.runs.run_cases("again", {CaseId(echo.name, "bad")})
     await workbench.runs.finished()
-    assert workbench.outcomes.changed_since(CaseKey(echo, "bad")) == ()
+    assert workbench.outcomes.changed_since(CaseId(echo.name, "bad")) == ()
 
 
 async def test_a_rule_for_another_case_changes_nothing(echo, ran, open_workbench):
@@ -114,7 +114,7 @@ async def test_a_rule_for_another_case_changes_nothing(echo, ran, open_workbench
 async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_workbench, write_set):
     write_set(echo.parent, good=("hello", "hello"), bad=("hello", "hello"))
     workbench = await open_workbench()
-    workbench.runs.run_cases("one", {CaseKey(echo, "bad")})
+    workbench.runs.run_cases("one", {CaseId(echo.name, "bad")})
     await workbench.runs.finished()
     damaged = latest_run(echo.parent).with_name("20990101T000000.000Z-abcdef.jsonl")
     damaged.write_bytes(bytes(range(256)))
@@ -128,9 +128,7 @@ async def test_twins_have_their_own_outcomes(echo, open_workbench, write_set):
     workbench.runs.run_all()
     await workbench.runs.finished()
     workbench = await open_workbench()
-    found = {
-        (key.path.name, key.eval_id): workbench.outcomes.status(key) for key in workbench.sets.every_case()
-    }
+    found = {(key.path, key.eval_id): workbench.outcomes.status(key) for key in workbench.sets.every_case()}
     assert found == {
         ("greetings.evalset.json", "good"): "PASSED",
         ("greetings.evalset.json", "bad"): "FAILED",

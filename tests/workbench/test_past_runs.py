@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import name_run
 from evaltui.runs.listing import run_title, stored_runs
@@ -16,7 +17,7 @@ from evaltui.workbench.comparing import KindTitle, compare_kept, rows_of
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.past_runs import case_changed
 from evaltui.workbench.running import EditedSets
-from evaltui.workbench.state import CaseKey, Repeated, Selection
+from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
 GREETER = """
@@ -86,7 +87,7 @@ def rewrite_agent(greeter, greeting):
 
 
 async def test_after_a_restart_a_case_still_has_its_history(greeter, open_workbench, until):
-    key = CaseKey(greeter, "good")
+    key = CaseId(greeter.name, "good")
     log = await run_all(await open_workbench())
     name_run(greeter.parent, log.stem, "baseline")
     rewrite_agent(greeter, "good day")
@@ -100,7 +101,7 @@ async def test_after_a_restart_a_case_still_has_its_history(greeter, open_workbe
 
 
 async def test_a_run_adds_to_the_history(greeter, open_workbench, until):
-    workbench, key = await open_workbench(), CaseKey(greeter, "good")
+    workbench, key = await open_workbench(), CaseId(greeter.name, "good")
     await history(workbench, key, until, runs=0)
     await run_all(workbench)
     await history(workbench, key, until, runs=1)
@@ -112,9 +113,7 @@ async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
     assert [workbench.outcomes.history(key) for key in keys] == [None] * len(keys)
     # Only the case that was looked at last is read.
     await until(lambda: workbench.outcomes.history(keys[-1]) is not None)
-    assert workbench.outcomes._histories._known.keys() == {
-        (workbench.outcomes.case_id(keys[-1]), "greetings")
-    }
+    assert workbench.outcomes._histories._known.keys() == {(keys[-1], "greetings")}
 
 
 # Opening
@@ -122,7 +121,7 @@ async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
 
 async def test_an_earlier_run_is_shown_until_one_leaves_it(greeter, open_workbench, until):
     first = await run_all(await open_workbench())
-    workbench, key = await open_workbench(), CaseKey(greeter, "call")
+    workbench, key = await open_workbench(), CaseId(greeter.name, "call")
     rewrite_agent(greeter, "good day")
     await run_all(workbench)
     latest = workbench.outcomes.get(key)
@@ -137,12 +136,12 @@ async def test_an_earlier_run_is_shown_until_one_leaves_it(greeter, open_workben
     workbench.step_back()
     assert workbench.outcomes.previous_run is None
     assert workbench.outcomes.get(key) is latest
-    assert workbench.outcomes.get(CaseKey(greeter, "good")).result.status is Status.FAILED
+    assert workbench.outcomes.get(CaseId(greeter.name, "good")).result.status is Status.FAILED
 
 
 async def test_what_an_earlier_run_did_can_be_accepted(greeter, open_workbench, until):
     log = await run_all(await open_workbench())
-    workbench, key = await open_workbench(), CaseKey(greeter, "call")
+    workbench, key = await open_workbench(), CaseId(greeter.name, "call")
     workbench.navigation.select(Selection(*key))
     assert await workbench.outcomes.open_run(log, "run of yesterday")
     made = await propose(workbench.editing, choices_in_result(workbench.editing)[0])
@@ -154,7 +153,7 @@ async def test_an_edit_scores_an_earlier_run_again_and_the_last_one_when_it_is_b
     greeter, open_workbench, until
 ):
     log = await run_all(await open_workbench())
-    workbench, key = await open_workbench(), CaseKey(greeter, "bad")
+    workbench, key = await open_workbench(), CaseId(greeter.name, "bad")
     await run_all(workbench)
     await workbench.outcomes.open_run(log, "run of yesterday")
     assert not case_changed(workbench.outcomes.get(key))
@@ -172,8 +171,8 @@ async def test_a_case_that_was_changed_since_is_told(greeter, open_workbench):
     greeter.write_text(greeter.read_text().replace("goodbye", "farewell"))
     workbench = await open_workbench()
     await workbench.outcomes.open_run(log, "run of yesterday")
-    assert case_changed(workbench.outcomes.get(CaseKey(greeter, "bad")))
-    assert not case_changed(workbench.outcomes.get(CaseKey(greeter, "good")))
+    assert case_changed(workbench.outcomes.get(CaseId(greeter.name, "bad")))
+    assert not case_changed(workbench.outcomes.get(CaseId(greeter.name, "good")))
 
 
 async def test_cases_that_are_gone_are_told(greeter, open_workbench):
@@ -192,20 +191,20 @@ async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
     workbench = await open_workbench()
     log = await run_all(workbench)
     await workbench.outcomes.open_run(log, "run of yesterday")
-    workbench.navigation.select(Selection(greeter, "good"))
+    workbench.navigation.select(Selection(greeter.name, "good"))
     workbench.runs.run_case()
     assert workbench.outcomes.previous_run is None
     await workbench.runs.finished()
-    assert workbench.outcomes.get(CaseKey(greeter, "good")).run.number == 2
-    assert workbench.outcomes.get(CaseKey(greeter, "bad")).run.number == 1
+    assert workbench.outcomes.get(CaseId(greeter.name, "good")).run.number == 2
+    assert workbench.outcomes.get(CaseId(greeter.name, "bad")).run.number == 1
 
 
 async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
     first = await open_workbench()
-    first.navigation.select(Selection(greeter, "bad"))
+    first.navigation.select(Selection(greeter.name, "bad"))
     first.runs.run_repeatedly(Repeated(3, "majority"))
     await first.runs.finished()
-    workbench, key = await open_workbench(), CaseKey(greeter, "bad")
+    workbench, key = await open_workbench(), CaseId(greeter.name, "bad")
     await workbench.outcomes.open_run(first.runs.current.log, "run of yesterday")
     result = workbench.outcomes.get(key).result
     assert (len(result.repeats), result.policy) == (3, "majority")
@@ -259,7 +258,7 @@ async def test_a_result_file_of_adk_opens_as_a_run(greeter, open_workbench, enco
     path = folder / "greeter_greetings_1700000000.5.evalset_result.json"
     text = json.dumps(data)
     path.write_text(text if encodings == 1 else json.dumps(text))
-    workbench, key = await open_workbench(), CaseKey(greeter, "call")
+    workbench, key = await open_workbench(), CaseId(greeter.name, "call")
     assert stored_runs(greeter.parent) == [path]
     assert await workbench.outcomes.open_run(path, "run of ADK")
     assert workbench.outcomes.get(key).result.status is Status.FAILED
@@ -358,7 +357,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     ]
     assert json.loads(started[0])["resumed"] == log.stem
     # What was carried over has its trace, too.
-    key = CaseKey(greeter, "call")
+    key = CaseId(greeter.name, "call")
     await until(lambda: workbench.outcomes.trace(key) is not None)
     assert "tool_call" in [event.kind for event in workbench.outcomes.trace(key).events]
 
@@ -387,9 +386,7 @@ async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench,
         greeter.with_name("test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
     workbench = await open_workbench()
     with pytest.raises(ValueError, match=why.removeprefix("it cannot go on, ")):
-        await asyncio.to_thread(
-            read_resumption, workbench.agent.dir, log, EditedSets(workbench.agent.dir, workbench.sets)
-        )
+        await asyncio.to_thread(read_resumption, workbench.agent.dir, log, EditedSets(workbench.sets))
     assert not await workbench.runs.resume(log)
     assert workbench.notice.text.startswith(why)
 

@@ -1,10 +1,8 @@
 """What is printed is kept in bounds, and what was dropped is counted."""
 
-from pathlib import Path
-
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench import console as console_module
 from evaltui.workbench.console import LONGEST_LINE, MOST_LINES, Console
-from evaltui.workbench.state import CaseKey
 
 
 def test_the_last_lines_are_kept():
@@ -19,7 +17,7 @@ def test_the_last_lines_are_kept():
 
 def test_a_line_without_end_is_cut_and_says_so():
     console = Console()
-    key = CaseKey(Path("set"), "case")
+    key = CaseId("set", "case")
     console.add(2, "stderr", "x" * (LONGEST_LINE + 7), key)
     assert (len(console[0].text), console[0].cut) == (LONGEST_LINE, 7)
     assert (console[0].run, console[0].case) == (2, key)

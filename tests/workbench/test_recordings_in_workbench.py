@@ -40,7 +40,7 @@ async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, wri
             replayed,
         )
     assert len(gemini.requests) == 4
-    assert sorted(scored.result.status for _, scored in workbench.outcomes.results.of(path)) == [
+    assert sorted(scored.result.status for _, scored in workbench.outcomes.results.of(path.name)) == [
         "FAILED",
         "PASSED",
     ]

@@ -150,7 +150,7 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     assert workbench.editing.restore(found)
     (path,) = workbench.editing.unsaved()
     assert path == workbench.sets.entries[0].path
-    assert workbench.navigation.selection == Selection(path, "one")
+    assert workbench.navigation.selection == Selection(path.name, "one")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.relaxing import Relaxing
-from evaltui.workbench.state import CaseKey, DifferenceAt
+from evaltui.workbench.state import DifferenceAt
 from evaltui.workbench.workbench import Workbench
 
 # Looks orders up as the message says, and keeps count of how often it was asked.
@@ -59,14 +60,18 @@ async def orders(write_agent, until):
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
     made = SimpleNamespace(
-        workbench=workbench, path=path, config=config, asked=folder / "asked.txt", key=CaseKey(path, "late")
+        workbench=workbench,
+        path=path,
+        config=config,
+        asked=folder / "asked.txt",
+        key=CaseId(path.name, "late"),
     )
     yield made
     await workbench.close()
 
 
 def relaxing(orders, path="query", eval_id="late"):
-    return relaxing_of(orders, CaseKey(orders.path, eval_id), DifferenceAt("argument", 0, 0, path))
+    return relaxing_of(orders, CaseId(orders.path.name, eval_id), DifferenceAt("argument", 0, 0, path))
 
 
 def relaxing_of(orders, key, difference):
@@ -76,7 +81,8 @@ def relaxing_of(orders, key, difference):
 
 def statuses(orders):
     return {
-        key.eval_id: scored.result.status for key, scored in orders.workbench.outcomes.results.of(orders.path)
+        key.eval_id: scored.result.status
+        for key, scored in orders.workbench.outcomes.results.of(orders.path.name)
     }
 
 
@@ -86,7 +92,7 @@ async def effects(made, rule):
 
 async def test_the_first_scenario(orders, until):
     """Volatile arguments: ignored, and by their form; no model is asked, and all else still counts."""
-    before = CaseKey(orders.path, "late")
+    before = CaseId(orders.path.name, "late")
     (row,) = orders.workbench.outcomes.get(before).result.turns[0].calls
     assert [arg.path for arg in row.args if arg.op != "same"] == ["query", "as_of"]
     asked = orders.asked.read_text()
@@ -219,7 +225,7 @@ async def test_only_arguments_that_differ_can_be_relaxed(orders):
         with pytest.raises(EditError, match="only an argument that differs"):
             relaxing_of(orders, orders.key, difference)
     with pytest.raises(EditError):
-        relaxing_of(orders, CaseKey(orders.path, "gone"), DifferenceAt("argument", 0, 0, "query"))
+        relaxing_of(orders, CaseId(orders.path.name, "gone"), DifferenceAt("argument", 0, 0, "query"))
 
 
 async def test_a_config_with_errors_is_not_written_to_blindly(orders):

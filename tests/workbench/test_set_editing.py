@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.case_info import CaseInfo
 from evaltui.files.workspace import SetEntry
 from evaltui.workbench import converting, set_editing
 from evaltui.workbench.case_plan import gathered, moves
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.tree_rows import Row, TreeRows
 from evaltui.workbench.workbench import Workbench
 
@@ -43,12 +44,13 @@ def path_of(workbench, name):
 
 
 def select(workbench, name, eval_id=None, turn=None):
-    workbench.navigation.select(Selection(path_of(workbench, name), eval_id, turn))
+    path = workbench.sets.case_path(path_of(workbench, name))
+    workbench.navigation.select(Selection(path, eval_id, turn))
 
 
 def mark(workbench, name, *eval_ids):
-    path = path_of(workbench, name)
-    workbench.navigation.marking.toggle([CaseKey(path, eval_id) for eval_id in eval_ids])
+    path = workbench.sets.case_path(path_of(workbench, name))
+    workbench.navigation.marking.toggle([CaseId(path, eval_id) for eval_id in eval_ids])
 
 
 def config_of(workbench, name):
@@ -93,7 +95,7 @@ async def test_a_new_case_comes_after_the_selected_one_and_is_selected(folder):
     before = workbench.navigation.selection
     assert set_editing.new_case(workbench.editing)
     assert ids(workbench, "first") == ["a", "b", "case_5", "c", "d"]
-    assert workbench.navigation.selection == Selection(path_of(workbench, "first"), "case_5")
+    assert workbench.navigation.selection == Selection(path_of(workbench, "first").name, "case_5")
     undone_in_one_step(workbench, before)
     select(workbench, "first")
     assert set_editing.new_case(workbench.editing)
@@ -112,7 +114,7 @@ async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
     workbench = await opened(folder)
     assert set_editing.new_set(workbench.editing, "third")
     path = folder / "third.evalset.json"
-    assert workbench.navigation.selection == Selection(path)
+    assert workbench.navigation.selection == Selection(path.name)
     assert set_editing.new_case(workbench.editing)
     assert not path.exists()
     assert workbench.editing.draft(path).saved is None
@@ -166,10 +168,10 @@ async def test_renaming_a_case_takes_its_config_and_its_mark_along(folder):
     select(workbench, "first", "b")
     mark(workbench, "first", "b")
     before, path = workbench.navigation.selection, path_of(workbench, "first")
-    assert set_editing.rename_case(workbench.editing, CaseKey(path, "b"), 1, "late")
-    assert workbench.navigation.selection == Selection(path, "late")
+    assert set_editing.rename_case(workbench.editing, CaseId(path.name, "b"), 1, "late")
+    assert workbench.navigation.selection == Selection(path.name, "late")
     assert marked_turns(config_of(workbench, "first")) == [("first", "late"), ("second", "z")]
-    assert list(workbench.navigation.marking.marked) == [CaseKey(path, "late")]
+    assert list(workbench.navigation.marking.marked) == [CaseId(path.name, "late")]
     undone_in_one_step(workbench, before)
 
 
@@ -189,7 +191,7 @@ async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):
     set_editing.delete(workbench.editing)
     assert "several cases of first.evalset.json have the same id" in workbench.notice.text
     assert not workbench.editing.unsaved()
-    assert set_editing.rename_case(workbench.editing, CaseKey(path, "b"), 2, "late")
+    assert set_editing.rename_case(workbench.editing, CaseId(path.name, "b"), 2, "late")
     assert ids(workbench, "first") == ["a", "b", "late", "d"]
 
 
@@ -204,7 +206,7 @@ async def test_renaming_a_set(folder):
     assert set_editing.rename_set(workbench.editing, path, "orders")
     assert workbench.sets.entry(path).eval_set_id == "orders"
     assert marked_turns(config_of(workbench, "first")) == [("orders", "b")]
-    undone_in_one_step(workbench, Selection(path))
+    undone_in_one_step(workbench, Selection(path.name))
 
 
 # Several cases
@@ -219,7 +221,7 @@ async def test_the_mark_of_a_case_that_is_gone_goes_with_it(folder):
     await workbench.open()
     marking = workbench.navigation.marking
     marking.keep_only_in(workbench.sets.entries)
-    assert list(marking.marked) == [CaseKey(path, "a"), CaseKey(path_of(workbench, "first"), "b")]
+    assert list(marking.marked) == [CaseId(path.name, "a"), CaseId(path_of(workbench, "first").name, "b")]
 
 
 async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
@@ -271,7 +273,7 @@ async def test_deleting_from_two_sets_takes_what_their_config_says_of_them(folde
     set_editing.delete(workbench.editing)
     assert (ids(workbench, "first"), ids(workbench, "second")) == (["a", "c", "d"], ["z"])
     assert marked_turns(config_of(workbench, "first")) == [("first", "a"), ("second", "z")]
-    undone_in_one_step(workbench, Selection(path_of(workbench, "first"), "d"))
+    undone_in_one_step(workbench, Selection(path_of(workbench, "first").name, "d"))
 
 
 async def test_moving_among_the_cases_that_a_filter_shows(folder):
@@ -339,7 +341,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     mark(workbench, "second", "a")
     set_editing.copy(workbench.editing, cut=True)
     assert ids(workbench, "first") == ["a", "b", "c", "d"]
-    assert workbench.navigation.marking.is_cut(CaseKey(path_of(workbench, "first"), "b"))
+    assert workbench.navigation.marking.is_cut(CaseId(path_of(workbench, "first").name, "b"))
     set_editing.new_set(workbench.editing, "third")
     before = workbench.navigation.selection
     set_editing.paste(workbench.editing)
@@ -349,7 +351,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
         ["b", "c", "a"],
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
-    assert workbench.navigation.selection == Selection(path_of(workbench, "third"), "a")
+    assert workbench.navigation.selection == Selection(path_of(workbench, "third").name, "a")
     assert set_editing.refuses_paste(workbench.editing) == "no case has been copied or cut"
     workbench.editing.undo()
     assert workbench.navigation.selection == before
@@ -370,7 +372,7 @@ async def test_a_result_goes_with_a_case_that_is_moved(folder, until):
     select(workbench, "second", "z")
     set_editing.paste(workbench.editing)
     assert ids(workbench, "second") == ["a", "z", "a_2"]
-    assert workbench.outcomes.status(CaseKey(path_of(workbench, "second"), "a_2")) == "PASSED"
+    assert workbench.outcomes.status(CaseId(path_of(workbench, "second").name, "a_2")) == "PASSED"
 
 
 async def test_cutting_and_pasting_in_one_set_gathers_the_cases(folder):
@@ -381,7 +383,7 @@ async def test_cutting_and_pasting_in_one_set_gathers_the_cases(folder):
     set_editing.paste(workbench.editing)
     assert ids(workbench, "first") == ["b", "c", "a", "d"]
     assert workbench.navigation.selection.eval_id == "d"
-    undone_in_one_step(workbench, Selection(path_of(workbench, "first"), "c"))
+    undone_in_one_step(workbench, Selection(path_of(workbench, "first").name, "c"))
 
 
 async def test_a_set_without_a_config_gets_one_where_marks_come_along(folder, write_set):
@@ -457,7 +459,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert converting.convert(workbench.editing, eval_set, new, workbench.say)
     assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
     assert old.read_bytes() == before
-    assert workbench.navigation.selection == Selection(new)
+    assert workbench.navigation.selection == Selection(new.name)
     assert workbench.sets.entry(new).format == "eval set"
     assert not workbench.editing.unsaved()
     assert "nothing to convert" in converting.refuses_to_convert(
@@ -538,7 +540,7 @@ class Unread(tuple):
 
 def entry_of(path, *turns):
     cases = tuple(CaseInfo(f"c{number}", count) for number, count in enumerate(turns))
-    return SetEntry(path, path.name, "", "", "eval set", cases)
+    return SetEntry(path, path.name, path.name, "", "", "eval set", cases)
 
 
 @given(st.data())
@@ -546,24 +548,24 @@ def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
     base = tmp_path_factory.getbasetemp()
     counts = st.lists(st.sampled_from([None, 0, 1, 3]), max_size=5)
     sets = [entry_of(base / name, *data.draw(counts)) for name in "xyz"]
-    keys = [CaseKey(entry.path, case.eval_id) for entry in sets for case in entry.cases]
+    keys = [CaseId(entry.case_path, case.eval_id) for entry in sets for case in entry.cases]
     unfolded = data.draw(st.sets(st.sampled_from(keys))) if keys else set()
-    folded = data.draw(st.sets(st.sampled_from([entry.path for entry in sets])))
+    folded = data.draw(st.sets(st.sampled_from([entry.case_path for entry in sets])))
     kept = None
     if data.draw(st.booleans()):
-        numbers = {entry.path: list(range(len(entry.cases))) for entry in sets}
+        numbers = {entry.case_path: list(range(len(entry.cases))) for entry in sets}
         kept = {path: [n for n in own if data.draw(st.booleans())] for path, own in numbers.items()}
         kept = {path: own for path, own in kept.items() if own}
     expected = []
     for number, entry in enumerate(sets):
-        if kept is not None and entry.path not in kept:
+        if kept is not None and entry.case_path not in kept:
             continue
         expected.append(Row(number))
-        if kept is None and entry.path in folded:
+        if kept is None and entry.case_path in folded:
             continue
-        for case in range(len(entry.cases)) if kept is None else kept[entry.path]:
+        for case in range(len(entry.cases)) if kept is None else kept[entry.case_path]:
             expected.append(Row(number, case))
-            if CaseKey(entry.path, entry.cases[case].eval_id) in unfolded:
+            if CaseId(entry.case_path, entry.cases[case].eval_id) in unfolded:
                 expected += [Row(number, case, turn) for turn in range(entry.cases[case].turns or 0)]
     rows = TreeRows(sets, kept, folded, unfolded)
     assert [rows.row(line) for line in range(rows.count)] == expected
@@ -574,7 +576,7 @@ def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
 
 def test_ten_thousand_cases_are_not_looked_at_to_be_listed(tmp_path):
     cases = Unread(CaseInfo(f"c{number}", 1) for number in range(10_000))
-    entry = SetEntry(tmp_path, "big", "", "", "eval set", cases)
+    entry = SetEntry(tmp_path, tmp_path.name, "big", "", "", "eval set", cases)
     rows = TreeRows([entry], None, (), ())
     assert rows.count == 10_001
-    assert rows.selection(5_000) == Selection(tmp_path, "c4999")
+    assert rows.selection(5_000) == Selection(tmp_path.name, "c4999")

@@ -5,13 +5,14 @@ import json
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.differences import differences_of
 from evaltui.workbench.repeating import parse_repeated, problem_of, proposal, title_of
-from evaltui.workbench.state import CaseKey, Repeated, Selection
+from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
 # Every other time it calls a tool that nothing expects.
@@ -38,7 +39,7 @@ async def coin(write_agent, write_set):
     path = write_set(folder, "coins", toss=("toss", "done"), other=("hello", "done"))
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.navigation.select(Selection(path, "toss"))
+    workbench.navigation.select(Selection(path.name, "toss"))
     yield workbench
     await workbench.close()
 
@@ -65,7 +66,7 @@ async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
     assert (scored.result.status, scored.result.passed_repeats) == (Status.FLAKY, 2)
     assert (scored.result.policy, scored.result.policy_met) == ("majority", False)
     assert scored.repeat == of_status(scored, Status.FAILED)
-    assert coin.outcomes.get(CaseKey(coin.navigation.selection.path, "other")) is None
+    assert coin.outcomes.get(CaseId(coin.navigation.selection.path, "other")) is None
     coin.runs.run_again()
     await coin.runs.finished()
     again = coin.outcomes.get(coin.navigation.selection.case)
@@ -134,7 +135,9 @@ async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
     coin.navigation.show_repeat(passed)
     key = coin.navigation.selection.case
     coin.editing.do(
-        "say", key.path, lambda eval_set: eval_set.case(coin.editing.number(key)).turn(0).user.set_text("x")
+        "say",
+        coin.navigation.file,
+        lambda eval_set: eval_set.case(coin.editing.number(key)).turn(0).user.set_text("x"),
     )
     await until(lambda: coin.outcomes.get(key).stored is not scored.stored)
     new = coin.outcomes.get(key)
@@ -185,10 +188,10 @@ async def test_what_is_proposed(coin):
     assert title_of(coin.sets, coin.navigation.selection) == "Run toss several times"
     coin.navigation.select(Selection(coin.navigation.selection.path))
     assert title_of(coin.sets, coin.navigation.selection) == "Run every case of coins several times (2 cases)"
-    config = coin.navigation.selection.path.with_name("test_config.json")
+    config = coin.navigation.file.with_name("test_config.json")
     config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
     await coin.open()
-    await asyncio.to_thread(coin.sets.documents.open, coin.navigation.selection.path)
+    await asyncio.to_thread(coin.sets.documents.open, coin.navigation.file)
     assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "3 majority"
     await run_set(coin)
     assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "2 0.5"

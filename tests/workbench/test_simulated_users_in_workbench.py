@@ -10,10 +10,11 @@ import pytest
 
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.jsondoc.edits import Put
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import SIMULATED_USER
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.chat import saving
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 SAMPLE = Path(__file__).parents[2] / "sample_agents" / "library_desk"
@@ -26,7 +27,7 @@ async def desk(tmp_path, until):
     shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     workbench = Workbench(folder)
     await workbench.open()
-    workbench.navigation.select(Selection(folder / "desk.evalset.json"))
+    workbench.navigation.select(Selection("desk.evalset.json"))
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current is not None and workbench.runs.current.over)
     yield workbench
@@ -34,7 +35,7 @@ async def desk(tmp_path, until):
 
 
 def key(workbench, eval_id):
-    return CaseKey(workbench.sets.entries[0].path, eval_id)
+    return CaseId(workbench.sets.entries[0].case_path, eval_id)
 
 
 def select(workbench, eval_id):
@@ -53,7 +54,7 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
     assert [line.text for line in desk.console if line.source == SIMULATED_USER] == []
 
     expects_other = Put(("eval_cases", 1, "final_session_state", "reserved"), "Emma")
-    assert desk.editing.do("change the state", chosen.path, lambda _: Changes([expects_other]))
+    assert desk.editing.do("change the state", desk.navigation.file, lambda _: Changes([expects_other]))
     await until(lambda: desk.outcomes.get(chosen) is not before)
     after = desk.outcomes.get(chosen)
     assert after.result.status == "FAILED"
@@ -62,7 +63,7 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
 
 async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     refusal = BY_ID["result_to_case"].refusal
-    desk.navigation.select(Selection(desk.sets.entries[0].path))
+    desk.navigation.select(Selection(desk.sets.entries[0].case_path))
     assert refusal(desk) == "there is no conversation here yet: r runs the case"
     select(desk, "on_the_shelf")
     assert refusal(desk) == "the case says itself what its user says; this is for simulated users"

@@ -15,7 +15,8 @@ import pytest
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.jsondoc.edits import Move, Put
 from evaltui.core.jsondoc.merge import Choices
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 BASE_CASES = ("a", "b", "c", "d", "e")
@@ -138,13 +139,13 @@ class Program:
     def rename(self) -> None:
         if (number := self._case()) is not None:
             old, new = SetEditor(self.set_data()).eval_ids[number], self.word()
-            moved = {CaseKey(self.path, old): CaseKey(self.path, new)}
+            moved = {CaseId(self.path.name, old): CaseId(self.path.name, new)}
             self.editing.do(
                 "rename",
                 self.path,
                 lambda eval_set: eval_set.rename_case(number, new),
                 moved=moved,
-                after=Selection(self.path, new),
+                after=Selection(self.path.name, new),
             )
 
     def delete(self) -> None:

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.state import Selection
 from evaltui.workbench.watch.reaction import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
@@ -207,18 +208,18 @@ async def test_recorded_answers_are_run_again_until_something_else_is_asked(writ
             await all_run(workbench, until)
         assert {
             scored.calls.replayed
-            for _, scored in workbench.outcomes.results.of(workbench.sets.entries[0].path)
+            for _, scored in workbench.outcomes.results.of(workbench.sets.entries[0].case_path)
         } == {1}
         text = (folder / "agent.py").read_text()
         (folder / "agent.py").write_text(text + "\n# nothing else is asked\n")
         await until(lambda: done(workbench, "agent.py") and not workbench.watch.waiting().keys)
         assert statuses(workbench) == {"one": "PASSED", "two": "PASSED", "three": "PASSED"}
         assert workbench.watch.last.calls.live == 0
-        workbench.navigation.select(Selection(workbench.sets.entries[0].path, "two"))
+        workbench.navigation.select(Selection(workbench.sets.entries[0].case_path, "two"))
         (folder / "agent.py").write_text(text.replace("repeat it", "repeat it exactly"))
         await until(lambda: done(workbench, "agent.py") and workbench.runs.current.code == 2)
         assert statuses(workbench) == {"one": "old PASSED", "two": "PASSED", "three": "old PASSED"}
-        assert workbench.outcomes.get(CaseKey(workbench.sets.entries[0].path, "two")).calls.live == 1
+        assert workbench.outcomes.get(CaseId(workbench.sets.entries[0].case_path, "two")).calls.live == 1
 
 
 def edit(path, **changes):
@@ -302,7 +303,7 @@ async def test_sets_come_and_go(greeter, write_set, until):
         await all_run(workbench, until)
         write_set(greeter, "more", extra=("hi", "hi"))
         await until(lambda: len(workbench.sets.entries) == 2)
-        assert workbench.outcomes.status(CaseKey(workbench.sets.entries[1].path, "extra")) == "NOT_RUN"
+        assert workbench.outcomes.status(CaseId(workbench.sets.entries[1].case_path, "extra")) == "NOT_RUN"
         workbench.sets.entries[1].path.unlink()
         await until(lambda: len(workbench.sets.entries) == 1)
         assert statuses(workbench) == FIRST
@@ -351,7 +352,7 @@ async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_ag
     folder = write_agent("def root_agent(message, session):\n    return message\n")
     write_set(folder, good=("hi", "hi"), fine=("ho", "ho"))
     async with watched(folder) as workbench:
-        workbench.navigation.select(Selection(workbench.sets.entries[0].path, "fine"))
+        workbench.navigation.select(Selection(workbench.sets.entries[0].case_path, "fine"))
         (folder / "agent.py").write_text("def root_agent(message, session):\n    return 'ho'\n")
         await until(lambda: done(workbench, "agent.py"))
         assert statuses(workbench) == {"good": "NOT_RUN", "fine": "PASSED"}

@@ -2,8 +2,9 @@
 
 import pytest
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.runs.logged_run import LoggedRun
-from evaltui.workbench.state import CaseKey, Selection, Stage
+from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 ECHO = """
@@ -35,7 +36,7 @@ async def opened(folder):
 
 def statuses(workbench):
     return {
-        case.eval_id: workbench.outcomes.status(CaseKey(entry.path, case.eval_id))
+        case.eval_id: workbench.outcomes.status(CaseId(entry.case_path, case.eval_id))
         for entry in workbench.sets.entries
         for case in entry.cases
     }
@@ -90,7 +91,7 @@ async def test_cancelling_keeps_what_is_finished(write_agent, write_set, until):
     await until(lambda: workbench.runs.current.over)
     assert workbench.runs.current.stage is Stage.CANCELLED
     assert statuses(workbench) == {"quick": "PASSED", "endless": "NOT_RUN"}
-    assert not workbench.outcomes.traces.live_events(CaseKey(workbench.sets.entries[0].path, "endless"))
+    assert not workbench.outcomes.traces.live_events(CaseId(workbench.sets.entries[0].case_path, "endless"))
 
 
 async def test_cancelling_stops_a_stream_of_quick_cases(write_agent, write_set, until):
@@ -123,8 +124,8 @@ async def test_results_name_the_run_that_they_come_from(echo, until):
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.over)
     path = workbench.sets.entries[0].path
-    assert workbench.outcomes.get(CaseKey(path, "good")).run.number == 2
-    assert workbench.outcomes.get(CaseKey(path, "bad")).run.number == 1
+    assert workbench.outcomes.get(CaseId(path.name, "good")).run.number == 2
+    assert workbench.outcomes.get(CaseId(path.name, "bad")).run.number == 1
     assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
 
 
@@ -135,8 +136,8 @@ async def test_sets_that_share_an_id_are_not_mixed_up(write_agent, write_set, un
     workbench = await opened(folder)
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
-    assert workbench.outcomes.status(CaseKey(first, "hi")) == "PASSED"
-    assert workbench.outcomes.status(CaseKey(second, "hi")) == "FAILED"
+    assert workbench.outcomes.status(CaseId(first.name, "hi")) == "PASSED"
+    assert workbench.outcomes.status(CaseId(second.name, "hi")) == "FAILED"
     assert len(workbench.runs.current.done) == 2
 
 
@@ -207,9 +208,9 @@ async def test_failing_cases_are_walked_through_in_order_and_around(write_agent,
     for step in (1, 1, 1, -1):
         workbench.navigation.select_failing(step)
         seen.append(workbench.navigation.selection)
-    bad, boom = Selection(first, "bad"), Selection(second, "boom")
+    bad, boom = Selection(first.name, "bad"), Selection(second.name, "boom")
     assert seen == [bad, boom, bad, boom]
-    workbench.navigation.select(Selection(second))
+    workbench.navigation.select(Selection(second.name))
     workbench.navigation.select_failing(-1)
     assert workbench.navigation.selection == bad
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import SetEntry
@@ -15,7 +16,6 @@ from evaltui.text.values import cut, visible
 from evaltui.tui.pages.problems import write_problems
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.results import Results
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.verdicts import figure
 
 # This page is written anew while results come in.
@@ -72,7 +72,7 @@ def _config_place(path: Path | None, set_path: Path) -> str:
 
 
 def _write_counts(page: Page, entry: SetEntry, results: Results) -> None:
-    counts = results.counts(entry.path)
+    counts = results.counts(entry.case_path)
     counts[NOT_RUN] = max(0, len(entry.cases) - counts.total())
     page.row(("Cases", "bold"), (f"  {len(entry.cases)}", ""))
     for status in (*COUNTED, NOT_RUN):
@@ -81,13 +81,13 @@ def _write_counts(page: Page, entry: SetEntry, results: Results) -> None:
 
 
 def _write_attention(page: Page, entry: SetEntry, results: Results) -> None:
-    failing = sum(key.path == entry.path for key in results.attention)
+    failing = sum(key.path == entry.case_path for key in results.attention)
     if not failing:
         return
     # It builds on the models, which are there once there are results, and not before the first frame.
     from evaltui.core.compare.explain import summary
 
-    keys = (CaseKey(entry.path, case.eval_id) for case in entry.cases)
+    keys = (CaseId(entry.case_path, case.eval_id) for case in entry.cases)
     page.blank()
     page.row(("Did not pass", "bold"))
     for key in islice((key for key in keys if key in results.attention), _MAX_LISTED):

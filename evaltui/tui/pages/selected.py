@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
 from evaltui.text.values import visible
@@ -12,7 +13,6 @@ from evaltui.tui.pages.eval_set import write_set_results
 from evaltui.tui.pages.problems import write_error
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.histories import CasePast
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
 # The modules that show cases load google.genai. They are imported where a case is shown, which is after the
@@ -23,7 +23,7 @@ def fingerprint(workbench: Workbench) -> Hashable:
     """Changes whenever the page would: what is equal need not be written again."""
     selection = workbench.navigation.selection
     key, path = selection.case, selection.path
-    opened = workbench.sets.opened(path)
+    opened = workbench.sets.opened(workbench.navigation.file)
     seen = (
         id(workbench.sets.workspace),
         path,
@@ -54,14 +54,14 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     selection = workbench.navigation.selection
     if selection.path is None:
         return [("Result", "bold")], []
-    entry = workbench.sets.entry(selection.path)
-    set_id = visible(entry.eval_set_id) if entry else selection.path.name
+    entry = workbench.sets.entry_of(selection.path)
+    set_id = visible(entry.eval_set_id) if entry else workbench.sets.file_of(selection.path).name
     if selection.eval_id is None:
         return [(set_id, "bold")], []
     title: Line = [(visible(selection.eval_id), "bold")]
     if selection.turn is not None:
         title.append((f" › turn {selection.turn + 1}", ""))
-    scored = workbench.outcomes.get(CaseKey(selection.path, selection.eval_id))
+    scored = workbench.outcomes.get(selection.case)
     return title, [(scored.run.name, "accent" if scored.run.title else "dim")] if scored else [
         (set_id, "dim")
     ]
@@ -72,7 +72,7 @@ def write_page(page: Page, workbench: Workbench) -> None:
         page.row(("looking for eval sets …", "dim"))
         return
     selection = workbench.navigation.selection
-    entry = workbench.sets.entry(selection.path)
+    entry = workbench.sets.entry_of(selection.path)
     scored = workbench.outcomes.get(selection.case)
     if workbench.agent.error and not (scored and scored.result.error == workbench.agent.error):
         _write_broken_agent(page, workbench)
@@ -96,7 +96,7 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     page.blank()
 
 
-def _write_case(page: Page, workbench: Workbench, key: CaseKey) -> None:
+def _write_case(page: Page, workbench: Workbench, key: CaseId) -> None:
     scored = workbench.outcomes.get(key)
     if workbench.outcomes.status(key) == RUNNING:
         from evaltui.tui.pages.live import write_live
@@ -134,8 +134,8 @@ def _write_history(page: Page, past: CasePast | None) -> None:
         write_history(page, past)
 
 
-def _write_not_run(page: Page, workbench: Workbench, key: CaseKey) -> None:
-    entry = workbench.sets.entry(key.path)
+def _write_not_run(page: Page, workbench: Workbench, key: CaseId) -> None:
+    entry = workbench.sets.entry_of(key.path)
     if entry is not None and (errors := workbench.sets.errors(entry)):
         write_set_results(page, entry, errors, workbench.outcomes.results)
         return

@@ -11,6 +11,7 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.compare.judged import was_judged
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
 from evaltui.tui.action_screen import bindings
@@ -21,7 +22,6 @@ from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.differences import differences_of
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         # Where the selected difference was seen last: when it is gone, the next one has its number.
-        self._last: tuple[CaseKey | None, int] = (None, 0)
+        self._last: tuple[CaseId | None, int] = (None, 0)
         self._marked = range(0)
 
     def heading(self) -> Line:
@@ -205,7 +205,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         if key is not None:
             self.run_worker(self._make_case(key), group="make a case", exclusive=True)
 
-    async def _make_case(self, key: CaseKey) -> None:
+    async def _make_case(self, key: CaseId) -> None:
         from evaltui.tui.screens.save_case import SaveCaseScreen
 
         try:

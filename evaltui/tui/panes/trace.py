@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.spans import Span
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
@@ -15,7 +16,7 @@ from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.trace_outline import Outline
 from evaltui.workbench.traces import Trace
 from evaltui.workbench.workbench import Workbench
@@ -33,7 +34,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         super().__init__(workbench, id=id)
         self._outline = Outline()
         self._remark = "looking for eval sets …"
-        self._key: CaseKey | None = None
+        self._key: CaseId | None = None
         self._trace: Trace | None = None
         self._shown = Selection()
         self._looks_for_error = False
@@ -99,14 +100,14 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self._looks_for_error = False
             self.start_at(self._outline.row_of(self._outline.tree.first_error) or 0)
 
-    def _is_another(self, key: CaseKey | None, trace: Trace | None) -> bool:
+    def _is_another(self, key: CaseId | None, trace: Trace | None) -> bool:
         if trace is None or self._trace is None or key != self._key:
             return True
         same = (trace.run, trace.repeat) == (self._trace.run, self._trace.repeat)
         # A case that is tried again after a crash begins anew.
         return not same or len(trace.events) < self._outline.tree.events
 
-    def _remark_now(self, key: CaseKey | None, trace: Trace | None) -> str:
+    def _remark_now(self, key: CaseId | None, trace: Trace | None) -> str:
         if key is None:
             return "select a case: its events are shown here"
         if trace is None:

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -18,7 +19,6 @@ from evaltui.tui.widgets.hints import Hint, Hints
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.controller import Source
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.verdicts import needs_attention, turn_status
 from evaltui.workbench.workbench import Workbench
 
@@ -44,13 +44,13 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
     BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "ChatWays"
 
-    def __init__(self, workbench: Workbench, key: CaseKey) -> None:
+    def __init__(self, workbench: Workbench, key: CaseId) -> None:
         super().__init__()
         self._workbench = workbench
         self._key = key
         self._origin: Origin | None = None
         self._refused: str | None = None
-        entry = workbench.sets.entry(key.path)
+        entry = workbench.sets.entry_of(key.path)
         case = next((case for case in entry.cases if case.eval_id == key.eval_id), None) if entry else None
         self._texts = case.texts if case else ()
         self._turns = case.turns or 0 if case else 0

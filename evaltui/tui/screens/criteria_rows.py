@@ -8,6 +8,7 @@ from typing import NamedTuple
 from textual import events
 from textual.message import Message
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import show_value, visible
@@ -18,7 +19,6 @@ from evaltui.tui.widgets.line_view import LineView
 from evaltui.workbench.criteria.criteria import Criteria, Section
 from evaltui.workbench.criteria.effect import Trial
 from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
-from evaltui.workbench.state import CaseKey
 
 # From here on a slider is long and the mean is shown.
 _ROOMY = 70
@@ -356,7 +356,7 @@ def _write_trial(page: Page, row: MetricRow, trial: Trial) -> None:
             page.text([(_named(keys), "")], [glyph(status), (f" {word}  ", "dim")])
 
 
-def _named(keys: tuple[CaseKey, ...]) -> str:
+def _named(keys: tuple[CaseId, ...]) -> str:
     names = ", ".join(visible(key.eval_id) for key in keys[:_MOST_FLIPS])
     more = len(keys) - _MOST_FLIPS
     return f"{names} and {more} more" if more > 0 else names

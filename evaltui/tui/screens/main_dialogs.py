@@ -139,8 +139,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             return
         if wanted.case is None:
             self.go_to("cases")
-        elif selection := workbench.outcomes.case_of(wanted.case, wanted.eval_set_id):
-            workbench.navigation.select(selection)
+        elif case := workbench.sets.find_case(wanted.case, wanted.eval_set_id):
+            workbench.navigation.select(Selection(*case))
             self.go_to("result")
         else:
             workbench.say(f"the case {wanted.case.eval_id} is not in the eval sets any more")
@@ -175,10 +175,10 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self.show_result()
 
     def action_criteria(self) -> None:
-        if self.workbench.navigation.selection.path is not None:
+        if (path := self.workbench.navigation.file) is not None:
             from evaltui.tui.screens.criteria import CriteriaScreen
 
-            self.app.push_screen(CriteriaScreen(self.workbench, self.workbench.navigation.selection.path))
+            self.app.push_screen(CriteriaScreen(self.workbench, path))
 
     # Questions that come up by themselves
 

@@ -93,7 +93,8 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
             )
             page.block([(", ".join(self._changed(path)), "dim")], 2)
         for left in self._workbench.editing.unapplied.now():
-            where = visible(left.case.eval_id if left.case else left.path.name)
+            file = self._workbench.sets.file_of(left.path)
+            where = visible(left.case.eval_id if left.case else file.name)
             page.row(("! ", "red"), (where, "bold"), ("  typed, not in the case, so not saved:", ""))
             page.block([(visible(str(left)), "dim")], 2)
         if self._typed:

@@ -13,7 +13,7 @@ def _refuses_to_relax(workbench: Workbench) -> str | None:
         return "n goes to a difference: what is relaxed is an argument of a call"
     if at.kind != "argument":
         return "only an argument of a call can be relaxed: n goes on to the next difference"
-    return workbench.editing.refuses_to_edit(workbench.navigation.selection.path)
+    return workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
 ACCEPTING: tuple[Action, ...] = (

@@ -9,7 +9,7 @@ from evaltui.workbench.workbench import Workbench
 def _refuses(workbench: Workbench) -> str | None:
     if workbench.navigation.selection.case is None:
         return "select a case: it is edited here"
-    return workbench.editing.refuses_to_edit(workbench.navigation.selection.path)
+    return workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
 def _here(

@@ -11,7 +11,7 @@ def _no_case_selected(workbench: Workbench) -> str | None:
         return reason
     if workbench.navigation.selection.path is None:
         return "nothing is selected"
-    entry = workbench.sets.entry(workbench.navigation.selection.path)
+    entry = workbench.sets.entry_of(workbench.navigation.selection.path)
     if entry is not None and (errors := workbench.sets.errors(entry)):
         return f"{entry.path.name} cannot be run: {errors[0]}"
     if entry is not None and not entry.cases:

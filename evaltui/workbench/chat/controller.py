@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recording.waiting import WaitingCall
@@ -19,7 +20,6 @@ from evaltui.workbench.chat.current_session import CurrentSession
 from evaltui.workbench.console import Console
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
     from evaltui.workbench.chat.origins import Origin
@@ -94,7 +94,7 @@ class ChatController:
         turns = transcript.turns
         return transcript.waiting(turns.index(before) if before in turns else None)
 
-    async def origin(self, key: CaseKey) -> Origin:
+    async def origin(self, key: CaseId) -> Origin:
         """What a conversation can begin from in a case. Raises ValueError, with a sentence."""
         return await asyncio.to_thread(self._read_origin, key)
 
@@ -113,9 +113,7 @@ class ChatController:
         self._show(transcript)
         self._go(transcript)
 
-    def continue_from(
-        self, key: CaseKey, turn: int, how: How = "recorded", source: Source = "result"
-    ) -> None:
+    def continue_from(self, key: CaseId, turn: int, how: How = "recorded", source: Source = "result") -> None:
         """A new conversation that begins where the case's turn (from 0) would; after the last, at its end.
 
         The turns before are taken from the case's last result, or as the case expects them, without asking a
@@ -123,7 +121,7 @@ class ChatController:
         """
         self._start(partial(self._continue, key, turn, how, source))
 
-    def play(self, key: CaseKey) -> None:
+    def play(self, key: CaseId) -> None:
         """A new conversation in which everything that the user says in a case is sent."""
         self._start(partial(self._continue, key, None, "live", "case"))
 
@@ -296,7 +294,7 @@ class ChatController:
             await work()
         self._agent.keep_host_warm()
 
-    async def _continue(self, key: CaseKey, turn: int | None, how: How, source: Source) -> None:
+    async def _continue(self, key: CaseId, turn: int | None, how: How, source: Source) -> None:
         try:
             origin = await self.origin(key)
             at = len(origin.messages) if turn is None else turn
@@ -309,14 +307,15 @@ class ChatController:
         self._show(transcript)
         await self._work(transcript)
 
-    def _read_origin(self, key: CaseKey) -> Origin:
+    def _read_origin(self, key: CaseId) -> Origin:
         """In a thread: imports the models, reads the set and the log."""
         from evaltui.workbench.chat.origins import origin
 
-        opened = self._sets.documents.open(key.path)
+        file = self._sets.file_of(key.path)
+        opened = self._sets.documents.open(file)
         case = opened.case(key.eval_id)
         if case is None:
-            why = str(opened.errors[0]) if opened.errors else f"it is no longer in {key.path.name}"
+            why = str(opened.errors[0]) if opened.errors else f"it is no longer in {file.name}"
             raise ValueError(f"{key.eval_id} cannot be continued: {why}")
         scored = self._outcomes.get(key)
         if scored is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.recording.replay import expected_places, steps_of_invocation
@@ -12,7 +13,7 @@ from evaltui.core.recording.steps import split
 from evaltui.core.recording.waiting import CallPlace, responses_in
 from evaltui.core.simulation.user import SimulatedUserError
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
-from evaltui.workbench.state import CaseKey, CaseOutcome
+from evaltui.workbench.state import CaseOutcome
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Origin:
     calls that messages respond to are expected.
     """
 
-    key: CaseKey
+    key: CaseId
     session: SessionStart
     messages: tuple[Json, ...]
     expected: tuple[tuple[Event, ...], ...]
@@ -95,7 +96,7 @@ class Origin:
 
 
 def origin(
-    key: CaseKey, case: EvalCase, scored: CaseOutcome | None = None, events: Sequence[Event] = ()
+    key: CaseId, case: EvalCase, scored: CaseOutcome | None = None, events: Sequence[Event] = ()
 ) -> Origin:
     """`events` are of the repeat that is shown."""
     turns = case.conversation or []

@@ -92,7 +92,7 @@ def proposed(editing: Editing, transcript: Transcript) -> SaveChoices:
 def targets(editing: Editing) -> list[Path]:
     """The sets that a case can be added to, the selected one first."""
     paths = [entry.path for entry in editing.sets.entries if not editing.refuses_to_edit(entry.path)]
-    return sorted(paths, key=lambda path: path != editing.navigation.selection.path)
+    return sorted(paths, key=lambda path: path != editing.navigation.file)
 
 
 def problem(editing: Editing, choices: SaveChoices) -> str | None:
@@ -131,9 +131,9 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
         if path is None:
             if not set_editing.new_set(editing, choices.new_set):
                 return False
-            path = editing.navigation.selection.path
+            path = editing.navigation.file
             assert path is not None
-        after = Selection(path, choices.eval_id)
+        after = Selection(editing.sets.case_path(path), choices.eval_id)
         done = editing.do(
             f"add {choices.eval_id}", path, lambda eval_set: _changes(eval_set, draft), after=after
         )

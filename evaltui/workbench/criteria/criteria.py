@@ -15,6 +15,7 @@ from evaltui.core.editing.references import BlockList
 from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.metrics.options import Option
 from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
@@ -38,7 +39,6 @@ from evaltui.workbench.criteria.values import first_threshold, next_choice, next
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseKey
 
 _RUBRICS: JsonPath = ("rubrics",)
 
@@ -154,10 +154,10 @@ class Criteria:
 
     def _scores(self) -> Mapping[str, Scores]:
         """By metric."""
-        scores: dict[str, dict[CaseKey, list[float | None]]] = {}
+        scores: dict[str, dict[CaseId, list[float | None]]] = {}
         for entry in self.sets:
             for case in entry.cases:
-                key = CaseKey(entry.path, case.eval_id)
+                key = CaseId(entry.case_path, case.eval_id)
                 scored = self._outcomes.get(key)
                 for metrics in _runs(scored.result) if scored else ():
                     for metric in metrics:

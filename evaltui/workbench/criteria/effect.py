@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.workbench.state import CaseKey
 
 # The scores of the runs of a case; None where a run has none.
-Scores = Mapping[CaseKey, Sequence[float | None]]
+Scores = Mapping[CaseId, Sequence[float | None]]
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Trial:
     """How many cases have a score."""
     passing: int = 0
     """How many of them pass."""
-    now_pass: tuple[CaseKey, ...] = ()
+    now_pass: tuple[CaseId, ...] = ()
     """The cases that pass, and do not with the threshold that is saved."""
-    now_fail: tuple[CaseKey, ...] = ()
+    now_fail: tuple[CaseId, ...] = ()
     """The cases that fail, and do not with the threshold that is saved."""
 
 
@@ -42,7 +42,7 @@ def trial(
     if threshold is None:
         return Trial(mean, len(scored))
 
-    def passing(limit: float) -> set[CaseKey]:
+    def passing(limit: float) -> set[CaseId]:
         return {key for key, runs in scored.items() if _passes(runs, limit, pass_if, lower_is_better)}
 
     now = passing(threshold)

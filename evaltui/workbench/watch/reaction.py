@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
-from evaltui.workbench.state import CaseKey
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
@@ -50,7 +50,7 @@ class Reaction:
 class Waiting:
     """Cases whose result is of the agent as it was before."""
 
-    keys: frozenset[CaseKey] = frozenset()
+    keys: frozenset[CaseId] = frozenset()
     calls: ModelCalls = NO_CALLS
     """The model calls that they made then."""
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.aliases import spelt
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.fingerprints import CasePrint, case_print
 from evaltui.files.eval_sets import read_set_data
 from evaltui.files.saving import fingerprint_of
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseKey
 
 # Seconds in which a file that cannot be read may be finished: many editors empty it before they write it.
 MOMENT = 0.3
@@ -28,7 +28,7 @@ class TakenOver:
 
     paths: tuple[Path, ...]
     """The sets that it concerns."""
-    due: frozenset[CaseKey]
+    due: frozenset[CaseId]
     """The cases that the agent gets to see otherwise than before, and those that are new in a set. A set that
     is new itself is for the user to run."""
     from_outside: bool
@@ -48,7 +48,7 @@ class SavedSets:
         """Reads what others have written."""
         if any([await asyncio.to_thread(_may_be_unfinished, path) for path in files]):
             await asyncio.sleep(MOMENT)
-        known = {entry.path for entry in self._sets.entries}
+        known = {entry.case_path for entry in self._sets.entries}
         outside = [path for path in files if not await self._is_own(path)]
         if outside:
             for path in outside:
@@ -67,9 +67,9 @@ class SavedSets:
             return False
         return draft.fingerprint == await asyncio.to_thread(fingerprint_of, path)
 
-    async def read(self, paths: Iterable[Path]) -> set[CaseKey]:
+    async def read(self, paths: Iterable[Path]) -> set[CaseId]:
         """Reads sets, as they are edited; the cases that are given otherwise to the agent than before."""
-        other: set[CaseKey] = set()
+        other: set[CaseId] = set()
         for path in list(paths):
             draft = self._sets.draft(path)
             edited = None if draft is None else draft.document.value
@@ -79,7 +79,7 @@ class SavedSets:
                 continue
             before = self._prints.get(path, {})
             for eval_id, one in now.items():
-                key = CaseKey(path, eval_id)
+                key = CaseId(self._sets.case_path(path), eval_id)
                 if eval_id in before:
                     is_other = before[eval_id].given != one.given
                 else:

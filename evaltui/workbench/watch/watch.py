@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_files import AgentFiles, write_times
 from evaltui.runner.parent.failures import AgentBrokenError
 from evaltui.workbench.agent_state import AgentState
@@ -16,7 +17,7 @@ from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.run_controller import RunController
-from evaltui.workbench.state import CaseKey, CaseOutcome, Repeated, Run, Stage
+from evaltui.workbench.state import CaseOutcome, Repeated, Run, Stage
 from evaltui.workbench.watch.due_cases import DueCases
 from evaltui.workbench.watch.reaction import Reaction, ReactionStep, Waiting, in_short
 from evaltui.workbench.watch.saved_sets import MOMENT, SavedSets
@@ -91,7 +92,7 @@ class Watch:
 
     # On and off
 
-    def limit(self, is_included: Callable[[CaseKey], bool]) -> None:
+    def limit(self, is_included: Callable[[CaseId], bool]) -> None:
         """Runs, from now on, only cases for which this holds."""
         self._due.is_included = is_included
 
@@ -207,7 +208,7 @@ class Watch:
             before.cancel()
         self._reaction = asyncio.create_task(self._react(change, before, in_a_row=in_a_row))
 
-    async def _take_over_sets(self, change: Changed) -> frozenset[CaseKey]:
+    async def _take_over_sets(self, change: Changed) -> frozenset[CaseId]:
         """Takes over what others have written, and scores again what that concerns; the cases to run."""
         results = self._outcomes.results
         before = {key: scored for path in results.paths() for key, scored in results.of(path)}
@@ -228,7 +229,7 @@ class Watch:
     async def _score(
         self,
         paths: Sequence[Path],
-        before: Mapping[CaseKey, CaseOutcome],
+        before: Mapping[CaseId, CaseOutcome],
         reaction: Reaction | None,
         saved: float,
     ) -> None:
@@ -310,7 +311,7 @@ class Watch:
         due.clear()
 
     async def _run_cases(
-        self, names: tuple[str, ...], keys: Collection[CaseKey], started: StartedHost | None = None
+        self, names: tuple[str, ...], keys: Collection[CaseId], started: StartedHost | None = None
     ) -> None:
         calls = self._due.calls_of(keys)
         title = f"{in_short(names)} changed"
@@ -343,7 +344,7 @@ class Watch:
         """Runs what waits."""
         self.run("what waited", self.waiting().keys)
 
-    def run(self, title: str, keys: Collection[CaseKey]) -> None:
+    def run(self, title: str, keys: Collection[CaseId]) -> None:
         """Runs cases as often as they are run after a save."""
         self._runs.run_cases(title, keys, self.repeated)
 

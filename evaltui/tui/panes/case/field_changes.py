@@ -6,10 +6,11 @@ from pathlib import Path
 
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.case_id import CaseId
 from evaltui.tui.panes.case.navigation import CaseRows
 from evaltui.tui.panes.case.opened_field import OpenedField
 from evaltui.workbench.fields import Field, FieldError, Row
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 
@@ -30,8 +31,8 @@ class FieldChanges:
 
     def apply(self, field: OpenedField) -> None:
         """Applies the text to the case, or sets `problem`."""
-        path = self._workbench.navigation.selection.path
-        if path is None or field.adds is not None:
+        file = self._workbench.navigation.file
+        if file is None or field.adds is not None:
             return
         field.problem = ""
         try:
@@ -41,14 +42,14 @@ class FieldChanges:
         except (FieldError, EditError) as error:
             field.problem = str(error)
         else:
-            self._do(field, path, make)
+            self._do(field, file, make)
         self.keep_unapplied(field)
 
-    def _do(self, field: OpenedField, path: Path, make: EditBuilder) -> None:
+    def _do(self, field: OpenedField, file: Path, make: EditBuilder) -> None:
         moved, after = self._renaming(field)
         notice = self._workbench.notice
         done = self._workbench.editing.do(
-            field.field.label, path, make, typing=field.typing, moved=moved, after=after
+            field.field.label, file, make, typing=field.typing, moved=moved, after=after
         )
         if done:
             field.done = True
@@ -61,12 +62,12 @@ class FieldChanges:
             field.field = now.of_kind(field.kind)
             field.seen = field.field.text
 
-    def _renaming(self, field: OpenedField) -> tuple[dict[CaseKey, CaseKey] | None, Selection | None]:
+    def _renaming(self, field: OpenedField) -> tuple[dict[CaseId, CaseId] | None, Selection | None]:
         """The keys that change with the id of the case, and the selection then."""
         key, text = self._workbench.navigation.selection.case, field.handled
         if key is None or field.row != ("id",) or text == key.eval_id:
             return None, None
-        return {key: CaseKey(key.path, text)}, Selection(key.path, text)
+        return {key: CaseId(key.path, text)}, Selection(key.path, text)
 
     def keep_unapplied(self, field: OpenedField) -> None:
         """What is typed and not in the case is kept while it is not, wherever the user goes meanwhile."""
@@ -105,14 +106,14 @@ class FieldChanges:
         if field.done:
             self._workbench.editing.undo_typing(field.typing)
             self._pane.read_rows()
-        now, path = self.now(field), self._workbench.navigation.selection.path
-        if field.fresh or field.is_gone or now is None or path is None:
+        now, file = self.now(field), self._workbench.navigation.file
+        if field.fresh or field.is_gone or now is None or file is None:
             return
         field.field = now.of_kind(field.kind)
         if field.done and field.field.text == field.seen != field.base and field.field.live:
             # Something else was done since: that stays, and what was there before is typed again.
             make = field.field.change(field.base)
-            self._workbench.editing.do(field.field.label, path, make, typing=field.typing)
+            self._workbench.editing.do(field.field.label, file, make, typing=field.typing)
 
     def take_over(self, field: OpenedField) -> bool:
         """Takes over what was changed elsewhere in the row; False where the field has to be closed."""

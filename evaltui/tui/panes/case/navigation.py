@@ -8,6 +8,7 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
@@ -20,7 +21,7 @@ from evaltui.tui.pane import PagePane
 from evaltui.workbench.case_document import CaseDocument
 from evaltui.workbench.differences import expected_call, judged_row
 from evaltui.workbench.fields import Operation, Part, Row, RowId
-from evaltui.workbench.state import CaseKey, DifferenceAt, Selection
+from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
 
 _PARTS: tuple[Part, ...] = ("value", "name")
@@ -45,8 +46,9 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         if selection.path is None:
             return []
         if selection.eval_id is None:
-            entry = self._workbench.sets.entry(selection.path)
-            return [(visible(entry.eval_set_id if entry else selection.path.name), "")]
+            sets = self._workbench.sets
+            entry = sets.entry_of(selection.path)
+            return [(visible(entry.eval_set_id if entry else sets.file_of(selection.path).name), "")]
         return [(visible(selection.eval_id), "")]
 
     @property
@@ -61,7 +63,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     @property
     def refusal_to_edit(self) -> str | None:
-        return self._workbench.editing.refuses_to_edit(self._workbench.navigation.selection.path)
+        return self._workbench.editing.refuses_to_edit(self._workbench.navigation.file)
 
     # The page
 
@@ -76,7 +78,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             page.row(("looking for eval sets …", "dim"))
             return
         path, key = workbench.navigation.selection.path, workbench.navigation.selection.case
-        entry = workbench.sets.entry(path)
+        entry = workbench.sets.entry_of(path)
         if entry is None:
             write_no_sets(page, workbench.sets.workspace)
         elif key is None:
@@ -184,7 +186,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self.show_current()
             self.refresh()
 
-    def _expected_row(self, key: CaseKey, at: DifferenceAt) -> RowId | None:
+    def _expected_row(self, key: CaseId, at: DifferenceAt) -> RowId | None:
         scored = self._workbench.outcomes.get(key)
         if scored is None:
             return None
@@ -301,16 +303,16 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def ready_row(self) -> Row | None:
         """The current row, with operations that fit the file; None where nothing can be edited."""
-        path, case = self._workbench.navigation.selection.path, self._workbench.navigation.selection.case
-        if path is None or case is None:
+        file, case = self._workbench.navigation.file, self._workbench.navigation.selection.case
+        if file is None or case is None:
             return None
         reason = self.refusal_to_edit
         try:
             if reason is None:
                 # It may still be being read: who asks for a field need not wait for that.
-                self._workbench.editing.data(path)
+                self._workbench.editing.data(file)
         except (OSError, EvalSetError) as error:
-            reason = f"{path.name} cannot be edited: {error}"
+            reason = f"{file.name} cannot be edited: {error}"
         self.follow()
         row = self.row if reason is None else None
         if row is None:
@@ -326,12 +328,12 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def do(self, operation: Operation, *, typing: Hashable = None) -> bool:
         """Does an operation and moves to the row it leads to; False where it is refused."""
-        path = self._workbench.navigation.selection.path
-        if path is None:
+        file = self._workbench.navigation.file
+        if file is None:
             return False
         done = True
         if operation.make is not None:
-            done = self._workbench.editing.do(operation.label, path, operation.make, typing=typing)
+            done = self._workbench.editing.do(operation.label, file, operation.make, typing=typing)
         if done:
             self.follow()
             if operation.then is not None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.case_id import CaseId
 from evaltui.tui.external_editor import EditorError, edit_outside
 from evaltui.tui.panes.case.navigation import CaseRows
 from evaltui.workbench.fields import FieldError, Row
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 
@@ -51,17 +52,18 @@ class OutsideEditing:
         if made is None:
             return None
         make, new_id = made
-        new_key = CaseKey(key.path, new_id)
+        new_key = CaseId(key.path, new_id)
         moved = {key: new_key} if new_key != key else None
         label = f"change the JSON of {key.eval_id}"
-        self._workbench.editing.do(label, key.path, make, moved=moved, after=Selection(*new_key))
+        file = self._workbench.sets.file_of(key.path)
+        self._workbench.editing.do(label, file, make, moved=moved, after=Selection(*new_key))
         self._pane.show_soon()
         return None
 
     def _save(self) -> None:
         self._workbench.editing.save_all()
 
-    def _raw_left(self, key: CaseKey, unfinished: str | None) -> None:
+    def _raw_left(self, key: CaseId, unfinished: str | None) -> None:
         if unfinished is None:
             return
         document = self._pane.document

@@ -53,7 +53,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     def fingerprint(self) -> Hashable:
         selection = self._workbench.navigation.selection
-        opened = self._workbench.sets.opened(selection.path)
+        opened = self._workbench.sets.opened(self._workbench.navigation.file)
         return (
             id(self._workbench.sets.workspace) if not self.rows else self.document.version,
             selection.path,

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.jsondoc.chunks import Chunks
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.case_info import CaseInfo
 from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
 from evaltui.text.values import visible
-from evaltui.workbench.state import CaseKey
 from evaltui.workbench.verdicts import figure, turn_status
 from evaltui.workbench.workbench import Workbench
 
@@ -55,7 +55,7 @@ class TreeLines:
         name += self._saved_mark(entry.path)
         if errors := self._workbench.sets.errors(entry):
             return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
-        counts = self._workbench.outcomes.results.counts(entry.path)
+        counts = self._workbench.outcomes.results.counts(entry.case_path)
         if not counts:
             return name, [(str(len(entry.cases)), "dim")]
         right: Line = [(f"{counts['PASSED']}/{len(entry.cases)}", "dim")]
@@ -68,7 +68,7 @@ class TreeLines:
         return _both_ends(*self._case_line(entry, case, width), width)
 
     def _case_line(self, entry: SetEntry, case: CaseInfo, width: int) -> tuple[Line, Line]:
-        key = CaseKey(entry.path, case.eval_id)
+        key = CaseId(entry.case_path, case.eval_id)
         outcomes, marking = self._workbench.outcomes, self._workbench.navigation.marking
         status, scored = outcomes.status(key), outcomes.get(key)
         waiting = outcomes.is_waiting(key)
@@ -108,7 +108,7 @@ class TreeLines:
         return known[2]
 
     def of_turn(self, entry: SetEntry, case: CaseInfo, turn: int, width: int) -> Line:
-        scored = self._workbench.outcomes.get(CaseKey(entry.path, case.eval_id))
+        scored = self._workbench.outcomes.get(CaseId(entry.case_path, case.eval_id))
         status = turn_status(scored.shown, turn) if scored else NOT_RUN
         mark = glyph(status) if status else (" ", "")
         text = visible(case.texts[turn] if turn < len(case.texts) else "")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from textual import events
 from textual.message import Message
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -20,7 +20,7 @@ from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.marking import Marking
-from evaltui.workbench.state import CaseKey, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.tree_rows import Row, TreeRows
 from evaltui.workbench.workbench import Workbench
 
@@ -38,8 +38,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._folded_sets: set[Path] = set()
-        self._unfolded_cases: set[CaseKey] = set()
+        self._folded_sets: set[str] = set()
+        self._unfolded_cases: set[CaseId] = set()
         self._rows = TreeRows((), None, (), ())
         self._shown_workspace: object = None
         self._shown_kept: object = None
@@ -59,7 +59,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
         selection = self._workbench.navigation.selection
-        entry = self._workbench.sets.entry(selection.path)
+        entry = self._workbench.sets.entry_of(selection.path)
         if entry is None:
             return None
         chosen = selection.eval_id if selection.eval_id is not None else entry.eval_set_id
@@ -126,7 +126,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
         width = self.line_width - 2
         if row.case is None:
-            return [marker, *self._lines.of_set(entry, width, folded=entry.path in self._folded_sets)]
+            return [marker, *self._lines.of_set(entry, width, folded=entry.case_path in self._folded_sets)]
         case = entry.cases[row.case]
         if row.turn is None:
             return [marker, *self._lines.of_case(entry, case, width)]
@@ -255,7 +255,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if row.case is None:
             self._ask_for_set_id(entry)
         else:
-            self._ask_for_eval_id(CaseKey(entry.path, entry.cases[row.case].eval_id), row.case)
+            self._ask_for_eval_id(CaseId(entry.case_path, entry.cases[row.case].eval_id), row.case)
 
     def _ask_for_set_id(self, entry: SetEntry) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
@@ -274,14 +274,15 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             named,
         )
 
-    def _ask_for_eval_id(self, key: CaseKey, number: int) -> None:
+    def _ask_for_eval_id(self, key: CaseId, number: int) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
 
         def named(wanted: str | None) -> None:
             if wanted is not None:
                 set_editing.rename_case(self._workbench.editing, key, number, wanted)
 
-        check = set_editing.case_id_problem(self._workbench.editing, key.path, number)
+        file = self._workbench.sets.file_of(key.path)
+        check = set_editing.case_id_problem(self._workbench.editing, file, number)
         self.app.push_screen(PromptScreen("Rename the case", key.eval_id, check), named)
 
     def action_mark_case(self) -> None:
@@ -297,7 +298,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return
         entry = self._rows.entry(row)
         numbers = self._rows.shown(row.entry) if row.case is None else (row.case,)
-        self._marking.toggle([CaseKey(entry.path, entry.cases[number].eval_id) for number in numbers])
+        self._marking.toggle([CaseId(entry.case_path, entry.cases[number].eval_id) for number in numbers])
         count = len(self._marking)
         cases = "1 case is" if count == 1 else f"{count or 'no'} cases are"
         self._workbench.say(f"{cases} marked{': what is done is done to all of them' if count > 1 else ''}")
