@@ -41,6 +41,14 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("thorough" if config.getoption("--thorough") else "everyday")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--thorough"):
+        return
+    long = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """One more than there are cores: tests wait for processes that they start. None for one file alone."""

@@ -11,7 +11,7 @@ from evaltui.commands.reporting import ReportTarget, parse_targets, report_width
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.model.outcome import Status
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.comparison import comparison_json, comparison_lines
 from evaltui.runs.history import KeptRun, find_run, open_run

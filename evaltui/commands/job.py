@@ -24,7 +24,7 @@ from evaltui.core.model.stored_cases import heads_of
 from evaltui.core.recordings.counts import CallCounts
 from evaltui.core.recordings.modes import DEFAULT_MODE
 from evaltui.files.agent_files import files_of
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace, select
 from evaltui.reports.model import RunReport, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED

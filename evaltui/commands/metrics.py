@@ -16,7 +16,7 @@ from evaltui.files.folders import agent_folder, is_agent
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.reports.preflight import check_lines
-from evaltui.runner.parent.metric_facts import checked, facts_of
+from evaltui.runner.parent.metric_host import checked, facts_of
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import visible
 

@@ -28,12 +28,12 @@ from evaltui.core.recording.drafting import TurnDraft, draft_case, without_secre
 from evaltui.core.recording.responding import ResponseError, content_of, expected_call
 from evaltui.core.recording.waiting import waiting_calls
 from evaltui.files.configs import find_config
+from evaltui.files.eval_set_file import read_entry
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import agent_folder, app_name
 from evaltui.files.json_text import decode
 from evaltui.files.saving import ChangedOutsideError, add_case, save
-from evaltui.files.secrets import secrets_of
-from evaltui.files.set_entry import read_entry
+from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import open_workspace
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError

@@ -14,7 +14,7 @@ from evaltui.core.model.old_formats import session_input
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.secrets import Secrets
 from evaltui.files.json_text import locate, parse, read_text
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.pool import HostSettings
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT

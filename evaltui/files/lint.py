@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evaltui.core.editing.reference_problems import dangling, idle_rules, slow_rules
+from evaltui.core.editing.references import dangling, idle_rules, slow_rules
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
@@ -13,10 +13,10 @@ from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.config_files import config_file
 from evaltui.files.configs import choice_problems, find_config, read_config
+from evaltui.files.eval_set_file import SetEntry, read_entry
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
-from evaltui.files.set_entry import SetEntry, read_entry
 from evaltui.files.workspace import open_workspace, sets_below
 
 # What agent-starter-pack calls it, too.

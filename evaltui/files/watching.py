@@ -16,9 +16,8 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
-from evaltui.files.agent_files import AgentFiles, Contents, changed_files, folders_of, is_code
+from evaltui.files.agent_files import AgentFiles, Contents, Looks, changed_files, folders_of, is_code
 from evaltui.files.folders import agent_folder, is_entered, levels_above
-from evaltui.files.looking import Looks
 from evaltui.files.workspace import set_files, set_folders
 
 # Milliseconds. The system is asked this often; what it tells without a pause is taken together so long.

@@ -14,6 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem
 from evaltui.files.config_files import config_above, config_file, configs_near
+from evaltui.files.eval_set_file import SetEntry, read_entry
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
     CONFIG_NAME,
@@ -28,7 +29,6 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text
-from evaltui.files.set_entry import SetEntry, read_entry
 from evaltui.text.wording import did_you_mean
 
 __all__ = [

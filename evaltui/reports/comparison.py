@@ -7,7 +7,6 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.changes_between_runs import what_changed
 from evaltui.core.compare.run_comparison import (
     KINDS,
     CaseChange,
@@ -16,6 +15,7 @@ from evaltui.core.compare.run_comparison import (
     ScoreChange,
     Total,
     case_name,
+    what_changed,
 )
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.text.lines import Line, cut, pad, wrap

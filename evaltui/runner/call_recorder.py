@@ -32,8 +32,7 @@ from evaltui.core.recordings.modes import Modes
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints_without
 from evaltui.core.secrets import Secrets
-from evaltui.runner.errors import message_of
-from evaltui.runner.recorded_errors import error_from_json, error_to_json
+from evaltui.runner.errors import error_from_json, error_to_json, message_of
 from evaltui.text.values import show_value
 
 # Of who asks, not of the model: a key that is missing, a request that cannot be made.

@@ -12,7 +12,7 @@ from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.parent.execution import run_plan
-from evaltui.runner.parent.metric_facts import checked
+from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import OnUpdate, RunPlan, SetPlan
 
 

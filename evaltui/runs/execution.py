@@ -12,7 +12,7 @@ from typing import Protocol
 
 from evaltui.core.model.outcome import Status
 from evaltui.files.folders import app_name
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import CaseDone, CaseStarted, Noted, Update

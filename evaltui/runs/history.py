@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.compare.changes_between_runs import what_changed
+from evaltui.core.compare.run_comparison import what_changed
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status

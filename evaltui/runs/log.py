@@ -26,7 +26,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
 from evaltui.files.folders import make_own_folder, own_folder
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 
 VERSION = 3
 SUFFIX = ".jsonl"

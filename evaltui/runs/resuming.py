@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.compare.changes_between_runs import config_changes
+from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.fingerprints import case_fingerprint
@@ -15,7 +15,7 @@ from evaltui.core.model.stored_cases import heads_of
 from evaltui.files.agent_files import changed_files, files_of
 from evaltui.files.case_paths import case_path
 from evaltui.files.folders import agent_folder
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.header import LoggedSet, RunHeader
 from evaltui.runs.history import run_id, stored_repeat

@@ -15,7 +15,7 @@ from evaltui.core.model.stored_cases import heads_of
 from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SelectionError, open_workspace
-from evaltui.runner.parent.metric_facts import checked
+from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log import latest_run

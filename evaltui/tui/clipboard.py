@@ -9,7 +9,7 @@ from textual.app import App
 
 from evaltui.files.atomic import write_privately
 from evaltui.files.folders import make_own_folder
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 from evaltui.text.values import show_size, visible, visible_text
 from evaltui.tui.pane import Copied
 

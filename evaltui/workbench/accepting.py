@@ -97,7 +97,7 @@ async def propose(editing: Editing, choice: Choice) -> Proposal:
 def accept(editing: Editing, proposal: Proposal) -> bool:
     """Do what was proposed; False where it cannot be done any more, which is said."""
     changes = proposal.changes
-    if not all(editing.document(change.path).has_text_of(change.before) for change in changes):
+    if not _still_hold(editing, changes):
         editing.say("the file has been changed meanwhile: look at what would change now")
         return False
     if not editing.do_edits(proposal.choice.label, {change.path: change.after for change in changes}):
@@ -106,6 +106,14 @@ def accept(editing: Editing, proposal: Proposal) -> bool:
         editing.navigation.marking.clear()
     editing.say(f"{proposal.choice.label.replace('accept', 'accepted', 1)}: u takes it back")
     return True
+
+
+def _still_hold(editing: Editing, changes: Sequence[FileChange]) -> bool:
+    """Whether every file is what it was when the changes were proposed."""
+    try:
+        return all(editing.document(change.path).has_text_of(change.before) for change in changes)
+    except (OSError, EvalSetError):
+        return False
 
 
 def _propose(

@@ -43,7 +43,7 @@ class AgentState:
     @cached_property
     def secrets(self) -> Secrets:
         """What is masked in everything that is written."""
-        from evaltui.files.secrets import secrets_of
+        from evaltui.files.settings import secrets_of
 
         return secrets_of(self.dir)
 

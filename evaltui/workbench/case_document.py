@@ -10,7 +10,7 @@ from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import Changes, field_value
 from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.edits import EditError, PutText, alike
-from evaltui.core.jsondoc.layout import in_one_line, laid_out
+from evaltui.core.jsondoc.writing import in_one_line, laid_out
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, JsonPath
 from evaltui.workbench.agent_state import AgentState

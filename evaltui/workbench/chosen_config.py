@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.files.agent_settings import remember_config, remembered_config
+from evaltui.files.settings import remember_config, remembered_config
 from evaltui.text.values import visible
 
 OWN = "own"

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.compare.changes_between_runs import what_changed
-from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
 from evaltui.runs.history import KeptRun, open_run
 
 # Of what did not change there is the most, and the least to see.

@@ -62,15 +62,13 @@ class Editing:
         return self.document(path).value
 
     def _known_data(self, path: str) -> Any:
-        draft = self._drafts.known(self.sets.file_of(path))
+        draft = self.draft(self.sets.file_of(path))
         return draft.document.value if draft else None
 
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now, None where there is none."""
         path = self.sets.config_path(set_path)
-        if self._drafts.known(path) is None and not path.exists():
-            return None
-        return self.data(path)
+        return self.data(path) if self.draft(path) or path.exists() else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
         """As `config_data`; one that cannot be read raises EvalSetError only when it is looked into."""

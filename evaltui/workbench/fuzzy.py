@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.case_info import CaseInfo
+from evaltui.core.model.case_id import CaseId, CaseInfo
 from evaltui.files.workspace import SetEntry
 
 # What a word is worth by where it is found; within one kind, tighter and earlier is better.

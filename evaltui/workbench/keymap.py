@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaltui.files.user_config import read_toml
+from evaltui.files.settings import read_toml
 from evaltui.text.wording import did_you_mean, in_words
 from evaltui.workbench.actions import BY_ID, FOCUS_CHAINS, actions_in
 from evaltui.workbench.keys import key_name

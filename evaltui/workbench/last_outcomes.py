@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.compare.changes_between_runs import config_of
 from evaltui.core.compare.repeats import pass_if_of
+from evaltui.core.compare.run_comparison import config_of
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.fingerprints import case_fingerprint

@@ -12,7 +12,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import Listed, StoredCase
 from evaltui.files.case_paths import case_path
 from evaltui.files.config_files import config_file, config_files
-from evaltui.files.set_entry import SetEntry
+from evaltui.files.eval_set_file import SetEntry
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, stamp_of
 from evaltui.workbench.draft import Draft

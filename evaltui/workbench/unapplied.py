@@ -12,7 +12,7 @@ from typing import Any
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import cases_path, eval_ids
 from evaltui.core.jsondoc.edits import EditError
-from evaltui.core.jsondoc.following import followed
+from evaltui.core.jsondoc.splices import followed
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import JsonPath
 

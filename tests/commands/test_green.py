@@ -1,7 +1,9 @@
 """Whatever is asked for and cannot be judged, is missing or is broken: no run of it ends with 0."""
 
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import call
@@ -26,9 +28,12 @@ class NotStarted:
 
     def __init__(self) -> None:
         self.host = self
+        self.settings = SimpleNamespace(started=time.monotonic())
 
     async def kill(self) -> None:
         """Nothing to end."""
+
+    end = kill
 
 
 @pytest.fixture
@@ -48,7 +53,7 @@ def test_what_is_judged_passes(agent, config, capsys):
 def test_what_is_not_judged_does_not(agent, row, capsys, monkeypatch):
     row.write(agent)
     if row.code == 2:
-        monkeypatch.setattr(run, "_start_host", lambda options: NotStarted())
+        monkeypatch.setattr(run, "_start_host", lambda options, agent_name: NotStarted())
     code = call("run", agent, *row.words)
     out, err = capsys.readouterr()
     assert "Traceback" not in err

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.compare.changes_between_runs import config_of, what_changed
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.compare.run_comparison import KINDS, compare
+from evaltui.core.compare.run_comparison import KINDS, compare, config_of, what_changed
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import (

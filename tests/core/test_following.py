@@ -7,7 +7,7 @@ import pytest
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Move, Put, Remove
-from evaltui.core.jsondoc.following import followed
+from evaltui.core.jsondoc.splices import followed
 
 DATA = {
     "cases": [

@@ -3,7 +3,7 @@
 import pytest
 
 from evaltui.core.compare.rules import lets_pass
-from evaltui.core.editing.reference_problems import slow_rules
+from evaltui.core.editing.references import slow_rules
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model import regexes
 from evaltui.core.model.config import EvalConfig

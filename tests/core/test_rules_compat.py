@@ -48,7 +48,7 @@ def test_adk_reads_set_and_config_with_rules(tmp_path):
     document = JsonDocument(CONFIG)
     for number, match in enumerate(MATCHES):
         rule = new_rule("find", f"arg_{number}", match, ("orders", "late") if number % 2 else None)
-        document.apply(ConfigEditor(document.value).put_rule(rule).of_config)
+        document.apply(ConfigEditor(document.value).put_rule(rule))
     config_file.write_text(document.text)
     assert len(json.loads(document.text)["evaltui"]["rules"]) == len(MATCHES)
 

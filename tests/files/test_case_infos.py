@@ -1,6 +1,6 @@
 """What a list shows and searches of a case, in both spellings and both shapes."""
 
-from evaltui.core.model.case_info import CaseInfo, case_info
+from evaltui.core.model.case_id import CaseInfo, case_info
 
 
 def info(**fields):

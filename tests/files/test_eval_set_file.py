@@ -7,7 +7,7 @@ import pytest
 
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.eval_sets import read_eval_set
-from evaltui.files.memory import give_back
+from evaltui.files.reading_apart import give_back
 from evaltui.workbench.documents import Documents
 
 TURN = {"user_content": {"role": "user", "parts": [{"text": "hello"}]}}

@@ -13,8 +13,8 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.files.agent_settings import remember_config
 from evaltui.files.journal import Journal, recoverable
+from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import name_run

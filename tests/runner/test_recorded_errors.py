@@ -1,6 +1,6 @@
 import pytest
 
-from evaltui.runner.recorded_errors import RecordedError, error_from_json, error_to_json
+from evaltui.runner.errors import RecordedError, error_from_json, error_to_json
 
 
 class ServiceError(Exception):

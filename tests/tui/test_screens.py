@@ -14,7 +14,7 @@ from textual.screen import Screen
 
 import evaltui.tui
 from evaltui.tui import textual_private
-from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.action_screen import ActionScreen, DialogScreen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import KEYS, Layout
 from evaltui.tui.screens.criteria import CriteriaScreen
@@ -22,7 +22,9 @@ from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.find_case import FindCaseScreen
 from evaltui.tui.screens.help import HelpScreen
 from evaltui.tui.screens.main import MainScreen
+from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.screens.palette import PaletteScreen
+from evaltui.tui.screens.raw import RawScreen
 from evaltui.tui.screens.recovery import RecoveryScreen
 from evaltui.tui.screens.runs import RunsScreen
 from evaltui.workbench import set_editing
@@ -73,13 +75,24 @@ def modules():
         yield importlib.import_module(found.name)
 
 
-def test_every_screen_is_an_action_screen():
-    screens = {
+def every_screen():
+    return {
         one
         for module in modules()
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Screen) and one.__module__.startswith("evaltui.")
     }
+
+
+def test_every_screen_has_keys_wherever_the_focus_is():
+    # The whole of a raw screen is one text field, which has its keys.
+    bases = {ActionScreen, DialogScreen, textual_private.HearingScreen, MainDialogs, RawScreen}
+    without = {one for one in every_screen() - bases if not one._merge_bindings().key_to_bindings}
+    assert without == set()
+
+
+def test_every_screen_is_an_action_screen():
+    screens = every_screen()
     assert len(screens) > 20
     assert {one for one in screens if not issubclass(one, ActionScreen)} == {textual_private.HearingScreen}
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evaltui.core.jsondoc.layout import in_one_line, laid_out
+from evaltui.core.jsondoc.writing import in_one_line, laid_out
 from evaltui.workbench.case_document import CaseDocument
 from evaltui.workbench.workbench import Workbench
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.case_info import CaseInfo
+from evaltui.core.model.case_id import CaseId, CaseInfo
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
-from evaltui.files.set_entry import SetEntry
+from evaltui.files.eval_set_file import SetEntry
 from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_info import CaseInfo
-from evaltui.files.set_entry import SetEntry
+from evaltui.core.model.case_id import CaseInfo
+from evaltui.files.eval_set_file import SetEntry
 from evaltui.workbench.fuzzy import rank_cases
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.case_info import CaseInfo
+from evaltui.core.model.case_id import CaseId, CaseInfo
 from evaltui.files.workspace import SetEntry
 from evaltui.workbench import converting, set_editing
 from evaltui.workbench.case_plan import gathered, moves

@@ -15,8 +15,7 @@ from evaltui.core.editing.json_paths import (
 )
 from evaltui.core.editing.messages import MessageEditor
 from evaltui.core.editing.references import CaseRef, References
-from evaltui.core.editing.rubrics import RubricsEditor
-from evaltui.core.editing.session import ScenarioEditor, SessionEditor, StateEditor
+from evaltui.core.editing.session import RubricsEditor, ScenarioEditor, SessionEditor, StateEditor
 from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Put, Remove
 from evaltui.core.model.json_values import list_at, value_at

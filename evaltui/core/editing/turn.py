@@ -13,7 +13,7 @@ from evaltui.core.editing.intermediate import IntermediateData, IntermediateResp
 from evaltui.core.editing.json_paths import Changes, field_path, in_style
 from evaltui.core.editing.messages import MessageEditor
 from evaltui.core.editing.references import CaseRef, References, Renumbering
-from evaltui.core.editing.rubrics import RubricsEditor
+from evaltui.core.editing.session import RubricsEditor
 from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Move, Put, Remove
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath

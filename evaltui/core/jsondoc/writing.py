@@ -17,6 +17,7 @@ from evaltui.core.jsondoc.edits import (
     PutText,
     Remove,
     Rename,
+    alike,
     check_index,
     check_new_key,
     check_not_root,
@@ -24,7 +25,6 @@ from evaltui.core.jsondoc.edits import (
     missing,
     text_value,
 )
-from evaltui.core.jsondoc.narrowing import narrowed
 from evaltui.core.jsondoc.spans import Place, Tree
 from evaltui.core.jsondoc.splices import Splice, smallest
 from evaltui.core.jsondoc.style import (
@@ -38,6 +38,85 @@ from evaltui.core.jsondoc.style import (
     written,
 )
 from evaltui.core.model.problems import JsonPath
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}:,]|[^][{}:,\s"]+')
+_INDENT = "  "
+
+
+def laid_out(text: str) -> str:
+    """Valid JSON text over several lines, an item on each."""
+    return "".join(_lines(_TOKEN.findall(text)))
+
+
+def _lines(tokens: list[str]) -> Iterator[str]:
+    depth = 0
+    for number, token in enumerate(tokens):
+        follows = tokens[number + 1] if number + 1 < len(tokens) else ""
+        is_empty = (token, follows) in (("{", "}"), ("[", "]"))
+        if token in "}]":
+            depth -= (tokens[number - 1], token) not in (("{", "}"), ("[", "]"))
+        yield token + " " if token == ":" else token
+        if token in "{[" and not is_empty:
+            depth += 1
+            yield "\n" + _INDENT * depth
+        elif token == ",":
+            yield "\n" + _INDENT * depth
+        elif follows in ("}", "]") and not is_empty:
+            yield "\n" + _INDENT * (depth - 1)
+
+
+def in_one_line(text: str, model: str) -> str:
+    """Valid JSON text on one line, spaced as the model, which is on one."""
+    between = {mark: _space_behind(mark, model) for mark in ":,"}
+    return "".join(token + between.get(token, "") for token in _TOKEN.findall(text))
+
+
+def _space_behind(mark: str, model: str) -> str:
+    found = [token.start() for token in _TOKEN.finditer(model) if token[0] == mark]
+    return " " if not found or model[found[0] + 1 : found[0] + 2] == " " else ""
+
+
+def narrowed(path: JsonPath, old: Any, new: Any) -> Iterator[Put | Insert | Remove]:
+    """The edits, to be done one after the other, that make the new value of the old one at a path."""
+    if alike(old, new):
+        return
+    if isinstance(old, dict) and isinstance(new, dict) and _in_order(old, new):
+        yield from _members(path, old, new)
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from _elements(path, old, new)
+    else:
+        yield Put(path, new)
+
+
+def _in_order(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether some members stay, in the order that they have, and new ones come after them."""
+    stay = [key for key in old if key in new]
+    return bool(stay) and stay == list(new)[: len(stay)]
+
+
+def _members(path: JsonPath, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Put | Insert | Remove]:
+    yield from (Remove((*path, key)) for key in old if key not in new)
+    for key, value in new.items():
+        if key in old:
+            yield from narrowed((*path, key), old[key], value)
+        else:
+            yield Put((*path, key), value)
+
+
+def _elements(path: JsonPath, old: list[Any], new: list[Any]) -> Iterator[Put | Insert | Remove]:
+    shorter = min(len(old), len(new))
+    head = next((index for index in range(shorter) if not alike(old[index], new[index])), shorter)
+    rest = range(1, shorter - head + 1)
+    tail = next((index - 1 for index in rest if not alike(old[-index], new[-index])), shorter - head)
+    if len(old) != len(new) and not head and not tail:
+        yield Put(path, new)
+        return
+    between = shorter - tail
+    for index in range(head, between):
+        yield from narrowed((*path, index), old[index], new[index])
+    yield from (Remove((*path, index)) for index in reversed(range(between, len(old) - tail)))
+    yield from (Insert(path, index, new[index]) for index in range(between, len(new) - tail))
+
 
 _JSON_SPACE = " \t\r\n"
 _BLANK_END_OF_LINE = re.compile(r"[ \t]+(?=\r?\n)")

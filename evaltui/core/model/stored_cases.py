@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from evaltui.core.model.aliases import spelt
-from evaltui.core.model.case_info import CaseInfo, case_info
+from evaltui.core.model.case_id import CaseInfo, case_info
 from evaltui.core.model.problems import Problem
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recordings.entry import JUDGE_OF
 from evaltui.core.recordings.request import Asked
 from evaltui.core.secrets import Secrets
-from evaltui.files.secrets import secrets_of
+from evaltui.files.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder, ModelExchange
+from evaltui.runner.errors import error_from_json
 from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.metric_host import MetricHost
-from evaltui.runner.recorded_errors import error_from_json
 
 
 class Judges:

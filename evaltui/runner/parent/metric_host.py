@@ -1,23 +1,34 @@
-"""Custom metric functions and judges, in a host of their own: what they do there harms no case."""
+"""Custom metric functions and judges in a host of their own, and what can be computed of a plan here."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
+import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
 from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.metric import MetricInput, not_evaluated, unpaired
+from evaltui.core.metrics.preflight import SetToCheck, preflight
+from evaltui.core.metrics.requirements import Facts, gemini_access
+from evaltui.core.metrics.scoring import as_adk_has_it
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
-from evaltui.files.workspace import agent_folder
+from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
+from evaltui.files.folders import agent_folder, env_file
+from evaltui.files.recordings import recordings_path
 from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host, OnConsole
+from evaltui.runner.plan import RunPlan
 
 
 @dataclass(eq=False)
@@ -152,3 +163,109 @@ def _error(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
         reason=str(error),
         error=error,
     )
+
+
+def has_module(name: str, agent_folder: Path) -> bool:
+    """Whether the child process would find this module for an agent, going by the files there are."""
+    importlib.invalidate_caches()
+    folder = agent_folder.resolve()
+    return any(
+        _is_there(spelling.split("."), places)
+        for spelling in _spellings(name, folder)
+        for places in ([str(folder.parent)], [str(folder)], *_above(spelling, folder), None)
+    )
+
+
+def _spellings(name: str, folder: Path) -> Iterator[str]:
+    yield name
+    head, _, rest = name.partition(".")
+    if head == "agent":
+        # `adk eval` knows the agent's package under this name.
+        yield f"{folder.name}.{rest}" if rest else folder.name
+
+
+def _above(name: str, folder: Path) -> Iterator[list[str]]:
+    """The path may start further up: `agents.my_agent.metrics`."""
+    head = name.partition(".")[0]
+    return ([str(one.parent)] for one in folder.parents if one.name == head)
+
+
+def _is_there(parts: Sequence[str], places: Sequence[str] | None) -> bool:
+    """`places` are the folders to look in; None is wherever Python itself looks."""
+    for number, part in enumerate(parts):
+        try:
+            if number == 0 and places is None:
+                spec = importlib.util.find_spec(part)
+            else:
+                spec = PathFinder.find_spec(part, places)
+        except (ImportError, ValueError):
+            # Of a module without a spec, such as __main__.
+            return False
+        if spec is None:
+            return False
+        places = list(spec.submodule_search_locations or ())
+    return True
+
+
+def checked(plan: RunPlan) -> RunPlan:
+    """The plan with a check of every metric that it asks for."""
+    sets = [
+        SetToCheck(
+            one.eval_set_id,
+            one.cases,
+            as_adk_has_it(one.config) if plan.adk_verdicts else one.config,
+            plan.path_of(one),
+        )
+        for one in plan.sets
+    ]
+    recorded = (
+        plan.path_of(one)
+        for one in plan.sets
+        if one.path is not None and recordings_path(one.path, one.eval_set_id).is_file()
+    )
+    return replace(plan, checks=preflight(sets, facts_of(plan.agent_dir, plan.record, recorded)))
+
+
+def facts_of(agent_dir: Path, record: RecordMode = DEFAULT_MODE, recorded: Iterable[str] = ()) -> Facts:
+    """What is known of this machine and an agent. `recorded` are the sets with recordings, as in `CaseId`."""
+    folder = agent_folder(agent_dir)
+    environment = _environment(agent_dir)
+    return Facts(
+        gemini=gemini_access(environment, default_credentials=_has_default_credentials(environment)),
+        has_module=cache(partial(has_module, agent_folder=folder)),
+        record=record,
+        recorded=frozenset(recorded),
+    )
+
+
+def _environment(agent_dir: Path) -> Mapping[str, str]:
+    """What the agent's process has: the environment, and what its .env file adds to that."""
+    found = None
+    if os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").lower() not in ("1", "true"):
+        found = env_file(agent_dir)
+    if found is None:
+        return os.environ
+    from dotenv import dotenv_values
+
+    added = {name: value for name, value in dotenv_values(found).items() if value is not None}
+    return added | dict(os.environ)
+
+
+def _has_default_credentials(environment: Mapping[str, str]) -> bool:
+    """Whether Google's own library would find credentials, as far as files and variables tell."""
+    if given := environment.get("GOOGLE_APPLICATION_CREDENTIALS"):
+        return Path(given).is_file()
+    config = environment.get("CLOUDSDK_CONFIG")
+    gcloud = Path(config) if config else Path.home() / ".config" / "gcloud"
+    if (gcloud / "application_default_credentials.json").is_file():
+        return True
+    # On Google's own machines, which say so, there is a server for them.
+    return "K_SERVICE" in environment or "GCE_METADATA_HOST" in environment or _is_on_compute_engine()
+
+
+def _is_on_compute_engine() -> bool:
+    try:
+        name = Path("/sys/class/dmi/id/product_name").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return name.startswith("Google")

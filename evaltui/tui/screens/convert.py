@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _PAUSE = 0.15
 
 
-class ConvertScreen(QuestionScreen[None], inherit_bindings=False):
+class ConvertScreen(QuestionScreen[None]):
     """Asks for the name of the new file; nothing is written before `enter`."""
 
     box = "#convert"

@@ -26,7 +26,7 @@ _PAUSE = 0.04
 _MOST = 500
 
 
-class FindCaseScreen(QuestionScreen[Selection], inherit_bindings=False):
+class FindCaseScreen(QuestionScreen[Selection]):
     """Returns the case that was chosen."""
 
     box = "#find-case"

@@ -111,7 +111,7 @@ def _score(query: str, text: str) -> float:
     return Matcher(query).match(text) if query else 1.0
 
 
-class PaletteScreen(QuestionScreen[Callable[[], object]], inherit_bindings=False):
+class PaletteScreen(QuestionScreen[Callable[[], object]]):
     """Returns what is to be done."""
 
     box = "#palette"

@@ -63,7 +63,7 @@ class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=Fal
             self.answers.action_page_up()
 
 
-class PromptScreen(QuestionScreen[str], inherit_bindings=False):
+class PromptScreen(QuestionScreen[str]):
     """Returns what was typed, None where the user leaves.
 
     `check` says, as a sentence, why a text is no good; such a text is not taken. `hint` is shown while there

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import Changes, field_path, field_value
-from evaltui.core.editing.rubrics import RUBRIC_TYPES, RubricField, RubricsEditor
+from evaltui.core.editing.session import RUBRIC_TYPES, RubricField, RubricsEditor
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.model.json_values import value_at

@@ -10,8 +10,7 @@ from typing import Any
 
 from evaltui.core.editing.config import ConfigEditor, new_config
 from evaltui.core.editing.json_paths import field_path, field_value
-from evaltui.core.editing.reference_problems import dangling, idle_rules
-from evaltui.core.editing.references import BlockList
+from evaltui.core.editing.references import BlockList, dangling, idle_rules
 from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.metrics.options import Option
 from evaltui.core.metrics.registry import METRICS
@@ -19,7 +18,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
-from evaltui.files.set_entry import SetEntry
+from evaltui.files.eval_set_file import SetEntry
 from evaltui.workbench.criteria.effect import Scores
 from evaltui.workbench.criteria.rows import (
     MetricRow,

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing.config import ConfigEditor, new_rule
-from evaltui.core.editing.reference_problems import idle_rules
-from evaltui.core.editing.references import References
+from evaltui.core.editing.references import References, idle_rules
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.model.validation import validate_config

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing.case import CaseEditor
-from evaltui.core.editing.reference_problems import dangling
-from evaltui.core.editing.references import References
+from evaltui.core.editing.references import References, dangling
 from evaltui.core.editing.turn import EXPECTATION_KINDS, TurnExpectation
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.model.validation import validate_case, validate_config

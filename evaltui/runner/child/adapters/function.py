@@ -28,8 +28,16 @@ from evaltui.runner.child.adapters.base import (
     SessionSpec,
     recording,
 )
-from evaltui.runner.child.adapters.past import call_numbers, contents_of, state_after, step_numbers
-from evaltui.runner.child.adapters.session_state import copy_state, plain_copy, removed_keys, state_delta
+from evaltui.runner.child.adapters.past import (
+    call_numbers,
+    contents_of,
+    copy_state,
+    plain_copy,
+    removed_keys,
+    state_after,
+    state_delta,
+    step_numbers,
+)
 from evaltui.runner.child.threads import in_thread
 
 if TYPE_CHECKING:

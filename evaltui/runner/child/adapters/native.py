@@ -28,8 +28,15 @@ from evaltui.runner.child.adapters.base import (
     recording,
 )
 from evaltui.runner.child.adapters.native_recording import answer, call_tool, model_exchange
-from evaltui.runner.child.adapters.past import call_numbers, contents_for_model, state_after, step_numbers
-from evaltui.runner.child.adapters.session_state import copy_state, removed_keys, state_delta
+from evaltui.runner.child.adapters.past import (
+    call_numbers,
+    contents_for_model,
+    copy_state,
+    removed_keys,
+    state_after,
+    state_delta,
+    step_numbers,
+)
 from evaltui.runner.child.native.agent import Agent
 from evaltui.runner.child.native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
 from evaltui.runner.child.native.tools import ToolContext

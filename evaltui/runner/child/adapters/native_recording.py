@@ -15,7 +15,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.recordings.request import Asked
 from evaltui.runner.call_recorder import ModelExchange, ToolOutcome, current_call_recorder
 from evaltui.runner.child.adapters.base import plain_json
-from evaltui.runner.child.adapters.session_state import copy_state, removed_keys, state_delta
+from evaltui.runner.child.adapters.past import copy_state, removed_keys, state_delta
 from evaltui.runner.child.native.models import Model, ModelRequest, ModelResponse
 from evaltui.runner.child.native.scripted import ScriptedModel
 from evaltui.runner.child.native.tools import Tool, ToolContext

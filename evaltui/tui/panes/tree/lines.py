@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.jsondoc.chunks import Chunks
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.case_info import CaseInfo
+from evaltui.core.model.case_id import CaseId, CaseInfo
 from evaltui.files.workspace import SetEntry
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph

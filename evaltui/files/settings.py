@@ -1,0 +1,85 @@
+"""What the user has set: keys and colours, what an agent's folder remembers, and the secrets of its .env."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from evaltui.core.secrets import Secrets
+from evaltui.files.atomic import write_atomically, write_privately
+from evaltui.files.folders import agent_folder, env_file, make_own_folder, own_folder
+
+
+def config_file(name: str) -> Path:
+    """Where a file of settings is, or would be."""
+    return platformdirs.user_config_path("evaltui") / name
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; none where there is no such file. Raises ValueError with a sentence."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def last_theme() -> str | None:
+    """The theme chosen last; None where none was, or its file is broken."""
+    try:
+        theme = read_toml(config_file("theme.toml")).get("theme")
+    except ValueError:
+        return None
+    return theme if isinstance(theme, str) else None
+
+
+def remember_theme(theme: str) -> None:
+    """Raises OSError where the settings cannot be written."""
+    path = config_file("theme.toml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A JSON string of printable characters is a TOML string.
+    write_atomically(path, f"theme = {json.dumps(theme)}\n")
+
+
+_NAME = "settings.json"
+
+
+def remembered_config(agent_dir: Path) -> Path | None:
+    """The config that was chosen for all sets of an agent, whether or not it is still there."""
+    folder = agent_folder(agent_dir)
+    if own_folder(agent_dir).is_symlink():
+        return None
+    try:
+        settings = json.loads((own_folder(agent_dir) / _NAME).read_text(encoding="utf-8"))
+        return folder / str(settings["config"]) if settings["config"] else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def remember_config(agent_dir: Path, config: Path | None) -> None:
+    """Remember a config for all sets of an agent, or that each has its own again. Raises OSError."""
+    folder = agent_folder(agent_dir)
+    if config is None and remembered_config(agent_dir) is None:
+        return
+    # Seen from the agent, so that the project can be moved.
+    seen = None if config is None else os.path.relpath(config.resolve(), folder.resolve())
+    write_privately(make_own_folder(agent_dir) / _NAME, json.dumps({"config": seen}, indent=2) + "\n")
+
+
+def secrets_of(agent_dir: Path) -> Secrets:
+    """Those of this process, and of the agent's `.env`, which only hosts load."""
+    from dotenv import dotenv_values
+
+    found = env_file(agent_dir)
+    try:
+        own = dotenv_values(found) if found else {}
+    except (OSError, ValueError):
+        # The agent could not read it either.
+        own = {}
+    return Secrets(os.environ, {name: value for name, value in own.items() if value})
