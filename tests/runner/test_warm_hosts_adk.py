@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 
 from evaltui.runner.parent.pool import HostSettings
 from evaltui.runner.parent.warm_hosts import WarmHosts
+from evaltui.runner.protocol import decode_event
 
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk
@@ -48,12 +48,11 @@ async def test_modules_and_models_of_the_first_turn_are_there_before_it(write_ag
     for _ in range(2):
         started = warm_hosts.start(HostSettings(folder, None, 30.0, 60.0, time.monotonic()))
         await started.loading
-        texts: list[Any] = []
+        lines: list[str] = []
         turn = {"role": "user", "parts": [{"text": "hello"}]}
         request = {"op": "run", "session": {}, "turns": [turn]}
-        await started.host.request(
-            request, 30.0, lambda event, texts=texts: texts.append(event) if event["kind"] == "text" else None
-        )
+        await started.host.request(request, 30.0, lines.append)
+        texts = [event for event in map(decode_event, lines) if event["kind"] == "text"]
         await started.end()
         warm_hosts.prepare()
         await warm_hosts.ready()
