@@ -16,7 +16,7 @@ ROOT = PACKAGE.parent
 # Lists of what does not hold yet. They only ever become shorter.
 IN_A_CIRCLE: set[str] = set()
 TOO_LONG = {
-    "workbench/drafts.py",
+    "workbench/open_files.py",
 }
 FUNCTIONS_TOO_LONG: set[str] = set()
 # Small files with one importer, and why they stand alone.

@@ -44,7 +44,7 @@ class CaseDocument:
         """Whether the rows are others than before."""
         key = self._navigation.selection.case
         file = self._sets.file_of(key.path) if key else None
-        draft = self._editing.draft(file) if file else None
+        draft = self._editing.open_file(file) if file else None
         opened = self._sets.opened(file)
         config = self._config(key) if key else None
         data = draft.document.value if draft else None
@@ -99,7 +99,7 @@ class CaseDocument:
         if number is None:
             return None
         problems = opened.problems if opened else ()
-        draft = self._editing.draft(file)
+        draft = self._editing.open_file(file)
         saved = self._saved(draft.saved.value if draft and draft.saved else None, number, key)
         return CaseSource(
             data, config, number, declared_tools(self._agent.info), problems, saved, self._known
@@ -130,7 +130,7 @@ class CaseDocument:
     @property
     def is_new(self) -> bool:
         """Whether the case is in no file yet, as far as is known."""
-        draft = self._editing.draft(self._sets.file_of(self.key.path)) if self.key else None
+        draft = self._editing.open_file(self._sets.file_of(self.key.path)) if self.key else None
         return draft is not None and draft.dirty and self._now.saved is None
 
     # What can be done
@@ -179,7 +179,7 @@ class CaseDocument:
         """The case as it is written in its file, its lines moved to the left; on one line it is laid out."""
         now = self._now
         assert self.key is not None
-        draft = self._editing.draft(self._sets.file_of(self.key.path))
+        draft = self._editing.open_file(self._sets.file_of(self.key.path))
         written = draft.document.text_at(now.editor.path) if draft else json.dumps(now.editor.value)
         if "\n" not in written:
             return laid_out(written)
@@ -193,7 +193,7 @@ class CaseDocument:
         """
         now = self._now
         assert self.key is not None
-        draft = self._editing.draft(self._sets.file_of(self.key.path))
+        draft = self._editing.open_file(self._sets.file_of(self.key.path))
         value = object_of(text)
         path = now.editor.path
         if _lines(text) == _lines(self.text()) or alike(value, now.editor.value):

@@ -51,7 +51,7 @@ def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | No
         return f"a set is found by its file's name, which ends in {' or '.join(SUFFIXES)}"
     if new.parent != old.parent or new.name != wanted:
         return "the new file is put beside the old one: a name without folders"
-    if new.exists() or editing.draft(new) is not None:
+    if new.exists() or editing.open_file(new) is not None:
         return f"there is a file {wanted} already, which stays as it is"
     return None
 

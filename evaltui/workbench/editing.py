@@ -14,8 +14,8 @@ from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.open_file import FileConflict, OpenFile
 from evaltui.files.saving import Source
-from evaltui.workbench.draft import Clashing, Draft
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -43,32 +43,32 @@ class Editing:
         self.navigation = navigation
         self.say = say
         self._changed = changed
-        self._drafts = sets.drafts
-        self.clashing: list[Clashing] = []
+        self._files = sets.files
+        self.conflicts: list[FileConflict] = []
         self.unapplied = UnappliedTexts(self._known_data)
 
     # What there is
 
-    def draft(self, path: Path) -> Draft | None:
+    def open_file(self, path: Path) -> OpenFile | None:
         """The file as it is being edited, None where it has not been edited."""
-        return self._drafts.known(path)
+        return self._files.known(path)
 
     def document(self, path: Path) -> JsonDocument:
         """A file as it is now; it is open for edits then. Raises OSError, EvalSetError."""
-        return self._drafts.open(path).document
+        return self._files.open(path).document
 
     def data(self, path: Path) -> Any:
         """The parsed JSON of a file, as `document`."""
         return self.document(path).value
 
     def _known_data(self, path: str) -> Any:
-        draft = self.draft(self.sets.file_of(path))
+        draft = self.open_file(self.sets.file_of(path))
         return draft.document.value if draft else None
 
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now, None where there is none."""
         path = self.sets.config_path(set_path)
-        return self.data(path) if self.draft(path) or path.exists() else None
+        return self.data(path) if self.open_file(path) or path.exists() else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
         """As `config_data`; one that cannot be read raises EvalSetError only when it is looked into."""
@@ -87,7 +87,7 @@ class Editing:
         A set that is being edited is there as a whole, of any other only this case.
         """
         file = self.sets.file_of(key.path)
-        if (draft := self.draft(file)) is not None:
+        if (draft := self.open_file(file)) is not None:
             return draft.document.value, self.number(key)
         opened = self.sets.opened(file)
         stored = opened.stored_case(key.eval_id) if opened else None
@@ -97,16 +97,16 @@ class Editing:
         return {"eval_set_id": entry.eval_set_id if entry else "", "eval_cases": [stored.data()]}, 0
 
     def is_dirty(self, path: Path) -> bool:
-        draft = self._drafts.known(path)
+        draft = self._files.known(path)
         return draft is not None and draft.dirty
 
     def dirty_cases(self, path: Path) -> frozenset[str]:
         """The ids of the cases of a set that are not on disk as they are here."""
-        draft = self._drafts.known(path)
+        draft = self._files.known(path)
         return frozenset() if draft is None or not draft.dirty else _differing(draft)
 
     def unsaved(self) -> list[Path]:
-        return self._drafts.unsaved()
+        return self._files.unsaved()
 
     def refuses_to_edit(self, path: Path | None) -> str | None:
         """Why a set cannot be edited, as a sentence; None where it can."""
@@ -173,8 +173,8 @@ class Editing:
         before = self.navigation.selection
         try:
             for path in edits:
-                self._drafts.open(path, new_config_text() if self.sets.is_config(path) else None)
-            step = self._drafts.do(label, edits, before, after or before, moved=moved, typing=typing)
+                self._files.open(path, new_config_text() if self.sets.is_config(path) else None)
+            step = self._files.do(label, edits, before, after or before, moved=moved, typing=typing)
         except (EditError, EvalSetError, OSError) as error:
             self.say(str(error))
             return False
@@ -184,27 +184,27 @@ class Editing:
         return True
 
     def end_typing(self) -> None:
-        self._drafts.end_typing()
+        self._files.end_typing()
 
     @property
     def undo_label(self) -> str | None:
         """What would be undone; None where there is nothing."""
-        return self._drafts.undo_label
+        return self._files.undo_label
 
     @property
     def redo_label(self) -> str | None:
-        return self._drafts.redo_label
+        return self._files.redo_label
 
     def undo(self) -> None:
-        self._back(self._drafts.undo, "undone")
+        self._back(self._files.undo, "undone")
 
     def undo_typing(self, typing: Hashable) -> None:
         """Take back what was typed into one field, and nothing else."""
-        while self._back(lambda: self._drafts.undo_typing(typing), "undone"):
+        while self._back(lambda: self._files.undo_typing(typing), "undone"):
             pass
 
     def redo(self) -> None:
-        self._back(self._drafts.redo, "done again")
+        self._back(self._files.redo, "done again")
 
     def _back(self, step_back: Callable[[], Step | None], done: str) -> bool:
         try:
@@ -214,10 +214,10 @@ class Editing:
             return False
         if step is None:
             return False
-        asked = self.clashing
-        self.clashing = [clash for clash in asked if clash.path not in step.splices]
+        asked = self.conflicts
+        self.conflicts = [clash for clash in asked if clash.path not in step.splices]
         self._show(step)
-        if len(self.clashing) < len(asked):
+        if len(self.conflicts) < len(asked):
             # What is to be decided now, if anything, is between what there is now and what is outside.
             self.look_outside()
         self.say(f"{done}: {step.label}")
@@ -245,27 +245,27 @@ class Editing:
 
     def new_file(self, path: Path, text: str) -> bool:
         """A new set, unsaved; False where there is such a file already, which the user has been told."""
-        if path.exists() or self._drafts.known(path) is not None:
+        if path.exists() or self._files.known(path) is not None:
             self.say(f"there is a file {path.name} already")
             return False
-        self._drafts.open(path, text)
+        self._files.open(path, text)
         self._show_new(path)
         return True
 
     def save(self, path: Path) -> bool:
         """Write a file, and what steps have changed together with it: all of these files or none.
 
-        False where they could not be, which the user is told or asked about (`clashing`).
+        False where they could not be, which the user is told or asked about (`conflicts`).
         """
-        paths = self._drafts.saved_with(path)
+        paths = self._files.saved_with(path)
         names = " and ".join(one.name for one in paths) or path.name
         try:
-            clash = self._drafts.save(path)
+            clash = self._files.save(path)
         except (OSError, EvalSetError) as error:
             self.say(f"{names} not saved: {_reason(error)}")
             return False
         self._show_files(paths)
-        self.clashing = [one for one in self.clashing if one.path not in paths]
+        self.conflicts = [one for one in self.conflicts if one.path not in paths]
         if clash is not None:
             self._ask(clash)
             what = "deleted" if clash.theirs is None else "changed"
@@ -278,7 +278,7 @@ class Editing:
         tried: set[Path] = set()
         for path in unsaved:
             if path not in tried and self.is_dirty(path):
-                tried.update(self._drafts.saved_with(path))
+                tried.update(self._files.saved_with(path))
                 self.save(path)
         left = self.unsaved()
         if not left:
@@ -294,39 +294,39 @@ class Editing:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         return f"{text}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
 
-    def settle(self, clash: Clashing, choices: Choices, whole: Side | None = None) -> bool:
+    def settle(self, clash: FileConflict, choices: Choices, whole: Side | None = None) -> bool:
         """Decide what is to be kept of two versions, and save that; False where something is undecided."""
-        if self._drafts.settle(clash, choices, whole) is not None:
+        if self._files.settle(clash, choices, whole) is not None:
             return False
-        self.clashing = [one for one in self.clashing if one.path != clash.path]
+        self.conflicts = [one for one in self.conflicts if one.path != clash.path]
         self._follow([clash.path])
         return self.save(clash.path)
 
     def look_outside(self) -> None:
         """Take over what others have changed in the files that are open."""
-        looked_at = list(self._drafts)
-        pending = {clash.path: clash for clash in self.clashing}
+        looked_at = list(self._files)
+        pending = {clash.path: clash for clash in self.conflicts}
         for draft in looked_at:
             try:
-                clash = self._drafts.refresh(draft.path, pending.get(draft.path))
+                clash = self._files.refresh(draft.path, pending.get(draft.path))
             except (OSError, EvalSetError) as error:
                 # There is one line of room, and which file it is need not be said twice.
                 why = error.problems[0] if isinstance(error, EvalSetError) else error
                 self.say(f"{draft.path.name} cannot be read any more: {why}")
                 continue
             if clash is not pending.get(draft.path):
-                self.clashing = [one for one in self.clashing if one.path != draft.path]
+                self.conflicts = [one for one in self.conflicts if one.path != draft.path]
                 if clash is not None:
                     self._ask(clash)
         self._follow([draft.path for draft in looked_at])
 
-    def _ask(self, clash: Clashing) -> None:
-        self.clashing = [*(one for one in self.clashing if one.path != clash.path), clash]
+    def _ask(self, clash: FileConflict) -> None:
+        self.conflicts = [*(one for one in self.conflicts if one.path != clash.path), clash]
 
     def _follow(self, paths: Sequence[Path]) -> None:
         """Show files as they are now; a set that was deleted outside is gone, unless there is something to
         save."""
-        deleted = [path for path in paths if self._drafts.known(path) is None]
+        deleted = [path for path in paths if self._files.known(path) is None]
         for path in deleted:
             self.sets.documents.forget(path)
         there = [path for path in paths if path not in deleted or self.sets.is_config(path)]
@@ -334,25 +334,25 @@ class Editing:
 
     def discard(self) -> None:
         """Throw away every unsaved edit."""
-        self._drafts.discard()
+        self._files.discard()
         self.unapplied.clear()
 
     def restore(self, recovered: Recovered) -> bool:
         """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
 
-        What clashes with later changes of the file is in `clashing` then.
+        What clashes with later changes of the file is in `conflicts` then.
         """
         path = self._known_path(recovered.path)
-        is_new = not path.exists() and self._drafts.known(path) is None
+        is_new = not path.exists() and self._files.known(path) is None
         base = Source(path, recovered.base_text, recovered.base)
         try:
-            step, clash = self._drafts.restore(base, recovered.text, self.navigation.selection)
+            step, clash = self._files.restore(base, recovered.text, self.navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} is not restored: {error}")
             return False
         recovered.discard()
         if clash is not None:
-            self.clashing.append(clash)
+            self.conflicts.append(clash)
         if is_new and not self.sets.is_config(path):
             self._show_new(path)
         if step is not None:
@@ -366,7 +366,7 @@ class Editing:
         return next((one for one in known if one.absolute() == path), path)
 
 
-def _differing(draft: Draft) -> frozenset[str]:
+def _differing(draft: OpenFile) -> frozenset[str]:
     before = draft.saved.cases if draft.saved else ()
     there = set(before)
     changed = [case for case in draft.document.cases if case not in there]

@@ -13,10 +13,10 @@ from evaltui.core.model.stored_cases import Listed, StoredCase
 from evaltui.files.case_paths import case_path
 from evaltui.files.config_files import config_file, config_files
 from evaltui.files.eval_set_file import SetEntry
+from evaltui.files.open_file import OpenFile
 from evaltui.files.workspace import Workspace
 from evaltui.workbench.documents import Documents, stamp_of
-from evaltui.workbench.draft import Draft
-from evaltui.workbench.drafts import Drafts
+from evaltui.workbench.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from evaltui.files.configs import ConfigInUse
@@ -55,8 +55,8 @@ class LiveSets:
     A `config` is one for all sets, instead of their own.
     """
 
-    def __init__(self, drafts: Drafts, documents: Documents, config: Path | None) -> None:
-        self._drafts = drafts
+    def __init__(self, files: OpenFiles, documents: Documents, config: Path | None) -> None:
+        self._files = files
         self._documents = documents
         self._explicit_config = config
         self._configs: dict[Path, tuple[object, ConfigInUse | EvalSetError]] = {}
@@ -72,13 +72,13 @@ class LiveSets:
             if config in others or self._last_config(path) in others
         ]
         configs = {self._explicit_config, *config_of.values()}
-        sets = [path for path in paths if path not in configs and not self._drafts.is_config(path)]
+        sets = [path for path in paths if path not in configs and not self._files.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
             entries[path] = self._followed(path, entries.get(path), workspace.folder)
         return replace(workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path)))
 
     def _followed(self, path: Path, entry: SetEntry | None, folder: Path) -> SetEntry:
-        draft = self._drafts.known(path)
+        draft = self._files.known(path)
         config = self._config(path)
         if draft is None:
             # Only its config was edited.
@@ -101,7 +101,7 @@ class LiveSets:
     def _config(self, set_path: Path) -> ConfigInUse | EvalSetError:
         """The same object as long as the config is the same: what it scored need not be scored again."""
         path = config_file(set_path, self._explicit_config)
-        draft = self._drafts.known(path)
+        draft = self._files.known(path)
         version = stamp_of(path) if draft is None else draft.document.value
         known = self._configs.get(path)
         if known is None and draft is None:
@@ -124,7 +124,7 @@ def _config_on_disk(set_path: Path, explicit: Path | None) -> ConfigInUse | Eval
         return error
 
 
-def _config_of(draft: Draft) -> ConfigInUse | EvalSetError:
+def _config_of(draft: OpenFile) -> ConfigInUse | EvalSetError:
     from evaltui.core.model.validation import validate_config
     from evaltui.files.configs import ConfigInUse
 

@@ -12,12 +12,12 @@ from evaltui.core.model.problems import Problem, Severity
 from evaltui.files.case_paths import case_path, file_of
 from evaltui.files.config_files import config_file, config_files
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.open_file import OpenFile
 from evaltui.files.saving import Fingerprint
 from evaltui.files.workspace import SetEntry, Workspace, open_workspace
 from evaltui.workbench.documents import Documents
-from evaltui.workbench.draft import Draft
-from evaltui.workbench.drafts import Drafts
 from evaltui.workbench.live_sets import LiveSets
+from evaltui.workbench.open_files import OpenFiles
 
 
 class OpenSets:
@@ -40,15 +40,15 @@ class OpenSets:
         """The sets as they are shown; None before they have been read."""
         self.documents = Documents(config)
         """The sets as models."""
-        self.drafts = Drafts(agent_dir, say, self._read_already)
+        self.files = OpenFiles(agent_dir, say, self._read_already)
         """The files that have been edited in this sitting."""
         self.agent_dir = agent_dir
         """The agent's folder."""
         self._given = given
         self._changed = changed
-        self._live = LiveSets(self.drafts, self.documents, config)
+        self._live = LiveSets(self.files, self.documents, config)
         # As the sets had them, which need not be absolute; of those that are gone, too.
-        self._files: dict[str, Path] = {}
+        self._file_of_path: dict[str, Path] = {}
         self._reading: dict[Path, asyncio.Task[EvalSetFile]] = {}
 
     @property
@@ -69,7 +69,7 @@ class OpenSets:
 
     def file_of(self, path: str) -> Path:
         """The file of such a set, which may be gone by now, or not be written yet."""
-        return self._files.get(path) or file_of(self.agent_dir, path)
+        return self._file_of_path.get(path) or file_of(self.agent_dir, path)
 
     def case_path(self, file: Path) -> str:
         """The path that the cases of a file have in their `CaseId`."""
@@ -115,9 +115,9 @@ class OpenSets:
             return None
         return known.document.copy(), known.fingerprint
 
-    def draft(self, path: Path) -> Draft | None:
+    def open_file(self, path: Path) -> OpenFile | None:
         """The file as it is being edited; None where it has not been edited."""
-        return self.drafts.known(path)
+        return self.files.known(path)
 
     def config_path(self, set_path: Path) -> Path:
         """The file that is the config of a set, or would be if there were one."""
@@ -130,7 +130,7 @@ class OpenSets:
 
     def is_config(self, path: Path) -> bool:
         """Whether a file is a config and no set, wherever it is and however it is called."""
-        return path == self.config or self.drafts.is_config(path)
+        return path == self.config or self.files.is_config(path)
 
     def scored_by(self, paths: Collection[Path]) -> set[Path]:
         """The sets that there are among these files, and those that configs among them score, or did."""
@@ -151,4 +151,4 @@ class OpenSets:
             self._note_files()
 
     def _note_files(self) -> None:
-        self._files.update((entry.case_path, entry.path) for entry in self.entries)
+        self._file_of_path.update((entry.case_path, entry.path) for entry in self.entries)

@@ -53,7 +53,7 @@ def is_shown(app, text):
 
 
 def text_of(app, path):
-    return app.workbench.editing.draft(path).document.text
+    return app.workbench.editing.open_file(path).document.text
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])

@@ -305,7 +305,7 @@ async def crashed(folder, path, *cases):
     for case in cases:
         edit(workbench, path, case, f"unsaved {case}")
     # The lock ends with the process; this one goes on.
-    workbench.editing.draft(path).journal._file.close()
+    workbench.editing.open_file(path).journal._file.close()
 
 
 async def recovering(app, pilot):

@@ -183,7 +183,7 @@ async def test_nobody_is_asked_about_two_versions_while_typing(house):
         data["eval_cases"][0]["conversation"][0]["final_response"]["parts"][0]["text"] = "theirs"
         path.write_text(json.dumps(data))
         app.workbench.editing.look_outside()
-        assert app.workbench.editing.clashing
+        assert app.workbench.editing.conflicts
         await pilot.press(*"mt")
         assert app.screen is app.screen_stack[0]
         assert app.focused.text == "himmt"
@@ -203,11 +203,11 @@ async def test_nobody_is_asked_about_two_versions_once_what_was_typed_is_taken_b
         call["args"]["level"] = 5
         path.write_text(json.dumps(data))
         editing.look_outside()
-        assert editing.clashing
+        assert editing.conflicts
         await pilot.press("escape")
         await until(pilot, lambda: "level  5" in screen_text(app))
         assert len(app.screen_stack) == 1
-        assert not editing.clashing
+        assert not editing.conflicts
         assert not editing.unsaved()
 
 

@@ -154,7 +154,7 @@ class Desk:
     @property
     def text(self):
         """The case as the text that is saved has it."""
-        return json.dumps(json.loads(self.editing.draft(self.path).document.text)["eval_cases"][0])
+        return json.dumps(json.loads(self.editing.open_file(self.path).document.text)["eval_cases"][0])
 
     def open(self, row, part):
         self.app.screen.set_focus(self.pane)

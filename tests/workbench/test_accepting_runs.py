@@ -125,12 +125,12 @@ async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_on
     key = CaseId(path.name, "dark")
     await until(lambda: workbench.outcomes.get(key).result.turns[1].calls[0].args[1].op == "same")
     assert workbench.navigation.difference is None
-    text = workbench.editing.draft(path).document.text
+    text = workbench.editing.open_file(path).document.text
     lines = before.splitlines(keepends=True)
     lines[gone.number - 1] = come.text + "\n"
     assert text == "".join(lines)
     workbench.editing.undo()
-    assert workbench.editing.draft(path).document.text == before
+    assert workbench.editing.open_file(path).document.text == before
 
 
 async def test_a_whole_case_passes_without_the_agent(house, until):
@@ -156,7 +156,7 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
         await until(lambda name=name: workbench.outcomes.status(CaseId(path.name, name)) == "PASSED")
     assert workbench.editing.dirty_cases(path) == {"dark", "wrong"}
     workbench.editing.undo()
-    assert workbench.editing.draft(path).document.text == before
+    assert workbench.editing.open_file(path).document.text == before
     assert workbench.editing.undo_label is None
 
 
@@ -236,10 +236,10 @@ async def test_what_was_shown_is_what_is_done(house, until):
     workbench, path = await ran(house, until)
     proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
     workbench.editing.do("say", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("hi"))
-    text = workbench.editing.draft(path).document.text
+    text = workbench.editing.open_file(path).document.text
     assert not accept(workbench.editing, proposal)
     assert "changed meanwhile" in workbench.notice.text
-    assert workbench.editing.draft(path).document.text == text
+    assert workbench.editing.open_file(path).document.text == text
 
 
 async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):

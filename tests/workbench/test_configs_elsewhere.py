@@ -73,7 +73,7 @@ async def test_a_change_of_it_outside_is_merged_and_undo_leaves_that(house):
     assert rename(workbench, path)
     write_config(config, response_match_score=0.9, safety_v1=1.0)
     workbench.editing.look_outside()
-    assert not workbench.editing.clashing
+    assert not workbench.editing.conflicts
     assert workbench.editing.save_all()
     assert names(path) == ["better", "bad"]
     assert config_of(config)["criteria"] == {"response_match_score": 0.9, "safety_v1": 1.0}
@@ -99,7 +99,7 @@ async def test_what_both_changed_in_it_is_asked_by_member_and_its_set_waits(hous
     write_config(config, response_match_score=0.9)
     assert not workbench.editing.save_all()
     assert names(path) == ["good", "bad"]
-    (clash,) = workbench.editing.clashing
+    (clash,) = workbench.editing.conflicts
     assert clash.path == config
     assert clash.conflict.reason is None
     assert [one.name for one in clash.conflict.members] == ["criteria.response_match_score"]
@@ -142,13 +142,13 @@ async def test_edits_of_it_are_recovered(house):
     assert rename(workbench, path)
     # The locks end with the process; this one goes on.
     for file in (path, config):
-        workbench.editing.draft(file).journal._file.close()
+        workbench.editing.open_file(file).journal._file.close()
     write_config(config, response_match_score=0.9)
     again, path = await opened(house)
     for one in recoverable(house[0]):
         assert again.editing.restore(one)
     assert [entry.path for entry in again.sets.entries] == [path]
-    assert not again.editing.clashing
+    assert not again.editing.conflicts
     assert again.editing.save_all()
     assert names(path) == ["better", "bad"]
     assert config_of(config)["evaltui"]["turns"] == [MARK | {"case": "better"}]

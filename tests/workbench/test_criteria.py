@@ -56,7 +56,7 @@ def setting(criteria, name):
 
 
 def text_of(greetings):
-    return greetings.workbench.editing.draft(greetings.config).document.text
+    return greetings.workbench.editing.open_file(greetings.config).document.text
 
 
 def scored(greetings, monkeypatch, scores, name="response_match_score"):

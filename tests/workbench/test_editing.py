@@ -13,8 +13,8 @@ from evaltui.core.jsondoc.merge import Choices
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.journal import recoverable
-from evaltui.workbench import drafts, set_editing
-from evaltui.workbench.drafts import Drafts
+from evaltui.workbench import open_files, set_editing
+from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -194,12 +194,12 @@ async def test_a_change_outside_to_the_same_case_asks(echo):
     theirs = path.read_text().replace('[{"text": "hello"}]', '[{"text": "theirs"}]')
     path.write_text(theirs)
     assert not workbench.editing.save_all()
-    (clash,) = workbench.editing.clashing
+    (clash,) = workbench.editing.conflicts
     assert path.read_text() == theirs
     names = [case.name for case in clash.conflict.cases]
     assert "good" in names
     assert workbench.editing.settle(clash, Choices(dict.fromkeys(names, "mine")))
-    assert not workbench.editing.clashing
+    assert not workbench.editing.conflicts
     assert '"mine"' in path.read_text()
 
 
@@ -236,7 +236,7 @@ async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
     assert workbench.editing.data(path)["eval_cases"][0]["eval_id"] == "good"
     path.write_text(saved.replace('"hello"', '"theirs"'))
     await workbench.open()
-    assert '"theirs"' in workbench.editing.draft(path).document.text
+    assert '"theirs"' in workbench.editing.open_file(path).document.text
     assert not workbench.editing.is_dirty(path)
 
 
@@ -245,7 +245,7 @@ async def test_mine_can_be_kept_where_theirs_is_broken(echo):
     workbench.editing.do("answer", path, answer(0, "mine"))
     path.write_text(path.read_text()[:-20])
     assert not workbench.editing.save_all()
-    (clash,) = workbench.editing.clashing
+    (clash,) = workbench.editing.conflicts
     assert workbench.editing.settle(clash, Choices(), "mine")
     assert '"mine"' in path.read_text()
     assert not workbench.editing.is_dirty(path)
@@ -315,7 +315,7 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
     folder = tmp_path_factory.mktemp("agent")
     path = folder / "a.evalset.json"
     path.write_text('{"eval_set_id": "a", "eval_cases": [{"eval_id": "x", "conversation": []}]}\n')
-    drafts = Drafts(folder, pytest.fail, lambda path: None)
+    drafts = OpenFiles(folder, pytest.fail, lambda path: None)
     draft = drafts.open(path)
     here = Selection(path.name)
     # Of each step whether what is typed next belongs to it: a step that was done again is finished.
@@ -476,7 +476,7 @@ async def test_a_file_that_is_half_written_is_looked_at_again(echo, monkeypatch)
     workbench.editing.do("answer", path, answer(0, "mine"))
     whole = path.read_text().replace("something else", "theirs")
     path.write_text(whole[:-30])
-    monkeypatch.setattr(drafts.time, "sleep", lambda seconds: path.write_text(whole))
+    monkeypatch.setattr(open_files.time, "sleep", lambda seconds: path.write_text(whole))
     assert workbench.editing.save_all()
     assert answers(json.loads(path.read_text())) == ["mine", "theirs"]
 
@@ -490,7 +490,7 @@ async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo)
     assert (
         workbench.notice.text == f"{path.name} not saved: {path.name} was deleted outside too. Choose a side"
     )
-    (clash,) = workbench.editing.clashing
+    (clash,) = workbench.editing.conflicts
     assert workbench.editing.settle(clash, Choices(), "theirs")
     assert not path.exists()
     assert not workbench.editing.unsaved()
@@ -522,7 +522,7 @@ async def test_edits_made_before_an_outside_change_are_recovered_on_top_of_it(ec
     workbench.editing.do("answer", path, answer(0, "mine"))
     outside(path, 1, "theirs")
     await workbench.open()
-    workbench.editing.draft(path).journal._file.close()
+    workbench.editing.open_file(path).journal._file.close()
     (found,) = recoverable(echo)
     assert found.matches
     assert answers(json.loads(found.text)) == ["mine", "theirs"]

@@ -78,7 +78,7 @@ async def test_a_set_with_odd_characters_gets_what_was_typed_and_nothing_else(wr
     after = taken(workbench, path, document, shown.replace('"x": 1e3,', '"new": 1,\n  "x": 1e3,'))
     assert after.decode() == before.replace('"x": 1e3,', f'"new": 1,{newline}      "x": 1e3,')
     workbench.editing.undo()
-    assert workbench.editing.draft(path).document.text == before
+    assert workbench.editing.open_file(path).document.text == before
 
 
 async def test_a_key_put_first_in_a_case_on_one_line_changes_nothing_else(write_agent):
@@ -100,6 +100,6 @@ async def test_arguments_are_compared_as_json_text_is(write_agent, other):
     assert take(shown) is None
     assert workbench.editing.undo_label is None
     assert take(other) is None
-    assert json.dumps(json.loads(other)) in workbench.editing.draft(path).document.text
+    assert json.dumps(json.loads(other)) in workbench.editing.open_file(path).document.text
     # What was shown is not there any more.
     assert "is another one now" in take('{"n": 7}')

@@ -97,12 +97,12 @@ async def test_an_edit_and_its_undo_read_the_case_and_those_beside_it(opened, re
     assert done["models"] <= 1
     assert done["characters"] < 12 * SIZE
     assert not workbench.editing.is_dirty(path)
-    assert workbench.editing.draft(path).document.text == path.read_text()
+    assert workbench.editing.open_file(path).document.text == path.read_text()
 
 
 async def test_an_edit_of_every_case_reads_each_of_them_a_few_times(opened, read):
     workbench, path = opened
-    document = workbench.editing.data(path) and workbench.editing.draft(path).document
+    document = workbench.editing.data(path) and workbench.editing.open_file(path).document
     read()
     edits = [
         Put(("eval_cases", number, "conversation", 0, "final_response", "parts", 0, "text"), "other")

@@ -31,7 +31,7 @@ async def edit(folder, path, case, answer):
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
     assert workbench.editing.do("change the answer", path, lambda _: [Put(where, answer)])
     # The lock ends with the process; this one goes on.
-    workbench.editing.draft(path).journal._file.close()
+    workbench.editing.open_file(path).journal._file.close()
 
 
 async def started(crashed):
@@ -63,7 +63,7 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
     assert workbench.editing.dirty_cases(crashed.path) == {"one"}
     assert workbench.editing.undo_label == "restore unsaved changes"
     workbench.editing.undo()
-    assert workbench.editing.draft(crashed.path).document.text == crashed.before
+    assert workbench.editing.open_file(crashed.path).document.text == crashed.before
     workbench.editing.redo()
     assert workbench.editing.save_all()
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
@@ -73,7 +73,7 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
 async def test_what_was_restored_survives_the_next_crash(crashed):
     workbench, recovery = await started(crashed)
     recovery.restore(0)
-    workbench.editing.draft(crashed.path).journal._file.close()
+    workbench.editing.open_file(crashed.path).journal._file.close()
     (again,) = recoverable(crashed.folder)
     assert answers(json.loads(again.text)) == ["good morning", "hi"]
 
@@ -83,7 +83,7 @@ async def test_edits_are_merged_with_what_changed_meanwhile(crashed):
     workbench, recovery = await started(crashed)
     assert recovery.offers[0].file.startswith("the file has changed since")
     recovery.restore(0)
-    assert workbench.editing.clashing == []
+    assert workbench.editing.conflicts == []
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "welcome"]
     workbench.editing.undo()
     assert answers(workbench.editing.data(crashed.path)) == ["hello", "welcome"]
@@ -98,13 +98,13 @@ async def test_a_clash_is_decided_between_both_versions(crashed, side, kept):
     change_outside(crashed, 1, "welcome")
     workbench, recovery = await started(crashed)
     assert recovery.restore(0)
-    (clash,) = workbench.editing.clashing
+    (clash,) = workbench.editing.conflicts
     assert [one.name for one in clash.conflict.cases] == ["one"]
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert answers(json.loads(crashed.path.read_text())) == ["good night", "welcome"]
     assert workbench.editing.settle(clash, Choices({"one": side}))
     assert answers(json.loads(crashed.path.read_text())) == [kept, "welcome"]
-    assert workbench.editing.clashing == []
+    assert workbench.editing.conflicts == []
 
 
 async def test_a_file_that_is_gone_comes_back(crashed):

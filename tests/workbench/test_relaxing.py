@@ -123,7 +123,7 @@ async def test_the_first_scenario(orders, until):
 async def test_each_rule_is_one_step_that_can_be_undone(orders, until):
     made = relaxing(orders)
     assert made.apply(made.rule("query", "ignore", everywhere=True))
-    draft = orders.workbench.editing.draft(orders.config)
+    draft = orders.workbench.editing.open_file(orders.config)
     assert draft.document.value["evaltui"]["rules"] == [
         {"tool": "find_orders", "arg": "query", "match": "ignore"}
     ]
@@ -152,7 +152,7 @@ async def test_what_a_rule_would_do_is_known_before_it_is_written(orders):
         "stranger": ("FAILED", "PASSED"),
     }
     assert statuses(orders)["late"] == "FAILED"
-    assert orders.workbench.editing.draft(orders.config) is None or not orders.workbench.editing.unsaved()
+    assert orders.workbench.editing.open_file(orders.config) is None or not orders.workbench.editing.unsaved()
 
 
 async def test_a_rule_for_this_case_leaves_the_others_alone(orders, until):

@@ -71,7 +71,7 @@ def texts(workbench):
         draft.path: draft.document.text
         for entry in workbench.sets.entries
         for path in (entry.path, entry.path.parent / "test_config.json")
-        if (draft := workbench.editing.draft(path))
+        if (draft := workbench.editing.open_file(path))
     }
 
 
@@ -116,7 +116,7 @@ async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
     assert workbench.navigation.selection == Selection(path.name)
     assert set_editing.new_case(workbench.editing)
     assert not path.exists()
-    assert workbench.editing.draft(path).saved is None
+    assert workbench.editing.open_file(path).saved is None
     assert workbench.editing.save_all()
     data = json.loads(path.read_text("utf-8"))
     assert data["eval_set_id"] == data["name"] == "third"

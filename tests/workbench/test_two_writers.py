@@ -177,7 +177,7 @@ class Program:
         self.editing.look_outside()
 
     def decide(self) -> None:
-        for clash in self.editing.clashing:
+        for clash in self.editing.conflicts:
             conflict = clash.conflict
             if conflict.reason is not None:
                 self.editing.settle(clash, Choices(), "mine")
@@ -198,7 +198,7 @@ class View:
         self.base: dict[Path, str] = {}
         self.dirty: set[Path] = set()
         for path in (program.path, program.config):
-            draft = program.editing.draft(path)
+            draft = program.editing.open_file(path)
             self.disk[path] = text = path.read_text(encoding="utf-8")
             self.mine[path] = draft.document.text if draft else text
             self.base[path] = draft.saved.text if draft and draft.saved else text
@@ -288,7 +288,7 @@ class Round:
 
     def _check(self, program: Program, step: str) -> None:
         before = View(program)
-        clashes = {clash.path: clash for clash in program.editing.clashing}
+        clashes = {clash.path: clash for clash in program.editing.conflicts}
         getattr(program, step)()
         after = View(program)
         change = difference(before.items(program), after.items(program))
@@ -314,7 +314,7 @@ class Round:
             self._in_both.discard(program.name)
 
     def _check_save(self, program: Program, before: View, after: View) -> None:
-        asked = {clash.path for clash in program.editing.clashing}
+        asked = {clash.path for clash in program.editing.conflicts}
         self.asked += len(asked)
         for path in before.dirty:
             wanted, both = before.merged(path)
@@ -336,7 +336,7 @@ class Round:
             assert written == before.dirty or after.disk == before.disk
 
     def _check_taken_over(self, program: Program, before: View, after: View) -> None:
-        asked = {clash.path for clash in program.editing.clashing}
+        asked = {clash.path for clash in program.editing.conflicts}
         for path in after.mine:
             wanted, both = before.merged(path)
             if path in asked:
@@ -347,7 +347,7 @@ class Round:
 
     def _check_decided(self, program: Program, before: View, after: View, clashes: dict[Path, Any]) -> None:
         for path, clash in clashes.items():
-            if path in {clash.path for clash in program.editing.clashing}:
+            if path in {clash.path for clash in program.editing.conflicts}:
                 continue
             # Chosen at random: each item is one that somebody had.
             now = items(path, after.mine[path])
@@ -423,7 +423,7 @@ PROGRAM = """
             word = f"{name}{number}"
             assert workbench.editing.do("add", path, lambda eval_set: eval_set.add_case(None, word))
             while not workbench.editing.save_all():
-                assert not workbench.editing.clashing, workbench.notice
+                assert not workbench.editing.conflicts, workbench.notice
 
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
 """

@@ -271,7 +271,7 @@ async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
         workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).answer.set_text("mine"))
         edit(path, other=expect("theirs"))
         await until(lambda: done(workbench, path.name))
-        draft = workbench.editing.draft(path)
+        draft = workbench.editing.open_file(path)
         answers = [
             case["conversation"][0]["final_response"]["parts"][0]["text"]
             for case in draft.document.value["eval_cases"]
@@ -279,7 +279,7 @@ async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
         assert answers == ["mine", "theirs", "hello old us"]
         assert draft.dirty
         edit(path, good=expect("theirs as well"))
-        await until(lambda: workbench.editing.clashing)
+        await until(lambda: workbench.editing.conflicts)
         assert draft.document.value["eval_cases"][0]["conversation"][0]["final_response"]["parts"] == [
             {"text": "mine"}
         ]

@@ -9,8 +9,8 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from evaltui.core.jsondoc.merge import Clash
+from evaltui.files.open_file import FileConflict
 from evaltui.text.values import visible_lines
-from evaltui.workbench.draft import Clashing
 
 # Lines that are the same are shown this far around those that differ.
 _AROUND = 3
@@ -36,7 +36,7 @@ class VersionRow(NamedTuple):
     blank: bool = False
 
 
-def choices_of(clash: Clashing) -> list[Choice]:
+def choices_of(clash: FileConflict) -> list[Choice]:
     conflict = clash.conflict
     if conflict.reason is not None:
         return [Choice(Clash(clash.path.name, None, clash.mine, clash.theirs), "file")]

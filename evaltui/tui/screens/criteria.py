@@ -76,7 +76,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def _fingerprint(self) -> tuple[Hashable, Hashable, Hashable]:
         """The results, the config and the sets that are shown."""
-        run, draft = self._workbench.runs.current, self._workbench.editing.draft(self.criteria.path)
+        run, draft = self._workbench.runs.current, self._workbench.editing.open_file(self.criteria.path)
         of_run = (run.number, len(run.done), run.over) if run else None
         return of_run, draft.revision if draft else self.criteria.exists, id(self._workbench.sets.workspace)
 

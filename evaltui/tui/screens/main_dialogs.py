@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from textual.widgets import Input, TextArea
 
+from evaltui.files.open_file import FileConflict
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import ACTIONS, Scope
-from evaltui.workbench.draft import Clashing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -27,7 +27,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self.workbench = workbench
-        self._asked: list[Clashing] = []
+        self._asked: list[FileConflict] = []
         self._offers_unsaved = False
 
     @property
@@ -206,7 +206,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def _ask_about_conflicts(self) -> None:
         """Two versions of a file are not left alone until they are looked at once."""
-        new = [clash for clash in self.workbench.editing.clashing if clash not in self._asked]
+        new = [clash for clash in self.workbench.editing.conflicts if clash not in self._asked]
         # Nobody is asked while typing: what is typed next would be taken for the answer.
         if new and self.app.screen is self and not isinstance(self.focused, Input | TextArea):
             from evaltui.tui.screens.merge_conflict import MergeConflictScreen

@@ -11,6 +11,7 @@ from textual.message import Message
 
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
+from evaltui.files.open_file import FileConflict
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -21,7 +22,6 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import Hint, Hints, moves
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.draft import Clashing
 from evaltui.workbench.workbench import Workbench
 
 _CHOSEN = {"mine": "mine is kept", "theirs": "theirs is taken", None: "undecided"}
@@ -33,7 +33,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
     BINDINGS = bindings(Scope.VERSIONS)
     AUTO_FOCUS = "VersionsRows"
 
-    def __init__(self, workbench: Workbench, clash: Clashing) -> None:
+    def __init__(self, workbench: Workbench, clash: FileConflict) -> None:
         super().__init__()
         self._workbench = workbench
         self._clash = clash
@@ -96,7 +96,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
 
 
 class VersionsTitle(OneLine):
-    def __init__(self, clash: Clashing, left: Callable[[], str]) -> None:
+    def __init__(self, clash: FileConflict, left: Callable[[], str]) -> None:
         super().__init__()
         self._clash = clash
         self._left = left
@@ -128,7 +128,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     class Changed(Message):
         """Something was decided, or the cursor is in another clash."""
 
-    def __init__(self, clash: Clashing) -> None:
+    def __init__(self, clash: FileConflict) -> None:
         super().__init__()
         self.clashes = choices_of(clash)
         self._decided: dict[int, Side] = {}

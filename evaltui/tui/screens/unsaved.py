@@ -107,7 +107,7 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
         self.lines_changed(len(self._lines))
 
     def _changed(self, path: Path) -> Iterator[str]:
-        draft = self._workbench.editing.draft(path)
+        draft = self._workbench.editing.open_file(path)
         if draft is not None and draft.saved is None:
             yield "a new file"
         entry = self._workbench.sets.entry(path)

@@ -74,7 +74,7 @@ class Criteria:
     @property
     def exists(self) -> bool:
         """Whether there is a config, on disk or unsaved."""
-        return self._editing.draft(self.path) is not None or self.path.exists()
+        return self._editing.open_file(self.path) is not None or self.path.exists()
 
     @property
     def sets(self) -> list[SetEntry]:
@@ -146,7 +146,7 @@ class Criteria:
 
     def _saved_data(self) -> Any:
         """The config as it is on disk."""
-        draft = self._editing.draft(self.path)
+        draft = self._editing.open_file(self.path)
         if draft is None:
             return self._data()
         return {"criteria": DEFAULT_CRITERIA} if draft.saved is None else draft.saved.value

@@ -52,7 +52,7 @@ class SavedSets:
         outside = [path for path in files if not await self._is_own(path)]
         if outside:
             for path in outside:
-                if self._sets.draft(path) is None:
+                if self._sets.open_file(path) is None:
                     self._sets.documents.forget(path)
             await self._reload()
         concerned = self._sets.scored_by(files)
@@ -62,7 +62,7 @@ class SavedSets:
 
     async def _is_own(self, path: Path) -> bool:
         """Whether a file is what was saved or read here last."""
-        draft = self._sets.draft(path)
+        draft = self._sets.open_file(path)
         if draft is None or draft.fingerprint is None:
             return False
         return draft.fingerprint == await asyncio.to_thread(fingerprint_of, path)
@@ -71,7 +71,7 @@ class SavedSets:
         """Reads sets, as they are edited; the cases that are given otherwise to the agent than before."""
         other: set[CaseId] = set()
         for path in list(paths):
-            draft = self._sets.draft(path)
+            draft = self._sets.open_file(path)
             edited = None if draft is None else draft.document.value
             now = await asyncio.to_thread(_prints_of, path, edited)
             if now is None:

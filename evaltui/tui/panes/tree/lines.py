@@ -90,14 +90,14 @@ class TreeLines:
     def _saved_mark(self, path: Path) -> Line:
         """What a set is that is not on disk as it is here."""
         editing = self._workbench.editing
-        draft = editing.draft(path)
+        draft = editing.open_file(path)
         if draft is None or not editing.is_dirty(path):
             return []
         return [(" ●", "bold"), *([("  new", "dim")] if draft.saved is None else [])]
 
     def _unsaved_cases(self, path: Path) -> frozenset[str]:
         """Looked up for every line, found out once for every edit."""
-        draft = self._workbench.editing.draft(path)
+        draft = self._workbench.editing.open_file(path)
         if draft is None or not draft.dirty:
             return frozenset()
         now, saved = draft.document.chunks, draft.saved.chunks if draft.saved else None

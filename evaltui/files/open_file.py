@@ -20,7 +20,7 @@ from evaltui.text.wording import in_words
 
 
 @dataclass(frozen=True, eq=False)
-class Clashing:
+class FileConflict:
     """A file that was changed here and outside in ways that only the user can decide between.
 
     `theirs` is None where the file was deleted.
@@ -32,7 +32,7 @@ class Clashing:
     theirs: str | None
 
 
-class Draft:
+class OpenFile:
     """One file that is being edited. `saved` is what is on disk as far as is known, and `fingerprint` tells
     it from others; both are None for a new file.
 
@@ -84,7 +84,7 @@ def _has_cases(value: Any) -> bool:
     return isinstance(value, dict) and spelt("eval_cases", value) in value
 
 
-def read_draft(path: Path, new_text: str | None) -> Draft:
+def read_file(path: Path, new_text: str | None) -> OpenFile:
     """A file to be edited; one that does not exist begins with `new_text`, where that is given.
 
     Raises OSError, and EvalSetError for what is not a JSON object.
@@ -94,9 +94,9 @@ def read_draft(path: Path, new_text: str | None) -> Draft:
     except FileNotFoundError:
         if new_text is None:
             raise
-        return Draft(path, JsonDocument(new_text), None)
+        return OpenFile(path, JsonDocument(new_text), None)
     try:
-        return Draft(path, JsonDocument(source.text), source.fingerprint)
+        return OpenFile(path, JsonDocument(source.text), source.fingerprint)
     except ValueError as error:
         raise unusable(source) from error
 

@@ -15,6 +15,7 @@ from evaltui.core.jsondoc.splices import Splice
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
+from evaltui.files.open_file import FileConflict, OpenFile, read_file, unusable
 from evaltui.files.saving import (
     ChangedOutsideError,
     Fingerprint,
@@ -24,7 +25,6 @@ from evaltui.files.saving import (
     read_source,
     save_together,
 )
-from evaltui.workbench.draft import Clashing, Draft, read_draft, unusable
 from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Entry, Step, Steps
 
@@ -39,7 +39,7 @@ _MOMENT = 0.3
 _MOST_TRIES = 50
 
 
-class Drafts:
+class OpenFiles:
     """Every file that has been edited in this sitting.
 
     What one step has changed in several files is one transaction: done and undone at once, and saved together
@@ -61,7 +61,7 @@ class Drafts:
         self._agent_dir = agent_dir
         self._read = read
         self._complain = complain
-        self._drafts: dict[Path, Draft] = {}
+        self._files: dict[Path, OpenFile] = {}
         self._done = Steps()
         self._undone = Steps()
         self._revisions = 0
@@ -72,33 +72,33 @@ class Drafts:
 
     # What there is
 
-    def known(self, path: Path) -> Draft | None:
+    def known(self, path: Path) -> OpenFile | None:
         """The draft of a file that has been edited in this sitting; None where it was deleted outside."""
-        draft = self._drafts.get(path)
+        draft = self._files.get(path)
         return None if draft is None or draft.gone else draft
 
-    def open(self, path: Path, new_text: str | None = None) -> Draft:
+    def open(self, path: Path, new_text: str | None = None) -> OpenFile:
         """The file to be edited; one that does not exist begins with `new_text`, where that is given."""
-        draft = self._drafts.get(path)
+        draft = self._files.get(path)
         if draft is None:
             known = self._read(path)
-            draft = Draft(path, *known) if known else read_draft(path, new_text)
-            self._drafts[path] = draft
+            draft = OpenFile(path, *known) if known else read_file(path, new_text)
+            self._files[path] = draft
         elif draft.gone:
-            new = read_draft(path, new_text)
+            new = read_file(path, new_text)
             self._rebase(draft, new.document, new.saved, new.fingerprint)
         return draft
 
     def is_config(self, path: Path) -> bool:
         """Whether a file is a config, and no set; one that was never open goes by its name."""
-        draft = self._drafts.get(path)
+        draft = self._files.get(path)
         return path.name == CONFIG_NAME if draft is None else draft.is_config
 
     def unsaved(self) -> list[Path]:
-        return [path for path, draft in self._drafts.items() if draft.dirty]
+        return [path for path, draft in self._files.items() if draft.dirty]
 
-    def __iter__(self) -> Iterator[Draft]:
-        return (draft for draft in self._drafts.values() if not draft.gone)
+    def __iter__(self) -> Iterator[OpenFile]:
+        return (draft for draft in self._files.values() if not draft.gone)
 
     # Doing, and back
 
@@ -116,24 +116,24 @@ class Drafts:
 
         Edits may be given as the document that they made of a file as it is now.
         """
-        befores = {path: self._drafts[path].document.copy() for path in edits}
+        befores = {path: self._files[path].document.copy() for path in edits}
         splices: dict[Path, tuple[Splice, ...]] = {}
         try:
             for path, some in edits.items():
-                document = self._drafts[path].document
+                document = self._files[path].document
                 done = document.replace(some) if isinstance(some, JsonDocument) else document.apply(some)
                 if done:
                     splices[path] = done
         except Exception:
             for path in splices:
-                self._drafts[path].document.replace(befores[path])
+                self._files[path].document.replace(befores[path])
             raise
         if not splices:
             return None
         return self._did(Step(label, splices, before, after, moved or {}, typing), befores)
 
     def _did(self, step: Step, befores: Mapping[Path, JsonDocument]) -> Step:
-        earlier = {path: self._drafts[path].revision for path in step.splices}
+        earlier = {path: self._files[path].revision for path in step.splices}
         self._keep(step, befores)
         self._undone.clear()
         if self._done.goes_on(step.typing):
@@ -175,15 +175,15 @@ class Drafts:
             return None
         entry, bases = taken_from.pop()
         inverse = entry.step.inverse
-        blocked = [path for path in inverse.splices if self._drafts[path].gone]
-        befores = {path: self._drafts[path].document.copy() for path in inverse.splices}
+        blocked = [path for path in inverse.splices if self._files[path].gone]
+        befores = {path: self._files[path].document.copy() for path in inverse.splices}
         merged: dict[Path, JsonDocument] = {}
         for path, base in bases.items():
             if path not in inverse.splices:
                 continue
             # As it was before the step, had nobody else changed anything; that is merged into what is there.
             bases[path] = _spliced(base, inverse.splices[path])
-            found = self._drafts[path].merged(base, bases[path], befores[path])
+            found = self._files[path].merged(base, bases[path], befores[path])
             if isinstance(found, Conflict):
                 blocked.append(path)
             else:
@@ -195,19 +195,19 @@ class Drafts:
             names = " and ".join(path.name for path in dict.fromkeys(blocked))
             raise EditError(f"{entry.step.label!r} stays: {names} was changed outside at the same place")
         taken_from.rebase(bases)
-        revisions = {path: self._drafts[path].revision for path in inverse.splices}
+        revisions = {path: self._files[path].revision for path in inverse.splices}
         splices = {}
         for path, exact in inverse.splices.items():
             if path in merged:
-                splices[path] = self._drafts[path].document.replace(merged[path])
+                splices[path] = self._files[path].document.replace(merged[path])
             else:
-                self._drafts[path].document.splice(exact)
+                self._files[path].document.splice(exact)
                 splices[path] = exact
         back = replace(inverse, splices=splices)
         put_to.push(Entry(back, revisions))
         self._keep(back, befores)
         for path, revision in entry.revisions.items():
-            draft = self._drafts[path]
+            draft = self._files[path]
             if path not in merged:
                 draft.revision = revision
             elif draft.fingerprint and draft.saved and draft.document.has_text_of(draft.saved):
@@ -219,7 +219,7 @@ class Drafts:
         together = set(step.splices)
         others = []
         for group in self._together:
-            if not any(self._drafts[path].dirty for path in group):
+            if not any(self._files[path].dirty for path in group):
                 continue
             if group & together:
                 together |= group
@@ -227,7 +227,7 @@ class Drafts:
                 others.append(group)
         self._together = [*others, together]
         for path, splices in step.splices.items():
-            draft = self._drafts[path]
+            draft = self._files[path]
             draft.revision = self._next_revision()
             self._write_journal(draft, step.label, splices, befores[path])
 
@@ -236,7 +236,7 @@ class Drafts:
         return self._revisions
 
     def _write_journal(
-        self, draft: Draft, label: str, splices: Sequence[Splice], before: JsonDocument
+        self, draft: OpenFile, label: str, splices: Sequence[Splice], before: JsonDocument
     ) -> None:
         try:
             if draft.journal is None:
@@ -256,18 +256,18 @@ class Drafts:
         dirty = [one for one in self.unsaved() if one in group]
         return sorted(dirty, key=self.is_config)
 
-    def save(self, path: Path) -> Clashing | None:
+    def save(self, path: Path) -> FileConflict | None:
         """Write a file, and what steps have changed together with it: all of these files or none.
 
         What was changed outside is merged; a clash is given back, and nothing is written then.
         """
         for _ in range(_MOST_TRIES):
-            drafts = [self._drafts[one] for one in self.saved_with(path)]
+            drafts = [self._files[one] for one in self.saved_with(path)]
             writes = [Write(draft.path, draft.document.text, draft.fingerprint) for draft in drafts]
             try:
                 sources = save_together(writes)
             except ChangedOutsideError as changed:
-                draft = self._drafts[changed.path]
+                draft = self._files[changed.path]
                 theirs = _document(changed.theirs_text, draft.base)
                 if self._is_unfinished(changed.path, changed.theirs_text, theirs):
                     continue
@@ -290,27 +290,27 @@ class Drafts:
         return True
 
     def _merge(
-        self, draft: Draft, changed: ChangedOutsideError, theirs: JsonDocument | None
-    ) -> Clashing | None:
+        self, draft: OpenFile, changed: ChangedOutsideError, theirs: JsonDocument | None
+    ) -> FileConflict | None:
         """`theirs` is what there is outside, None where that is no JSON."""
         if changed.theirs_text is None or changed.fingerprint is None:
             if changed.fingerprint is not None:
                 raise OSError(
                     f"{changed.path} is not text any more; save it under another name or restore it"
                 )
-            return Clashing(draft.path, Conflict(reason="deleted outside"), draft.document.text, None)
+            return FileConflict(draft.path, Conflict(reason="deleted outside"), draft.document.text, None)
         found = draft.merged(draft.base, draft.document, theirs or changed.theirs_text)
         if isinstance(found, Conflict):
-            return Clashing(draft.path, found, draft.document.text, changed.theirs_text)
+            return FileConflict(draft.path, found, draft.document.text, changed.theirs_text)
         self._rebase(draft, found.document, theirs, changed.fingerprint)
         return None
 
-    def settle(self, clash: Clashing, choices: Choices, whole: Side | None = None) -> Conflict | None:
+    def settle(self, clash: FileConflict, choices: Choices, whole: Side | None = None) -> Conflict | None:
         """Decide a clash; what is undecided still is given back. `whole` takes one side's file.
 
         Mine is what is in the draft now. What has changed outside since then is found when it is saved.
         """
-        draft = self._drafts[clash.path]
+        draft = self._files[clash.path]
         if clash.theirs is None:
             if whole == "theirs":
                 self._leave_gone(draft)
@@ -331,12 +331,12 @@ class Drafts:
         self._rebase(draft, found.document, theirs, fingerprint(clash.theirs))
         return None
 
-    def refresh(self, path: Path, pending: Clashing | None = None) -> Clashing | None:
+    def refresh(self, path: Path, pending: FileConflict | None = None) -> FileConflict | None:
         """Take over what was changed outside; what clashes with unsaved edits is given back.
 
         `pending` is a clash that is to be decided: the same one is given back where nothing else has changed.
         """
-        draft = self._drafts[path]
+        draft = self._files[path]
         try:
             theirs = read_source(path)
             if theirs.fingerprint == draft.fingerprint:
@@ -358,7 +358,7 @@ class Drafts:
             return pending
         return self._merge(draft, ChangedOutsideError(path, theirs.text, theirs.fingerprint), new)
 
-    def _deleted(self, draft: Draft, pending: Clashing | None) -> Clashing | None:
+    def _deleted(self, draft: OpenFile, pending: FileConflict | None) -> FileConflict | None:
         if draft.fingerprint is None:
             return None
         if not draft.dirty:
@@ -368,12 +368,12 @@ class Drafts:
             return pending
         return self._merge(draft, ChangedOutsideError(draft.path, None, None), None)
 
-    def _leave_gone(self, draft: Draft) -> None:
+    def _leave_gone(self, draft: OpenFile) -> None:
         draft.end_journal()
         draft.fingerprint, draft.saved, draft.gone = None, None, True
 
     def _rebase(
-        self, draft: Draft, new: JsonDocument, theirs: JsonDocument | None, on_disk: Fingerprint | None
+        self, draft: OpenFile, new: JsonDocument, theirs: JsonDocument | None, on_disk: Fingerprint | None
     ) -> None:
         """From now on the text is that of `new`, and `theirs` is on disk, None where that is no JSON or no
         file. It is no step: undo leaves it alone."""
@@ -397,7 +397,7 @@ class Drafts:
             with suppress(OSError):
                 old.discard()
 
-    def restore(self, base: Source, text: str, here: Selection) -> tuple[Step | None, Clashing | None]:
+    def restore(self, base: Source, text: str, here: Selection) -> tuple[Step | None, FileConflict | None]:
         """Make of a file what the edits of an earlier sitting made of `base`, `text`, as one step.
 
         Where the file has changed meanwhile, that is merged: a clash is given back as by `save`, no step
@@ -415,9 +415,9 @@ class Drafts:
                 raise EditError(
                     f"{path.name} has been edited in this sitting as well: save or undo that first"
                 )
-            clash = Clashing(path, found, text, old.text)
+            clash = FileConflict(path, found, text, old.text)
             # As if it had been opened then: what is decided between, both sides made of that.
-            draft = self._drafts[path] = Draft(path, began, base.fingerprint)
+            draft = self._files[path] = OpenFile(path, began, base.fingerprint)
             old, new = began.copy(), mine
         else:
             new = found.document
@@ -428,9 +428,9 @@ class Drafts:
 
     def discard(self) -> None:
         """Throw away every unsaved edit, and what could be undone."""
-        for draft in self._drafts.values():
+        for draft in self._files.values():
             draft.end_journal()
-        self._drafts.clear()
+        self._files.clear()
         self._done.clear()
         self._undone.clear()
         self._together.clear()
