@@ -9,11 +9,12 @@ from pathlib import Path
 from evaltui.commands.output import colored
 from evaltui.commands.reporting import ReportTarget, parse_targets, report_width, write_text
 from evaltui.commands.usage import UsageError, complain, require_one_agent
+from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.model.outcome import Status
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
-from evaltui.reports.comparison import comparison_json, comparison_lines
+from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, open_run
 from evaltui.text.lines import draw
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from evaltui.commands.output import width, write_lines
 from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.metrics.preflight import MetricCheck, check_metric
+from evaltui.core.metrics.preflight_lines import check_lines
 from evaltui.core.metrics.registry import METRICS, MetricInfo
 from evaltui.core.metrics.requirements import Facts
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import agent_folder, is_agent
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
-from evaltui.reports.preflight import check_lines
 from evaltui.runner.parent.metric_host import checked, facts_of
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import visible

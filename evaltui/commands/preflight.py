@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from evaltui.commands.output import write_lines
 from evaltui.commands.usage import UsageError
 from evaltui.core.metrics.preflight import MetricCheck
+from evaltui.core.metrics.preflight_lines import check_lines
 from evaltui.core.metrics.requirements import Readiness
-from evaltui.reports.preflight import check_lines
 from evaltui.text.wording import did_you_mean
 
 _WIDTH = 80

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
+from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.reports.comparison import comparison_lines
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.repeats import repeat_lines

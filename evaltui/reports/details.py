@@ -16,6 +16,7 @@ from evaltui.core.compare.judged import (
     over_conversation,
     was_judged,
 )
+from evaltui.core.compare.judged_lines import finding_rows, judge_line, judged_head
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -28,7 +29,6 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.reports.judged import finding_rows, judge_line, judged_head
 from evaltui.reports.repeats import repeat_lines
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
 from evaltui.text.outcomes import glyph

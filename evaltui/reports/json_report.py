@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evaltui.core.compare.repeats import TrajectoryGroup, pass_rates, trajectory_groups
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Total, what_changed
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.eval_set import dump
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -21,9 +24,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.reports.comparison import comparison_json
 from evaltui.reports.model import RunReport, count
-from evaltui.reports.preflight import check_json
 from evaltui.runs.sets import SetInfo
 from evaltui.text.valid_json import valid_json
 
@@ -56,7 +57,7 @@ def json_report(report: RunReport) -> Json:
             "stubbed_tool_calls": report.calls.stubbed_tools,
             "log": report.log,
             "notes": report.notes,
-            "preflight": [check_json(check) for check in report.checks],
+            "preflight": [_check(check) for check in report.checks],
             "sets": [_set(one) for one in report.sets],
         }
     )
@@ -244,5 +245,71 @@ def _state(diff: StateDiff) -> Json:
     return {"path": diff.path, "expected": diff.expected, "actual": diff.actual}
 
 
+def _check(check: MetricCheck) -> Json:
+    return {
+        "metric": check.metric,
+        "status": check.readiness.value,
+        "why": check.why,
+        "fix": check.fix,
+        "optional": check.optional,
+        "sets": check.sets,
+        "cases": check.cases,
+        "without": [{"eval_set_id": set_id, "eval_id": eval_id} for set_id, eval_id in check.without],
+    }
+
+
 def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def comparison_json(comparison: Comparison) -> Json:
+    """Every case, unchanged ones too. The keys are a promise, like those of the report."""
+    document: Json = valid_json(
+        {
+            "base": _compared_run(comparison.base),
+            "candidate": _compared_run(comparison.candidate),
+            "changed": what_changed(comparison.base, comparison.candidate),
+            "totals": {kind.replace(" ", "_"): len(comparison.of(kind)) for kind in KINDS},
+            "regressions": len(comparison.regressions),
+            "seconds": _total(comparison.seconds),
+            "tokens": _total(comparison.tokens),
+            "cases": [_change(change) for change in comparison.cases],
+        }
+    )
+    return document
+
+
+def _compared_run(run: RunSummary) -> Json:
+    passing = sum(case.passes for case in run.cases.values())
+    return {"id": run.id, "cases": len(run.cases), "passing": passing, "unfinished": len(run.unfinished)}
+
+
+def _total(total: Total | None) -> Json | None:
+    return None if total is None else {"base": total.base, "candidate": total.candidate}
+
+
+def _change(change: CaseChange) -> Json:
+    return {
+        "eval_set_id": change.eval_set_id,
+        "path": change.key.path,
+        "eval_id": change.key.eval_id,
+        "change": change.kind.replace(" ", "_"),
+        "regression": change.is_regression,
+        "reasons": change.reasons,
+        "base": _summary(change.base),
+        "candidate": _summary(change.candidate),
+        "scores": [score._asdict() for score in change.scores],
+    }
+
+
+def _summary(summary: CaseSummary | None) -> Json | None:
+    if summary is None:
+        return None
+    return {
+        "status": summary.status.value,
+        "passes": summary.passes,
+        "runs": summary.runs,
+        "passed": summary.passed,
+        "seconds": summary.seconds,
+        "tokens": summary.tokens,
+    }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.state import CaseOutcome
 from evaltui.workbench.verdicts import needs_attention
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import CaseResult
 
 
 class Results:
@@ -66,3 +71,11 @@ class Results:
         for counts in self._counts.values():
             total.update(counts)
         return +total
+
+
+def result_as_json(result: CaseResult) -> str:
+    """A case as it stands in the JSON report."""
+    # What is written is seldom asked for here.
+    from evaltui.reports.json_report import case_result_json
+
+    return json.dumps(case_result_json(result), indent=2, ensure_ascii=False)

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.outcome import Status
-from evaltui.reports.comparison import comparison_json, comparison_lines
 from evaltui.reports.console import render_console
-from evaltui.reports.json_report import json_report
+from evaltui.reports.json_report import comparison_json, json_report
 from evaltui.text.lines import draw
 
 P, F, FLAKY = Status.PASSED, Status.FAILED, Status.FLAKY

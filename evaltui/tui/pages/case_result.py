@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.explain import error_text, sentence
 from evaltui.core.compare.judged import judged_in, was_judged
+from evaltui.core.compare.judged_lines import judge_line
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import (
     CallDiff,
@@ -18,7 +19,6 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.reports.judged import judge_line
 from evaltui.text.lines import Span, pad
 from evaltui.text.outcomes import WORDS, glyph, verdict
 from evaltui.text.values import scores, visible, visible_block

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from rich.cells import cell_len
 
 from evaltui.core.compare.judged import findings_in, judged_as_a_whole, over_conversation
+from evaltui.core.compare.judged_lines import finding_rows, judged_head
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, worst_status
-from evaltui.reports.judged import finding_rows, judged_head
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import verdict
 from evaltui.text.values import visible

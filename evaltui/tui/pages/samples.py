@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evaltui.core.compare.judged import Finding, findings, over_conversation, was_judged
+from evaltui.core.compare.judged_lines import judge_line, mark, shown
 from evaltui.core.model.outcome import MetricResult, Vote
-from evaltui.reports.judged import judge_line, mark, shown
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import scores, visible

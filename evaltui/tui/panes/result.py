@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.differences import differences_of
+from evaltui.workbench.results import result_as_json
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -230,7 +230,4 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         scored = self._workbench.outcomes.get(key)
         if scored is None:
             return None
-        from evaltui.reports.json_report import case_result_json
-
-        text = json.dumps(case_result_json(scored.result), indent=2, ensure_ascii=False)
-        return Copied(f"the result of {scored.result.eval_id} as JSON", text)
+        return Copied(f"the result of {scored.result.eval_id} as JSON", result_as_json(scored.result))

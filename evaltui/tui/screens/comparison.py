@@ -9,9 +9,9 @@ from pathlib import Path
 from textual.app import ComposeResult
 from textual.message import Message
 
+from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
 from evaltui.core.model.case_id import CaseId
-from evaltui.reports.comparison import comparison_lines
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings

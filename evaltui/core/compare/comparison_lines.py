@@ -1,9 +1,8 @@
-"""A run held against another one, as lines and as JSON."""
+"""Two compared runs as lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.cells import cell_len
 
@@ -13,17 +12,13 @@ from evaltui.core.compare.run_comparison import (
     Comparison,
     Kind,
     ScoreChange,
-    Total,
     case_name,
     what_changed,
 )
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import glyph
-from evaltui.text.valid_json import valid_json
 from evaltui.text.values import show_score, visible
-
-Json = dict[str, Any]
 
 _LISTED: dict[Kind, tuple[str, str]] = {
     "broken": ("broken", "red"),
@@ -147,56 +142,3 @@ def _counted(cases: int) -> str:
 def _indented(margin: str, text: str, width: int) -> Iterator[Line]:
     for number, line in enumerate(wrap([(text, "")], max(20, width - len(margin)))):
         yield [(margin if number == 0 else " " * len(margin), "dim"), *line]
-
-
-def comparison_json(comparison: Comparison) -> Json:
-    """Every case, unchanged ones too. The keys are a promise, like those of the report."""
-    document: Json = valid_json(
-        {
-            "base": _run(comparison.base),
-            "candidate": _run(comparison.candidate),
-            "changed": what_changed(comparison.base, comparison.candidate),
-            "totals": {kind.replace(" ", "_"): len(comparison.of(kind)) for kind in KINDS},
-            "regressions": len(comparison.regressions),
-            "seconds": _total(comparison.seconds),
-            "tokens": _total(comparison.tokens),
-            "cases": [_change(change) for change in comparison.cases],
-        }
-    )
-    return document
-
-
-def _run(run: RunSummary) -> Json:
-    passing = sum(case.passes for case in run.cases.values())
-    return {"id": run.id, "cases": len(run.cases), "passing": passing, "unfinished": len(run.unfinished)}
-
-
-def _total(total: Total | None) -> Json | None:
-    return None if total is None else {"base": total.base, "candidate": total.candidate}
-
-
-def _change(change: CaseChange) -> Json:
-    return {
-        "eval_set_id": change.eval_set_id,
-        "path": change.key.path,
-        "eval_id": change.key.eval_id,
-        "change": change.kind.replace(" ", "_"),
-        "regression": change.is_regression,
-        "reasons": change.reasons,
-        "base": _summary(change.base),
-        "candidate": _summary(change.candidate),
-        "scores": [score._asdict() for score in change.scores],
-    }
-
-
-def _summary(summary: CaseSummary | None) -> Json | None:
-    if summary is None:
-        return None
-    return {
-        "status": summary.status.value,
-        "passes": summary.passes,
-        "runs": summary.runs,
-        "passed": summary.passed,
-        "seconds": summary.seconds,
-        "tokens": summary.tokens,
-    }

@@ -1,9 +1,8 @@
-"""What can be computed of a run's metrics, as a table for people and as JSON."""
+"""Which metrics of a run can be computed, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.cells import cell_len
 
@@ -69,17 +68,3 @@ def _runs_for(check: MetricCheck) -> str:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def check_json(check: MetricCheck) -> dict[str, Any]:
-    """One check as it stands in the JSON report."""
-    return {
-        "metric": check.metric,
-        "status": check.readiness.value,
-        "why": check.why,
-        "fix": check.fix,
-        "optional": check.optional,
-        "sets": check.sets,
-        "cases": check.cases,
-        "without": [{"eval_set_id": set_id, "eval_id": eval_id} for set_id, eval_id in check.without],
-    }
