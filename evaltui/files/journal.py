@@ -1,7 +1,10 @@
 """The recovery journal: the unsaved edits of a document, kept as they happen.
 
-One file for each edited document in `.evaltui/recovery`: a line with what was edited and its text before the
-first edit, then a line for each edit. An undo is one more edit.
+One file for each edited document in `.evaltui/recovery`, in lines of JSON. The first one says which file is
+edited, and the fingerprint of what was on disk. The text before the first edit has a line of its own, which
+may come after edits: that of a large document takes some tenths of a second to pack, and nobody waits for
+it. Until it is there, the file on disk is that text as long as it has the fingerprint. Each other line is
+an edit; an undo is one more edit.
 """
 
 from __future__ import annotations
@@ -27,34 +30,33 @@ from evaltui.files.folders import make_own_folder, own_folder
 from evaltui.files.saving import Fingerprint, fingerprint
 
 RECOVERY = "recovery"
-VERSION = 1
+VERSION = 2
+_VERSION_WITH_BASE_IN_HEADER = 1
 
 # Of an eval set, fast compression leaves a tenth.
 _COMPRESSION = 1
 
-
-# Characters. The text of a larger document is packed in a thread: nobody waits for it with the first edit.
+# Characters. The text of a larger document is packed in a thread.
 _LARGE = 1_000_000
 
 
 class Journal:
-    """The journal of one document that is being edited. Killed at any moment, it leaves what was appended;
-    of a large document, some tenths of a second after the first edit."""
+    """The journal of one document that is being edited. Killed at any moment, it leaves what was appended."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path = path
         self._file = file
         self._size = 0
         self._lock = threading.Lock()
-        self._beginning: threading.Thread | None = None
-        # Lines that there was no room for, or no beginning yet, in order.
+        # Lines that there was no room for, in order.
         self._waiting: list[bytes] = []
 
     @classmethod
-    def open(cls, agent_dir: Path, path: Path, base: JsonDocument) -> Journal:
+    def open(cls, agent_dir: Path, path: Path, base: JsonDocument, on_disk: Fingerprint | None) -> Journal:
         """Begin a journal for a document, `base` being what it was before the first edit.
 
-        Raises OSError where the agent's folder cannot be written.
+        `on_disk` is the fingerprint of the file if that is the base, else None. Raises OSError where the
+        agent's folder cannot be written.
         """
         folder = make_own_folder(agent_dir, RECOVERY)
         now = datetime.now(UTC)
@@ -69,26 +71,24 @@ class Journal:
             "path": str(path.absolute()),
             "pid": os.getpid(),
             "started": now.isoformat(),
+            "fingerprint": on_disk,
         }
-        if base.size > _LARGE:
-            journal._beginning = threading.Thread(target=journal._begin_apart, args=(header, base))
-            journal._beginning.start()
-            return journal
         try:
-            journal._write(_packed(header, base))
+            journal._write(_line(header))
+            if base.size <= _LARGE:
+                journal._write(_packed(base))
         except OSError:
             journal.discard()
             raise
+        if base.size > _LARGE:
+            threading.Thread(target=journal._write_base, args=(base,)).start()
         return journal
 
-    def _begin_apart(self, header: dict[str, Any], base: JsonDocument) -> None:
-        first = _packed(header, base)
-        with self._lock:
-            self._waiting.insert(0, first)
-            self._beginning = None
-            # Where it cannot be written, it is written before the next line.
-            with suppress(OSError):
-                self._write_waiting()
+    def _write_base(self, base: JsonDocument) -> None:
+        line = _packed(base)
+        # Where there is no room for it, it is written before the next edit.
+        with suppress(OSError):
+            self._write(line)
 
     def append(self, label: str, splices: Sequence[Splice]) -> None:
         """Keep an edit that was done, or the inverse splices of one that was undone.
@@ -100,21 +100,18 @@ class Journal:
 
     def discard(self) -> None:
         """Remove the journal: the edits were saved or thrown away."""
-        if beginning := self._beginning:
-            beginning.join()
-        self.path.unlink(missing_ok=True)
-        self._file.close()
+        with self._lock:
+            self.path.unlink(missing_ok=True)
+            self._file.close()
 
     def _write(self, line: bytes) -> None:
         with self._lock:
+            if self._file.closed:
+                return
             self._waiting.append(line)
-            if self._beginning is None:
-                self._write_waiting()
-
-    def _write_waiting(self) -> None:
-        while self._waiting:
-            self._write_line(self._waiting[0])
-            del self._waiting[0]
+            while self._waiting:
+                self._write_line(self._waiting[0])
+                del self._waiting[0]
 
     def _write_line(self, line: bytes) -> None:
         data = memoryview(line)
@@ -129,11 +126,14 @@ class Journal:
         self._size += len(line)
 
 
-def _packed(header: dict[str, Any], base: JsonDocument) -> bytes:
-    """The first line, with the text that the edits are of."""
-    text = base.text
-    packed = base64.b64encode(zlib.compress(text.encode(), _COMPRESSION)).decode("ascii")
-    return _line({**header, "fingerprint": fingerprint(text), "base": packed})
+def _packed(base: JsonDocument) -> bytes:
+    """The line with the text that the edits are of."""
+    packed = base64.b64encode(zlib.compress(base.text.encode(), _COMPRESSION)).decode("ascii")
+    return _line({"base": packed})
+
+
+def _unpacked(packed: str) -> str:
+    return zlib.decompress(base64.b64decode(packed)).decode()
 
 
 def _line(data: dict[str, Any]) -> bytes:
@@ -151,19 +151,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Recovered:
-    """The unsaved edits of a process that is gone.
-
-    `matches` tells whether the file still is what was edited, `base_text`; else `text` (what the user had)
-    and the file's present text can be merged on it.
-    """
+    """The unsaved edits of a process that is gone."""
 
     journal: Path
     path: Path
-    base_text: str
-    base: Fingerprint
-    text: str
+    """The file that was edited, absolute."""
     steps: tuple[Step, ...]
+    """At least one."""
+    base_text: str | None
+    """What was edited. None where the process was killed before it was kept and the file has changed since:
+    nothing can be restored then."""
+    text: str
+    """What the user had; "" where nothing can be restored."""
     matches: bool
+    """Whether the file still is what was edited; else `text` and its present text can be merged on that."""
 
     @property
     def when(self) -> datetime:
@@ -195,19 +196,30 @@ def recoverable(agent_dir: Path) -> list[Recovered]:
 
 
 def _read(journal: Path, file: IO[bytes]) -> Recovered | None:
-    lines = _whole_lines(file)
-    header = next(lines, None)
-    if header is None or header.get("version") != VERSION or _is_in_use(file, header):
+    header, *lines = list(_whole_lines(file)) or [{}]
+    version = header.get("version")
+    if version not in (VERSION, _VERSION_WITH_BASE_IN_HEADER) or _is_in_use(file, header):
         return None
-    base_text = zlib.decompress(base64.b64decode(header["base"])).decode()
-    text, steps = _replayed(base_text, lines)
     path = Path(header["path"])
     present = _content(path)
+    packed = [line["base"] for line in (header, *lines) if "base" in line]
+    edits = [line for line in lines if "base" not in line]
+    if packed:
+        base_text = _unpacked(packed[0])
+    elif present is not None and fingerprint(present) == header["fingerprint"]:
+        base_text = present
+    else:
+        base_text = None
+    if not edits:
+        journal.unlink()
+        return None
+    if base_text is None:
+        return Recovered(journal, path, tuple(map(_step, edits)), None, "", matches=False)
+    text, steps = _replayed(base_text, edits)
     if text in (base_text, present):
         journal.unlink()
         return None
-    matches = present == base_text
-    return Recovered(journal, path, base_text, Fingerprint(header["fingerprint"]), text, steps, matches)
+    return Recovered(journal, path, steps, base_text, text, present == base_text)
 
 
 def _whole_lines(file: IO[bytes]) -> Iterator[dict[str, Any]]:
@@ -237,17 +249,21 @@ def _is_in_use(file: IO[bytes], header: dict[str, Any]) -> bool:
     return False
 
 
-def _replayed(base_text: str, lines: Iterable[dict[str, Any]]) -> tuple[str, tuple[Step, ...]]:
+def _step(line: dict[str, Any]) -> Step:
+    splices = tuple(Splice(*change) for change in line["splices"])
+    return Step(line["label"], datetime.fromisoformat(line["t"]), splices)
+
+
+def _replayed(base_text: str, edits: Iterable[dict[str, Any]]) -> tuple[str, tuple[Step, ...]]:
     """The text that the edits made, and those of them that fit it."""
     document = JsonDocument(base_text)
     steps: list[Step] = []
-    for line in lines:
-        splices = tuple(Splice(*change) for change in line["splices"])
+    for step in map(_step, edits):
         try:
-            document.splice(splices)
+            document.splice(step.splices)
         except ValueError:
             break
-        steps.append(Step(line["label"], datetime.fromisoformat(line["t"]), splices))
+        steps.append(step)
     return document.text, tuple(steps)
 
 

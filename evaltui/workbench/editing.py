@@ -15,7 +15,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.open_file import FileConflict, OpenFile
-from evaltui.files.saving import Source
+from evaltui.files.saving import Source, fingerprint
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -343,8 +343,11 @@ class Editing:
         What clashes with later changes of the file is in `conflicts` then.
         """
         path = self._known_path(recovered.path)
+        if recovered.base_text is None:
+            self.say(f"{path.name} is not restored: what was edited is not known any more")
+            return False
         is_new = not path.exists() and self._files.known(path) is None
-        base = Source(path, recovered.base_text, recovered.base)
+        base = Source(path, recovered.base_text, fingerprint(recovered.base_text))
         try:
             step, clash = self._files.restore(base, recovered.text, self.navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:

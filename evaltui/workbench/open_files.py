@@ -241,7 +241,9 @@ class OpenFiles:
         try:
             if draft.journal is None:
                 base = draft.saved or before
-                draft.journal = Journal.open(self._agent_dir, draft.path, base.copy())
+                draft.journal = Journal.open(
+                    self._agent_dir, draft.path, base.copy(), draft.fingerprint if draft.saved else None
+                )
                 if earlier := base.copy().replace(before):
                     draft.journal.append(EARLIER, earlier)
             draft.journal.append(label, splices)

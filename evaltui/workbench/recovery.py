@@ -37,6 +37,12 @@ class Offer:
     @property
     def file(self) -> str:
         """What has become of the file, in words."""
+        if self.recovered.base_text is None:
+            kept = "/".join(self.recovered.journal.parts[-3:])
+            return (
+                "cannot be restored: the file has changed since, and was not kept as it was; "
+                f"what was typed is in {kept} until it is thrown away"
+            )
         if self.recovered.matches:
             return "the file is as it was"
         if self.recovered.path.exists():

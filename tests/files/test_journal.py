@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,7 +32,7 @@ EDITOR = """
     path = Path(sys.argv[1])
     source = read_source(path)
     document = JsonDocument(source.text)
-    journal = Journal.open(path.parent, path, JsonDocument(source.text))
+    journal = Journal.open(path.parent, path, JsonDocument(source.text), source.fingerprint)
     done = []
     for word in sys.argv[2:]:
         if word == "undo":
@@ -72,7 +73,7 @@ def edited(value: object) -> str:
 def test_the_edits_of_a_process_that_died_can_be_recovered(file, tmp_path):
     crashed(file, 2, 3, "undo", 4)
     (found,) = recoverable(tmp_path)
-    assert (found.path, found.base_text, found.base, found.matches) == (file, BASE, fingerprint(BASE), True)
+    assert (found.path, found.base_text, found.matches) == (file, BASE, True)
     assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3", "Undo", "Set n to 4"]
     assert timedelta(0) <= datetime.now(UTC) - found.when < timedelta(minutes=1)
     document = JsonDocument(found.base_text)
@@ -124,7 +125,7 @@ def test_without_locks_the_process_id_tells(file, tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(journals.fcntl, "flock", no_locks)
-    own = Journal.open(tmp_path, file, JsonDocument(BASE))
+    own = Journal.open(tmp_path, file, JsonDocument(BASE), fingerprint(BASE))
     own.append("mine", [Splice(0, "\ufeff", "")])
     assert recoverable(tmp_path) == []
     crashed(file, 2)
@@ -143,25 +144,25 @@ def test_a_journal_cut_anywhere_gives_the_edits_up_to_the_cut(file, tmp_path):
         found.journal.write_bytes(data[:size])
         texts = [one.text for one in recoverable(tmp_path)]
         whole = sum(end <= size for end in ends)
-        assert texts == {0: [], 1: [], 2: [edited(2)], 3: [edited(3)]}[whole]
+        assert texts == {0: [], 1: [], 2: [], 3: [edited(2)], 4: [edited(3)]}[whole]
 
 
 def test_what_does_not_fit_ends_the_edits(file, tmp_path):
     crashed(file, 2, 3)
     (found,) = recoverable(tmp_path)
     lines = found.journal.read_text().splitlines(keepends=True)
-    wrong = json.loads(lines[2])
+    wrong = json.loads(lines[3])
     wrong["splices"][0][0] += 1
-    found.journal.write_text("".join([*lines[:2], json.dumps(wrong) + "\n", lines[1]]))
+    found.journal.write_text("".join([*lines[:3], json.dumps(wrong) + "\n", lines[2]]))
     assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
-    found.journal.write_text("".join([*lines[:2], "damaged\n", lines[2]]))
+    found.journal.write_text("".join([*lines[:3], "damaged\n", lines[3]]))
     assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
 
 
 def test_other_files_and_versions_are_left_alone(file, tmp_path):
     crashed(file, 2)
     (found,) = recoverable(tmp_path)
-    later = found.journal.read_text().replace('"version":1', '"version":2', 1)
+    later = found.journal.read_text().replace('"version":2', '"version":3', 1)
     found.journal.write_text(later)
     (found.journal.parent / "note.jsonl").write_text("hello\n")
     (found.journal.parent / "list.jsonl").write_text("[1]\n")
@@ -173,7 +174,7 @@ def test_other_files_and_versions_are_left_alone(file, tmp_path):
 
 
 def test_a_saved_document_has_no_journal(file, tmp_path):
-    journal = Journal.open(tmp_path, file, JsonDocument(BASE))
+    journal = Journal.open(tmp_path, file, JsonDocument(BASE), fingerprint(BASE))
     journal.append("edit", [Splice(0, "\ufeff", "")])
     journal.discard()
     assert list((tmp_path / ".evaltui" / "recovery").iterdir()) == []
@@ -192,7 +193,7 @@ def test_a_disk_that_was_full_for_a_moment_costs_no_edit(file, tmp_path):
         path = Path(sys.argv[1])
         source = read_source(path)
         document = JsonDocument(source.text)
-        journal = Journal.open(path.parent, path, JsonDocument(source.text))
+        journal = Journal.open(path.parent, path, JsonDocument(source.text), source.fingerprint)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         for number in range(2, 7):
@@ -209,3 +210,115 @@ def test_a_disk_that_was_full_for_a_moment_costs_no_edit(file, tmp_path):
     (found,) = recoverable(tmp_path)
     assert [step.label for step in found.steps] == [f"Set n to {number}" for number in range(2, 7)]
     assert found.text == edited(6)
+
+
+def test_a_journal_of_the_version_before_can_be_read(file, tmp_path):
+    """Its first line has the text, always."""
+    crashed(file, 2)
+    (found,) = recoverable(tmp_path)
+    header, base, *edits = map(json.loads, found.journal.read_text().splitlines())
+    old = [header | base | {"version": 1, "fingerprint": fingerprint(BASE)}, *edits]
+    found.journal.write_text("".join(f"{json.dumps(line)}\n" for line in old))
+    file.write_bytes(BASE.replace('"b"', '"other"').encode())
+    (found,) = recoverable(tmp_path)
+    assert (found.base_text, found.text, found.matches) == (BASE, edited(2), False)
+
+
+# A text of some megabytes is packed while edits go on
+
+LARGE = BASE.replace('"eval_id": "b"', f'"eval_id": "b", "text": "{"word " * 300_000}"')
+
+KILLED_WHILE_PACKING = """
+    import os, signal, sys, threading
+    from pathlib import Path
+    from evaltui.core.jsondoc.document import JsonDocument
+    from evaltui.core.jsondoc.edits import Put
+    from evaltui.files import journal
+    from evaltui.files.saving import read_source
+    packing, packed = threading.Event(), journal._packed
+    def pack(base):
+        packing.set()
+        return threading.Event().wait() if sys.argv[2] == "packing" else packed(base)
+    journal._packed = pack
+    path = Path(sys.argv[1])
+    source = read_source(path)
+    document = JsonDocument(source.text)
+    own = journal.Journal.open(path.parent, path, document.copy(), source.fingerprint)
+    own.append("Set n to 2", document.apply([Put(("eval_cases", 0, "n"), 2)]))
+    packing.wait()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and sys.argv[2] == "packed":
+            thread.join()
+    own.append("Set n to 3", document.apply([Put(("eval_cases", 0, "n"), 3)]))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def large(tmp_path) -> Path:
+    path = tmp_path / "large.evalset.json"
+    path.write_bytes(LARGE.encode())
+    return path
+
+
+def killed(file: Path, when: str) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(KILLED_WHILE_PACKING), str(file), when]
+    assert subprocess.run(command, check=False).returncode == -9
+
+
+def test_a_kill_while_a_large_text_is_packed_loses_no_edit(large, tmp_path):
+    killed(large, "packing")
+    (found,) = recoverable(tmp_path)
+    assert "base" not in "".join(line[:200] for line in found.journal.open())
+    assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3"]
+    assert (found.base_text, found.matches) == (LARGE, True)
+    assert found.text == LARGE.replace('"n": 1', '"n": 3')
+
+
+def test_a_large_text_that_was_packed_is_not_needed_on_disk(large, tmp_path):
+    killed(large, "packed")
+    large.unlink()
+    (found,) = recoverable(tmp_path)
+    assert (found.base_text, found.matches) == (LARGE, False)
+    assert found.text == LARGE.replace('"n": 1', '"n": 3')
+
+
+@pytest.mark.parametrize("theirs", [LARGE.replace('"b"', '"other"'), None])
+def test_edits_of_a_large_text_that_nobody_has_any_more_are_kept_and_not_restored(large, tmp_path, theirs):
+    killed(large, "packing")
+    if theirs is None:
+        large.unlink()
+    else:
+        large.write_bytes(theirs.encode())
+    (found,) = recoverable(tmp_path)
+    assert (found.base_text, found.text, found.matches) == (None, "", False)
+    assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3"]
+    assert found.journal.exists()
+    # As it was again, its edits can be restored.
+    large.write_bytes(LARGE.encode())
+    assert [one.text for one in recoverable(tmp_path)] == [LARGE.replace('"n": 1', '"n": 3')]
+
+
+def test_a_text_that_was_packed_by_half_is_taken_from_the_file(large, tmp_path):
+    killed(large, "packed")
+    (found,) = recoverable(tmp_path)
+    header, *lines = found.journal.read_bytes().splitlines(keepends=True)
+    (base,) = (line for line in lines if line.startswith(b'{"base":'))
+    first, _ = (line for line in lines if line is not base)
+    for size in (0, 1, len(base) // 2, len(base) - 1):
+        found.journal.write_bytes(b"".join([header, first, base[:size]]))
+        (torn,) = recoverable(tmp_path)
+        assert (torn.text, torn.matches) == (LARGE.replace('"n": 1', '"n": 2'), True)
+
+
+def test_a_journal_that_ends_while_its_text_is_packed_is_gone(tmp_path, monkeypatch):
+    may_pack, packed = threading.Event(), journals._packed
+    monkeypatch.setattr(journals, "_packed", lambda base: may_pack.wait(15) and packed(base))
+    monkeypatch.setattr(journals, "_LARGE", 10)
+    before = threading.active_count()
+    journal = Journal.open(tmp_path, tmp_path / "a.evalset.json", JsonDocument(BASE), None)
+    journal.discard()
+    may_pack.set()
+    for thread in threading.enumerate()[before:]:
+        thread.join()
+    assert list((tmp_path / ".evaltui" / "recovery").iterdir()) == []

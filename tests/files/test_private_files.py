@@ -29,7 +29,7 @@ def mode(path):
 def write_everything(agent):
     log = RunLog.create(agent, {"selected": {"s": ["c"]}})
     log.close({"status": "PASSED"})
-    journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"))
+    journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"), None)
     remember_config(agent, agent / "x.json")
     name_run(agent, "last", "before")
     result = write_adk_result(agent, "r", "{}")
@@ -76,7 +76,7 @@ def test_a_link_is_not_followed(tmp_path, link):
     (agent / link).symlink_to(elsewhere, target_is_directory=True)
     writers = {
         ".evaltui/runs": lambda: RunLog.create(agent, {}),
-        ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}")),
+        ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}"), None),
     }
     for place, write in writers.items():
         if place.startswith(link):

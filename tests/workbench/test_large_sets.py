@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 
@@ -14,6 +15,7 @@ from evaltui.core.model import validation
 from evaltui.core.model.case_id import CaseId
 from evaltui.files import journal
 from evaltui.files.journal import Journal, recoverable
+from evaltui.files.saving import fingerprint
 from evaltui.workbench.workbench import Workbench
 
 CASES = 400
@@ -153,27 +155,33 @@ async def test_what_was_changed_outside_alone_is_read_alone(opened, read):
 
 def test_a_large_text_is_packed_for_the_journal_while_edits_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "_LARGE", 100)
-    may_pack = threading.Event()
-    packed = journal._packed
+    may_pack, is_packed, packed = threading.Event(), threading.Event(), journal._packed
 
-    def waiting(header, base):
-        may_pack.wait(10)
-        return packed(header, base)
+    def waiting(base):
+        may_pack.wait(15)
+        is_packed.set()
+        return packed(base)
 
     monkeypatch.setattr(journal, "_packed", waiting)
     path = tmp_path / "large.evalset.json"
     document = JsonDocument(written([case(number) for number in range(5)]))
     path.write_text(document.text)
-    own = Journal.open(tmp_path, path, document.copy())
+    own = Journal.open(tmp_path, path, document.copy(), fingerprint(document.text))
     own.append("first", document.apply([Put(("eval_cases", 1, "n"), 1)]))
     own.append("second", document.apply([Put(("eval_cases", 2, "n"), 2)]))
-    assert own.path.read_bytes() == b""
-    beginning = own._beginning
-    assert beginning is not None
+    assert not is_packed.is_set()
+    assert own.path.read_text().count("\n") == 3
     may_pack.set()
-    beginning.join()
+    until_written(own.path, 4)
     own.append("third", document.apply([Put(("eval_cases", 3, "n"), 3)]))
     own._file.close()
     (found,) = recoverable(tmp_path)
     assert found.text == document.text
     assert [step.label for step in found.steps] == ["first", "second", "third"]
+
+
+def until_written(path, lines):
+    end = time.monotonic() + 15
+    while path.read_text().count("\n") < lines:
+        assert time.monotonic() < end
+        time.sleep(0.01)

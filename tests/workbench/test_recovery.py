@@ -117,6 +117,27 @@ async def test_a_file_that_is_gone_comes_back(crashed):
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
 
 
+async def test_edits_of_what_nobody_has_any_more_are_shown_and_not_restored(crashed):
+    """The process was killed before the text was kept, and another program has written the file since."""
+    (found,) = recoverable(crashed.folder)
+    lines = found.journal.read_text().splitlines(keepends=True)
+    found.journal.write_text("".join(line for line in lines if not line.startswith('{"base"')))
+    change_outside(crashed, 0, "good night")
+    workbench, recovery = await started(crashed)
+    (offer,) = recovery.offers
+    assert (offer.labels, offer.edits) == (("change the answer",), 1)
+    assert offer.file.startswith("cannot be restored: the file has changed since")
+    assert f".evaltui/recovery/{found.journal.name}" in offer.file
+    assert not recovery.restore(0)
+    assert "greetings.evalset.json is not restored" in workbench.notice.text
+    assert not workbench.editing.unsaved()
+    recovery.finish()
+    assert found.journal.exists()
+    recovery.throw_away(0)
+    recovery.finish()
+    assert not found.journal.exists()
+
+
 async def test_two_sittings_that_clash_are_not_mixed(crashed):
     await edit(crashed.folder, crashed.path, 0, "good evening")
     workbench, recovery = await started(crashed)
