@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evaltui.core.editing.json_paths import Changes, eval_ids
 from evaltui.core.editing.set import EditBuilder, SetEditor
@@ -15,16 +16,13 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.open_file import FileConflict, OpenFile
-from evaltui.files.saving import Source, fingerprint
+from evaltui.files.saving import Source
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Step
 from evaltui.workbench.unapplied import UnappliedTexts
-
-if TYPE_CHECKING:
-    from evaltui.files.journal import Recovered
 
 
 class Editing:
@@ -337,23 +335,19 @@ class Editing:
         self._files.discard()
         self.unapplied.clear()
 
-    def restore(self, recovered: Recovered) -> bool:
-        """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
+    def restore(self, base: Source, text: str) -> bool:
+        """Take over the unsaved edits of an earlier sitting, which made `text` of `base`; False where that
+        cannot be, which is said.
 
         What clashes with later changes of the file is in `conflicts` then.
         """
-        path = self._known_path(recovered.path)
-        if recovered.base_text is None:
-            self.say(f"{path.name} is not restored: what was edited is not known any more")
-            return False
+        path = self._known_path(base.path)
         is_new = not path.exists() and self._files.known(path) is None
-        base = Source(path, recovered.base_text, fingerprint(recovered.base_text))
         try:
-            step, clash = self._files.restore(base, recovered.text, self.navigation.selection)
+            step, clash = self._files.restore(replace(base, path=path), text, self.navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} is not restored: {error}")
             return False
-        recovered.discard()
         if clash is not None:
             self.conflicts.append(clash)
         if is_new and not self.sets.is_config(path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from evaltui.files.journal import Recovered
+from evaltui.files.saving import Source, fingerprint
 from evaltui.workbench.editing import Editing
 
 # The labels that say best what it was about.
@@ -80,8 +81,16 @@ class Recovery:
 
     def restore(self, number: int) -> bool:
         """The edits come back as one step that can be undone; the file stays unsaved."""
-        if number in self.restored or not self._editing.restore(self.offers[number].recovered):
+        recovered = self.offers[number].recovered
+        if number in self.restored:
             return False
+        if recovered.base_text is None:
+            self._say(f"{recovered.path.name} is not restored: what was edited is not known any more")
+            return False
+        base = Source(recovered.path, recovered.base_text, fingerprint(recovered.base_text))
+        if not self._editing.restore(base, recovered.text):
+            return False
+        recovered.discard()
         self.restored.add(number)
         self.thrown_away.discard(number)
         return True

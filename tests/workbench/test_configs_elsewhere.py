@@ -12,6 +12,7 @@ from evaltui.core.editing.json_paths import Changes
 from evaltui.core.jsondoc.merge import Choices
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.journal import recoverable
+from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -145,8 +146,8 @@ async def test_edits_of_it_are_recovered(house):
         workbench.editing.open_file(file).journal._file.close()
     write_config(config, response_match_score=0.9)
     again, path = await opened(house)
-    for one in recoverable(house[0]):
-        assert again.editing.restore(one)
+    recovery = Recovery(again.editing, recoverable(house[0]), again.say)
+    assert all(recovery.restore(number) for number in range(len(recovery.offers)))
     assert [entry.path for entry in again.sets.entries] == [path]
     assert not again.editing.conflicts
     assert again.editing.save_all()

@@ -167,8 +167,8 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     monkeypatch.chdir(crashed.folder.parent)
     workbench = Workbench(crashed.folder.relative_to(crashed.folder.parent))
     await workbench.open()
-    (found,) = recoverable(crashed.folder)
-    assert workbench.editing.restore(found)
+    recovery = Recovery(workbench.editing, recoverable(crashed.folder), workbench.say)
+    assert recovery.restore(0)
     (path,) = workbench.editing.unsaved()
     assert path == workbench.sets.entries[0].path
     assert workbench.navigation.selection == Selection(path.name, "one")
