@@ -1,13 +1,15 @@
-"""The runs that were kept, as a list: what is seen of it is read, the newest first."""
+"""The runs that were kept, as a list, the newest first; and two of them held against each other."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
 from evaltui.files.agent_files import files_of
-from evaltui.runs.history import run_id
+from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, newest_first, read_row, stored_runs
 from evaltui.runs.log import run_logs
 
@@ -71,3 +73,45 @@ class KeptRuns:
 
     def _read_row(self, path: Path) -> RunRow:
         return read_row(path, self._names.get(run_id(path), ()), self._files)
+
+
+# Of what did not change there is the most, and the least to see.
+FOLDED_AT_FIRST: frozenset[Kind] = frozenset({"unchanged", "not run"})
+
+
+@dataclass(frozen=True)
+class Compared:
+    base: KeptRun
+    candidate: KeptRun
+    comparison: Comparison
+
+    @property
+    def between(self) -> tuple[str, ...]:
+        """What is different between the two besides what the agent did, in words."""
+        return what_changed(self.base.summary, self.candidate.summary)
+
+
+@dataclass(frozen=True)
+class KindTitle:
+    kind: Kind
+    count: int
+    folded: bool
+
+
+ComparedRow = KindTitle | CaseChange
+
+
+def compare_kept(base: Path, candidate: Path) -> Compared:
+    """In a thread. Raises OSError, and ValueError for what cannot be read."""
+    before, after = open_run(base), open_run(candidate)
+    return Compared(before, after, compare(before.summary, after.summary))
+
+
+def rows_of(comparison: Comparison, folded: Collection[Kind]) -> Iterator[ComparedRow]:
+    """The kinds that there are, what matters most first, each with its cases unless it is folded."""
+    for kind in KINDS:
+        cases = comparison.of(kind)
+        if cases:
+            yield KindTitle(kind, len(cases), kind in folded)
+            if kind not in folded:
+                yield from cases

@@ -1,4 +1,4 @@
-"""The user's own keys, from `keys.toml`:
+"""How keys are called on screen, and the user's own keys, from `keys.toml`:
 
     [keys]
     run = "ctrl+g"
@@ -19,7 +19,29 @@ from typing import Any
 from evaltui.files.settings import read_toml
 from evaltui.text.wording import did_you_mean, in_words
 from evaltui.workbench.actions import BY_ID, FOCUS_CHAINS, actions_in
-from evaltui.workbench.keys import key_name
+
+_NAMES = {
+    "escape": "esc",
+    "question_mark": "?",
+    "slash": "/",
+    "asterisk": "*",
+    "exclamation_mark": "!",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "equals_sign": "=",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "pageup": "page up",
+    "pagedown": "page down",
+}
+
+
+def key_name(key: str) -> str:
+    """`escape` as `esc`, `shift+tab` and `R` as they are."""
+    return _NAMES.get(key, key)
+
 
 Keys = tuple[str, ...]
 

@@ -193,7 +193,7 @@ class Outcomes:
 
     async def restore(self) -> None:
         """Shows the last result that earlier sittings have of each case, where this one has none yet."""
-        from evaltui.workbench.last_outcomes import last_outcomes
+        from evaltui.workbench.past_runs import last_outcomes
 
         sets = self._sets
         if sets.workspace is None:

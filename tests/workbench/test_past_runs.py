@@ -13,8 +13,7 @@ from evaltui.runs.resuming import read_resumption
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.comparing import KindTitle, compare_kept, rows_of
-from evaltui.workbench.kept_runs import KeptRuns
+from evaltui.workbench.kept_runs import KeptRuns, KindTitle, compare_kept, rows_of
 from evaltui.workbench.past_runs import case_changed
 from evaltui.workbench.running import EditedSets
 from evaltui.workbench.state import Repeated, Selection

@@ -9,7 +9,7 @@ from evaltui.core.model.events import Event, text, tool_call, tool_result, trans
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.requests import request_of
 from evaltui.core.trace.spans import Span, SpanTree
-from evaltui.workbench.trace_outline import Outline, problem_of
+from evaltui.workbench.traces import Outline, problem_of
 
 
 def said(message, turn=0, t=0.0):

@@ -11,7 +11,7 @@ from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import TONES, WORDS, glyph
 from evaltui.text.values import show_duration, show_score, visible
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.comparing import Compared, KindTitle
+from evaltui.workbench.kept_runs import Compared, KindTitle
 
 _TONES: Mapping[Kind, str] = {"broken": "red", "fixed": "green", "flaky": "yellow"}
 _MEANINGS: Mapping[Kind, str] = {

@@ -13,7 +13,7 @@ from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
 from evaltui.tui.widgets.one_line import OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Notice, Run, Stage
 from evaltui.workbench.watch.reaction import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench

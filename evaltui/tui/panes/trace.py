@@ -17,8 +17,7 @@ from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.tui.widgets.cursor_lines import GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Selection
-from evaltui.workbench.trace_outline import Outline
-from evaltui.workbench.traces import Trace
+from evaltui.workbench.traces import Outline, Trace
 from evaltui.workbench.workbench import Workbench
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.

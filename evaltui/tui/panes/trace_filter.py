@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.tui.widgets.filter_line import FilterLine
-from evaltui.workbench.trace_outline import problem_of
+from evaltui.workbench.traces import problem_of
 from evaltui.workbench.workbench import Workbench
 
 

@@ -14,7 +14,7 @@ from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope, actions_in
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 
 _TUI = Path(__file__).parents[1]
 

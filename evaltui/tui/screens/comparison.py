@@ -24,7 +24,7 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.comparing import (
+from evaltui.workbench.kept_runs import (
     FOLDED_AT_FIRST,
     Compared,
     ComparedRow,

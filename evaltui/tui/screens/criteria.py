@@ -16,9 +16,8 @@ from evaltui.tui.screens.criteria_rows import CriteriaDetails, CriteriaRows
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.criteria import Criteria, text_of
 from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
-from evaltui.workbench.criteria.values import text_of
 from evaltui.workbench.workbench import Workbench
 
 

@@ -17,8 +17,15 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.tui.widgets.hints import moves
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.workbench.criteria.criteria import Criteria, Section
-from evaltui.workbench.criteria.effect import Trial
-from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
+from evaltui.workbench.criteria.rows import (
+    MetricRow,
+    OptionRow,
+    ReferenceRow,
+    Row,
+    RubricRow,
+    SettingRow,
+    Trial,
+)
 
 # From here on a slider is long and the mean is shown.
 _ROOMY = 70

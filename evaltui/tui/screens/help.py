@@ -17,7 +17,7 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import Action, Scope, actions_in, chain_of, keys_of, place_of
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 _KEYS = 18

@@ -19,7 +19,7 @@ from evaltui.tui.widgets.ascii import fit_for_terminal
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.tui.widgets.typed_text import OneLineInput
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 
 Check = Callable[[str], str | None]
 

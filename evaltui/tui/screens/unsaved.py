@@ -19,7 +19,7 @@ from evaltui.tui.widgets.hints import Hint, Hints, moves
 from evaltui.tui.widgets.line_view import LineView
 from evaltui.tui.widgets.one_line import OneLine, rule
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 _MOST_CASES = 8

@@ -13,7 +13,7 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.widgets.one_line import OneLine
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 

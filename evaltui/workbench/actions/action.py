@@ -67,6 +67,11 @@ FOCUS_CHAINS = tuple(chain_of(scope) for scope in Scope if scope is not Scope.MA
 Refusal = Callable[[Workbench], str | None]
 
 
+def not_read(workbench: Workbench) -> str | None:
+    """Refuses as long as the eval sets have not been read."""
+    return "the eval sets are still being read" if workbench.sets.workspace is None else None
+
+
 def _never(_: Workbench) -> str | None:
     return None
 

@@ -1,8 +1,8 @@
-"""Running cases, and going from one failure to the next."""
+"""Running cases, watching, the runs that were kept, and going from one failure to the next."""
 
 from __future__ import annotations
 
-from evaltui.workbench.actions.action import Action, Scope
+from evaltui.workbench.actions.action import Action, Scope, not_read
 from evaltui.workbench.workbench import Workbench
 
 
@@ -193,5 +193,76 @@ RUNNING = (
         "Read the eval sets from disk again",
         ("f5",),
         refusal=_still_running,
+    ),
+)
+
+
+def _in_runs(id: str, title: str, help: str, *keys: str, rank: int | None = None) -> Action:
+    return Action(id, title, help, keys, (Scope.RUNS,), rank=rank)
+
+
+def _in_comparison(id: str, title: str, help: str, *keys: str, rank: int | None = None) -> Action:
+    return Action(id, title, help, keys, (Scope.COMPARISON,), rank=rank)
+
+
+RUNS: tuple[Action, ...] = (
+    Action(
+        "runs",
+        "runs",
+        "Show the runs that were kept: open one, compare two, name or resume one",
+        ("H",),
+        refusal=not_read,
+        rank=7,
+    ),
+    _in_runs("open_run", "open", "Show the results of this run", "enter", rank=0),
+    _in_runs(
+        "compare_runs", "compare", "Compare this run with the base, or the one before", "equals_sign", rank=1
+    ),
+    _in_runs("mark_base", "base", "Make this run the base that others are compared with", "space", rank=2),
+    _in_runs("name_run", "name", "Give this run a name", "f2", rank=3),
+    _in_runs("resume_run", "resume", "Run what is missing of an interrupted run", "r", rank=4),
+    _in_runs("reload_runs", "reload", "Look again which runs there are", "f5"),
+    _in_runs("close_runs", "close", "Back to the cases", "escape", "q", "H", rank=5),
+    _in_comparison("open_changed", "open", "Show the result of this case in the run", "enter", rank=0),
+    _in_comparison("fold_kind", "fold", "Fold or unfold the cases of this kind", "space", rank=1),
+    _in_comparison(
+        "swap_runs", "swap", "Hold the runs against each other the other way round", "equals_sign", rank=2
+    ),
+    _in_comparison("copy_comparison", "copy", "Copy the comparison as text", "y", rank=3),
+    _in_comparison("close_comparison", "close", "Back to the list of runs", "escape", "q", rank=4),
+)
+
+
+def _nothing_waits(workbench: Workbench) -> str | None:
+    if reason := workbench.runs.refuses_to_run():
+        return reason
+    if workbench.watch.waiting().keys:
+        return None
+    return "nothing waits: every result is from the agent as it is now"
+
+
+def _watch_word(workbench: Workbench) -> str:
+    return "watch off" if workbench.watch.on else "watch"
+
+
+WATCHING = (
+    Action(
+        "watch",
+        "watch",
+        "Run again whatever a save concerns, from now on; or stop doing so",
+        ("w",),
+        do=lambda workbench: workbench.watch.switch(),
+        refusal=not_read,
+        rank=7,
+        word=_watch_word,
+    ),
+    Action(
+        "run_waiting",
+        "the rest",
+        "Run the cases whose result is from before the agent was changed",
+        ("W",),
+        do=lambda workbench: workbench.watch.run_waiting(),
+        refusal=_nothing_waits,
+        rank=1,
     ),
 )

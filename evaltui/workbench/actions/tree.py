@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evaltui.workbench import set_editing
-from evaltui.workbench.actions.action import Action, Refusal, Scope
+from evaltui.workbench.actions.action import Action, Refusal, Scope, not_read
 from evaltui.workbench.converting import refuses_to_convert
 from evaltui.workbench.set_editing import refuses_cases, refuses_paste, refuses_set
 from evaltui.workbench.workbench import Workbench
 
 
-def _not_read(workbench: Workbench) -> str | None:
-    return "the eval sets are still being read" if workbench.sets.workspace is None else None
-
-
 def _no_place(workbench: Workbench) -> str | None:
     """Why there cannot be a new case; where there is no set at all, one is made first."""
-    if reason := _not_read(workbench):
+    if reason := not_read(workbench):
         return reason
     return refuses_set(workbench.editing) if workbench.sets.entries else None
 
@@ -53,7 +49,7 @@ def _in_question(id: str, title: str, help: str, key: str) -> Action:
 TREE: tuple[Action, ...] = (
     _in_list("edit_case", "edit", "Go to the case and edit it", "e", refusal=_no_case),
     _in_list("new_case", "new case", "Write a new case after this one", "o", refusal=_no_place, rank=3),
-    _in_list("new_set", "new set", "Make a new eval set, in a file of its own", "O", refusal=_not_read),
+    _in_list("new_set", "new set", "Make a new eval set, in a file of its own", "O", refusal=not_read),
     _in_list(
         "duplicate_case",
         "duplicate",

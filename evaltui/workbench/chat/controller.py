@@ -376,7 +376,7 @@ class ChatController:
         self._changed()
 
     async def _compare(self, before: ChatTurn, now: ChatTurn) -> None:
-        from evaltui.workbench.chat.comparing import difference
+        from evaltui.workbench.chat.origins import difference
 
         # What the agent framework says may be more than the models know.
         with suppress(ValueError):

@@ -13,7 +13,7 @@ from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.message_box import MessageBox
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.chat.conversation import ChatTurn
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 _TICK = 0.2

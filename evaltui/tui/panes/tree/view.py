@@ -19,9 +19,8 @@ from evaltui.tui.widgets.cursor_lines import CursorLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.marking import Marking
 from evaltui.workbench.state import Selection
-from evaltui.workbench.tree_rows import Row, TreeRows
+from evaltui.workbench.tree_rows import Marking, Row, TreeRows
 from evaltui.workbench.workbench import Workbench
 
 

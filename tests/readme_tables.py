@@ -1,6 +1,6 @@
 """The tables of the README that are made from the code.
 
-`python -m evaltui.workbench.readme_tables README.md` makes them anew. Each stands between `<!-- NAME -->` and
+`python -m tests.readme_tables README.md` makes them anew. Each stands between `<!-- NAME -->` and
 `<!-- /NAME -->`.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evaltui.workbench.actions import ACTIONS, place_of
 from evaltui.workbench.filtering import LANGUAGE
-from evaltui.workbench.keys import key_name
+from evaltui.workbench.keymap import key_name
 
 
 def with_tables(text: str) -> str:
