@@ -22,7 +22,7 @@ from evaltui.commands.arguments import (
     workbench_parser,
 )
 from evaltui.commands.usage import WRONG_USE
-from evaltui.core.recordings.modes import DEFAULT_MODE
+from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
 

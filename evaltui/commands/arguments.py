@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 from evaltui.commands.usage import WRONG_USE
-from evaltui.core.recordings.modes import RecordMode, ToolMode
+from evaltui.core.model.modes import RecordMode, ToolMode
 
 _WORKBENCH_USAGE = """\
 evaltui [AGENT_DIR]           open the workbench (default: the current folder)

@@ -18,11 +18,11 @@ from evaltui.commands.usage import UsageError
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import heads_of
-from evaltui.core.recordings.counts import CallCounts
-from evaltui.core.recordings.modes import DEFAULT_MODE
+from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_files import files_of
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace, select

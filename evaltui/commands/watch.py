@@ -11,8 +11,8 @@ from evaltui.commands.output import width, write_lines, write_stderr
 from evaltui.commands.usage import UsageError
 from evaltui.core.metrics.preflight_lines import check_lines
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
-from evaltui.core.recordings.modes import DEFAULT_MODE
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED

@@ -49,7 +49,7 @@ def _passed_over(set_path: Path, above: Path) -> Problem:
         f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; --config {above} "
         f"uses it for all, a {CONFIG_NAME} beside the set for that one"
     )
-    return Problem(Severity.WARNING, (), message, file=str(above))
+    return Problem.warning((), message, file=str(above))
 
 
 def unclear_config(set_path: Path) -> Problem | None:
@@ -62,7 +62,7 @@ def unclear_config(set_path: Path) -> Problem | None:
         f"it is not clear which config scores {set_path.name}: {names}; name one with --config, or make a "
         f"{CONFIG_NAME} beside the set"
     )
-    return Problem(Severity.ERROR, (), message, file=str(found[0].parent))
+    return Problem.error((), message, file=str(found[0].parent))
 
 
 def choice_problems(set_path: Path) -> list[Problem]:
@@ -77,14 +77,14 @@ def choice_problems(set_path: Path) -> list[Problem]:
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     """The config of a file, None where there are errors, and every problem it has; never raises."""
-    from evaltui.core.model.validation import validate_config
+    from evaltui.core.metrics.config_validation import validate_config
 
     try:
         text = read_text(path)
     except FileNotFoundError:
-        return None, [Problem(Severity.ERROR, (), "no such config file", file=str(path))]
+        return None, [Problem.error((), "no such config file", file=str(path))]
     except OSError as error:
-        return None, [Problem(Severity.ERROR, (), f"cannot be read: {error.strerror}", file=str(path))]
+        return None, [Problem.error((), f"cannot be read: {error.strerror}", file=str(path))]
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [replace(data, file=str(path))]

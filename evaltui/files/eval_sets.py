@@ -82,7 +82,7 @@ def read_eval_set(
             problems += locate(found, read.text, str(path))
         elif eval_set is None:
             # Paths into converted data are not paths of the file.
-            problems += [_at_file(path, Problem(Severity.ERROR, (), str(problem))) for problem in found]
+            problems += [_at_file(path, Problem.error((), str(problem))) for problem in found]
     return LoadedSet(path, eval_set, read.format, tuple(problems))
 
 
@@ -144,7 +144,7 @@ def _misplaced(session: Json | None, format: str) -> list[Problem]:
     if session is None:
         return []
     message = f"an initial session goes with the old .test.json format only; this file has {format}"
-    return [Problem(Severity.ERROR, (), message)]
+    return [Problem.error((), message)]
 
 
 def _no_format(data: Any) -> Problem:
@@ -171,4 +171,4 @@ def _at_file(path: str | Path, problem: Problem) -> Problem:
 def _cannot_read(error: OSError) -> Problem:
     missing = isinstance(error, FileNotFoundError)
     message = "no such file" if missing else f"cannot be read: {error.strerror or error}"
-    return Problem(Severity.ERROR, (), message)
+    return Problem.error((), message)

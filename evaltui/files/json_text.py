@@ -27,14 +27,14 @@ def read_text(path: Path) -> str | Problem:
 def decode(data: bytes) -> str | Problem:
     """Bytes in UTF-8 as text without a byte order mark; the first byte that is wrong as a problem."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Problem(Severity.ERROR, (), "is UTF-16; save it as UTF-8", line=1)
+        return Problem.error((), "is UTF-16; save it as UTF-8", line=1)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # Python counts from after a byte order mark.
         offset = error.start + len(data) - len(error.object)
         message = f"not UTF-8: byte 0x{data[offset]:02X} at offset {offset}; save the file as UTF-8"
-        return Problem(Severity.ERROR, (), message, line=data.count(b"\n", 0, offset) + 1)
+        return Problem.error((), message, line=data.count(b"\n", 0, offset) + 1)
 
 
 def parse(text: str) -> Any | Problem:
@@ -44,10 +44,10 @@ def parse(text: str) -> Any | Problem:
     except json.JSONDecodeError as error:
         return _syntax_problem(error)
     except RecursionError:
-        return Problem(Severity.ERROR, (), "not readable: its lists and objects are nested too deeply")
+        return Problem.error((), "not readable: its lists and objects are nested too deeply")
     except ValueError as error:
         # Python's limit on the digits of a number.
-        return Problem(Severity.ERROR, (), f"not readable: {error}")
+        return Problem.error((), f"not readable: {error}")
 
 
 def _syntax_problem(error: json.JSONDecodeError) -> Problem:
@@ -55,7 +55,7 @@ def _syntax_problem(error: json.JSONDecodeError) -> Problem:
     what, position = _what_is_wrong(text, error.pos, error.msg)
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
-    return Problem(Severity.ERROR, (), f"not valid JSON: {what} (column {column})", line=line)
+    return Problem.error((), f"not valid JSON: {what} (column {column})", line=line)
 
 
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}

@@ -10,7 +10,7 @@ from evaltui.core.model.aliases import spelt
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.model_errors import spellings
-from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.config_files import config_file
 from evaltui.files.configs import choice_problems, find_config, read_config
 from evaltui.files.eval_set_file import SetEntry, read_entry
@@ -35,7 +35,7 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
         found = _files_in(path) if path.is_dir() else [path]
         files |= dict.fromkeys(found)
         if not found:
-            problems.append(Problem(Severity.ERROR, (), "holds no eval sets", file=str(path)))
+            problems.append(Problem.error((), "holds no eval sets", file=str(path)))
     seen: dict[str, Path] = {}
     for file in files:
         of_file = _lint_config(file) if _is_config(file) else _lint_set(file, seen)
@@ -50,7 +50,7 @@ def _same_label(file: Path, eval_set: EvalSet | None, seen: dict[str, Path]) -> 
     first = seen.setdefault(eval_set.eval_set_id, file)
     if first.resolve() != file.resolve():
         message = f"{eval_set.eval_set_id!r} is the id of {first}, too; give each set an id of its own"
-        yield Problem(Severity.WARNING, ("eval_set_id",), message, file=str(file))
+        yield Problem.warning(("eval_set_id",), message, file=str(file))
 
 
 def format_problem(problem: Problem) -> str:
@@ -111,7 +111,7 @@ def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
             or (used.defaulted and turn.final_response is None)
         }
         if reason := never_passes(case, used.config, unscored):
-            found.append(Problem(Severity.WARNING, (cases_key, index), reason))
+            found.append(Problem.warning((cases_key, index), reason))
     return problems + locate(found, text, str(file))
 
 

@@ -11,7 +11,7 @@ from typing import Any, NewType
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.model.aliases import spelt
-from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, Severity
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.atomic import Change, NotAsComparedError, read_regular, saving_in, write_all
 from evaltui.files.json_text import decode, parse
 
@@ -182,4 +182,4 @@ def _eval_set(source: Source) -> tuple[JsonDocument, str]:
 
 
 def _unusable(path: Path, where: JsonPath, message: str) -> EvalSetError:
-    return EvalSetError([Problem(Severity.ERROR, where, message, file=str(path))])
+    return EvalSetError([Problem.error(where, message, file=str(path))])

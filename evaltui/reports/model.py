@@ -8,9 +8,9 @@ from datetime import datetime
 
 from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.metrics.preflight import MetricCheck
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import CaseResult, RunResult, Status
-from evaltui.core.recordings.counts import CallCounts
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
+from evaltui.core.trace.model_calls import CallCounts
 from evaltui.runs.sets import SetInfo
 
 

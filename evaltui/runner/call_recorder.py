@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from evaltui.core.model.events import Json
+from evaltui.core.model.modes import Modes
 from evaltui.core.recordings.entry import (
     JUDGE_OF,
     Entry,
@@ -28,7 +29,6 @@ from evaltui.core.recordings.entry import (
     said_of,
     shared_of,
 )
-from evaltui.core.recordings.modes import Modes
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints_without
 from evaltui.core.secrets import Secrets

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalSet
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import RunResult
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.parent.execution import run_plan

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.metrics.thresholds import outside_of_range
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.stored_cases import CaseHead, heads_of
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.case_paths import case_path
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 

@@ -13,7 +13,7 @@ from evaltui.files.folders import agent_folder, keep_out_of_git, make_private_fo
 from evaltui.files.json_text import parse, read_text
 
 if TYPE_CHECKING:
-    from evaltui.core.model.adk_results import AdkRun
+    from evaltui.runs.adk_reader import AdkRun
 
 # Source: google-adk 2.13, LocalEvalSetResultsManager.
 FOLDER = Path(".adk", "eval_history")
@@ -61,7 +61,7 @@ def read_adk_result(path: Path) -> AdkRun:
 
     Raises OSError, and ValueError for what is no result file.
     """
-    from evaltui.core.model.adk_results import run_from_adk
+    from evaltui.runs.adk_reader import run_from_adk
 
     text = read_text(path)
     data = parse(text) if isinstance(text, str) else text

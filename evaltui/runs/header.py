@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.recordings.modes import RecordMode, ToolMode
+from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.files.folders import OWN_FOLDER
 from evaltui.text.wording import in_words
 

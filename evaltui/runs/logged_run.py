@@ -10,10 +10,10 @@ from typing import Any
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import heads_of
 from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.core.recordings.modes import DEFAULT_MODE
 from evaltui.files.agent_files import files_of
 from evaltui.runner.plan import (
     AgentLoaded,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import heads_of
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.metric_host import checked

@@ -13,7 +13,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.theme import Theme
 
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.settings import config_file, last_theme, remember_theme
 from evaltui.files.workspace import SelectionError, agents_in, select
 from evaltui.text.lines import Line

@@ -125,7 +125,7 @@ def _config_on_disk(set_path: Path, explicit: Path | None) -> ConfigInUse | Eval
 
 
 def _config_of(draft: OpenFile) -> ConfigInUse | EvalSetError:
-    from evaltui.core.model.validation import validate_config
+    from evaltui.core.metrics.config_validation import validate_config
     from evaltui.files.configs import ConfigInUse
 
     config, problems = validate_config(draft.document.value)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
-from evaltui.core.model.adk_results import AdkRun
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import Invocation
@@ -25,6 +24,7 @@ from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
 from evaltui.runs import log_reader as logs
+from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.header import LoggedSet

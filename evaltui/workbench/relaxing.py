@@ -16,6 +16,7 @@ from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
 from evaltui.core.compare.rules import match_data, rules_of_case
 from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
 from evaltui.core.jsondoc.edits import Edit, EditError, apply_to_data
+from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.arg_path import ALL_ARGS, parse_arg_path
 from evaltui.core.model.arg_rule import ArgRule
 from evaltui.core.model.case_id import CaseId
@@ -23,7 +24,6 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
-from evaltui.core.model.validation import validate_config
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets

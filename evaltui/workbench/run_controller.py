@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.recordings.modes import RecordMode, ToolMode
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.console import Console
 from evaltui.workbench.navigation import Navigation

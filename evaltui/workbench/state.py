@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.recordings.counts import CallCounts
-from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
+from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
 from evaltui.workbench.verdicts import deciding_repeat
 
 if TYPE_CHECKING:

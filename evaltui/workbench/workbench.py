@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.console import Console
 from evaltui.workbench.editing import Editing

@@ -2,7 +2,7 @@
 
 from evaltui import EvalCase, EvalConfig, invocations_from_events, score_case
 from evaltui.core.model.events import SIMULATED_USER, Event, text
-from evaltui.core.trace.app_details import app_details_by_turn
+from evaltui.core.recording.invocations import app_details_by_turn
 
 LOOK_UP = {"name": "look_up", "description": "Looks it up."}
 

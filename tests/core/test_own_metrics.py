@@ -2,10 +2,10 @@
 
 import pytest
 
+from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.registry import run_metric
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.validation import validate_config
 
 CODE = {"code_config": {"name": "my_agent.metrics.kind"}}
 SHORT = {"threshold": 0.5, "function": "my_agent.metrics.brief"}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from evaltui.core.recording.responding import ResponseError, describe_response, request_of, respond
+from evaltui.core.model.events import describe_response
+from evaltui.core.recording.responding import ResponseError, request_of, respond
 from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall
 
 TRAVELLER = {

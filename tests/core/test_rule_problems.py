@@ -2,8 +2,8 @@
 
 import pytest
 
+from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.validation import validate_config
 
 
 def problems(rule):

@@ -15,8 +15,8 @@ from evaltui.core.model import events
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.core.model.personas import PREBUILT_PERSONAS
+from evaltui.core.model.simulator_config import SimulatorConfig
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.core.simulation.instructions import (
     described,
     instructions,

@@ -5,9 +5,9 @@ import math
 import pytest
 from pydantic import ValidationError
 
+from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.problems import Severity
-from evaltui.core.model.validation import validate_config
 
 
 def errors(criteria, **config):

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.problems import Severity
-from evaltui.core.model.validation import case_warnings, validate_case, validate_config, validate_eval_set
+from evaltui.core.model.validation import case_warnings, validate_case, validate_eval_set
 
 USER = {"role": "user", "parts": [{"text": "hello"}]}
 

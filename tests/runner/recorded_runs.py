@@ -9,7 +9,7 @@ from typing import Any
 
 from evaltui import CaseResult, EvalConfig, evaluate
 from evaltui.core.model.events import Event
-from evaltui.core.recordings.counts import CallCounts
+from evaltui.core.trace.model_calls import CallCounts
 from evaltui.runner.plan import Happened, Noted, Update
 
 CONFIG = EvalConfig(criteria={"tool_trajectory_avg_score": 1.0, "response_match_score": 0.9})

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
+from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.recordings.modes import modes_of
 from evaltui.runner.parent.failures import HostLostError, RequestFailedError
 from evaltui.runner.parent.judges import Judges
 from evaltui.runner.parent.recordings import SetRecordings

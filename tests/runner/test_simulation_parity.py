@@ -26,8 +26,8 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from evaltui.core.model.eval_set import ConversationScenario
+from evaltui.core.model.simulator_config import SimulatorConfig
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.core.simulation.instructions import prebuilt_personas
 from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, lines_of
 from evaltui.runner.child import simulating

@@ -28,9 +28,9 @@ from judged_metrics import (
     judged_metric,
 )
 
-from evaltui.core.model.adk_results import run_from_adk
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, Judgement, MetricResult, RepeatResult, Status
+from evaltui.runs.adk_reader import run_from_adk
 from evaltui.runs.sets import SetInfo
 
 CREATED = 1767323045.25

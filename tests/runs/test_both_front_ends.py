@@ -13,7 +13,7 @@ import pytest
 
 from evaltui.cli import main
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.runs.listing import names_by_run, stored_runs
 from evaltui.runs.log import latest_run
 from evaltui.workbench.state import Repeated, Selection

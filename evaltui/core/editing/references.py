@@ -9,7 +9,8 @@ from typing import Any, Literal
 from evaltui.core.editing.json_paths import dicts
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
 from evaltui.core.model.json_values import list_at, value_at
-from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.modes import TurnMode
+from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.regexes import is_slow
 from evaltui.text.wording import did_you_mean
 
@@ -17,7 +18,6 @@ BLOCK: JsonPath = ("evaltui",)
 TURNS: JsonPath = ("evaltui", "turns")
 RULES: JsonPath = ("evaltui", "rules")
 
-Mode = Literal["context", "skip"]
 # Set id, then eval id.
 CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
@@ -47,12 +47,12 @@ class References:
 
     # Marks on turns
 
-    def turn_mode(self, case: CaseRef, turn: int) -> Mode | None:
+    def turn_mode(self, case: CaseRef, turn: int) -> TurnMode | None:
         """The mark on a turn, the last one given for it."""
         marks = self._marks_of(case, turn)
         return marks[-1][1].get("mode") if marks else None
 
-    def mark_turn(self, case: CaseRef, turn: int, mode: Mode) -> list[Edit]:
+    def mark_turn(self, case: CaseRef, turn: int, mode: TurnMode) -> list[Edit]:
         """Give a turn this mark in place of any other."""
         marks = [index for index, _ in self._marks_of(case, turn)]
         if not marks:
@@ -62,7 +62,7 @@ class References:
         kept = marks[-1] - len(marks) + 1
         return [*_without(TURNS, marks[:-1]), Put((*TURNS, kept, "mode"), mode)]
 
-    def unmark_turn(self, case: CaseRef, turn: int, mode: Mode) -> list[Edit]:
+    def unmark_turn(self, case: CaseRef, turn: int, mode: TurnMode) -> list[Edit]:
         """Take the marks of one mode from a turn."""
         marks = self._marks_of(case, turn)
         return self.remove_entries("turns", [index for index, mark in marks if mark.get("mode") == mode])
@@ -216,7 +216,7 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
             all(isinstance(name, str | None) for name in scope)
             and hidden_by.setdefault(scope, index) != index
         ):
-            yield _warning(
+            yield Problem.warning(
                 (*RULES, index), f"never holds: rules[{hidden_by[scope]}] is for the same argument"
             )
         tool, set_id, case = rule.get("tool"), rule.get("set"), rule.get("case")
@@ -229,7 +229,7 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
         ]
         known = {name for names in in_scope for name in names}
         if isinstance(tool, str) and in_scope and tool not in known:
-            yield _warning(
+            yield Problem.warning(
                 (*RULES, index, "tool"), f"no call of {tool!r} is expected{did_you_mean(tool, known)}"
             )
 
@@ -239,7 +239,7 @@ def slow_rules(config: Any) -> Iterator[Problem]:
     for index, rule in dicts(list_at(config, RULES)):
         match = rule.get("match")
         if isinstance(match, dict) and isinstance(regex := match.get("regex"), str) and is_slow(regex):
-            yield _warning(
+            yield Problem.warning(
                 (*RULES, index, "match", "regex"),
                 "takes very long on some texts that do not match; write it without repeats inside repeats",
             )
@@ -251,7 +251,7 @@ def _dangling(
     set_id, case, turn = entry.get("set"), entry.get("case"), entry.get("turn")
     if isinstance(set_id, str) and set_id not in sets:
         hint = did_you_mean(set_id, sets)
-        yield _warning((*path, "set"), f"no eval set {set_id!r} beside this config{hint}")
+        yield Problem.warning((*path, "set"), f"no eval set {set_id!r} beside this config{hint}")
         return
     if not isinstance(case, str):
         return
@@ -259,11 +259,7 @@ def _dangling(
     cases = sets[set_id] if isinstance(set_id, str) else every
     if case not in cases:
         where = set_id if isinstance(set_id, str) else "the eval sets beside this config"
-        yield _warning((*path, "case"), f"no case {case!r} in {where}{did_you_mean(case, cases)}")
+        yield Problem.warning((*path, "case"), f"no case {case!r} in {where}{did_you_mean(case, cases)}")
     elif isinstance(turn, int) and (count := cases[case]) is not None and turn >= count:
         number = f"{count} turn{'' if count == 1 else 's'}"
-        yield _warning((*path, "turn"), f"no turn {turn}: {case} has {number}, counted from 0")
-
-
-def _warning(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.WARNING, path, message)
+        yield Problem.warning((*path, "turn"), f"no turn {turn}: {case} has {number}, counted from 0")

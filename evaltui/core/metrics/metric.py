@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaltui.core.compare.rules import CaseRules
-from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 
@@ -158,3 +158,15 @@ def in_turns(reasons: Mapping[int, str]) -> str:
 
 def _turns(count: int) -> str:
     return f"{count} turn" if count == 1 else f"{count} turns"
+
+
+MISPLACED = (
+    "a metric in short form stands under evaltui.criteria: under criteria its function is called by nobody, "
+    "and google-adk cannot find the metric"
+)
+
+
+def names_function(criterion: BaseCriterion | float | None) -> bool:
+    """Whether a criterion that is not one of `evaltui.criteria` is written as if it were."""
+    extra = criterion.model_extra if isinstance(criterion, BaseCriterion) else None
+    return "function" in (extra or {})

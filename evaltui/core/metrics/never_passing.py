@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evaltui.core.metrics.metric import effective_threshold
-from evaltui.core.metrics.response_match import scored_text, waiting_turns
+from evaltui.core.metrics.response_match import waiting_turns
 from evaltui.core.metrics.rouge import words
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.eval_set import EvalCase, scored_text
 
 _METRIC = "response_match_score"
 _TURNS_NAMED = 3

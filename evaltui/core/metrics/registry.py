@@ -20,10 +20,16 @@ from evaltui.core.metrics.judges.quality import (
     safety_v1,
 )
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
-from evaltui.core.metrics.metric import Metric, MetricInput, effective_threshold, not_evaluated
+from evaltui.core.metrics.metric import (
+    MISPLACED,
+    Metric,
+    MetricInput,
+    effective_threshold,
+    names_function,
+    not_evaluated,
+)
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
-from evaltui.core.model.own_metrics import MISPLACED, names_function
 
 __all__ = [
     "METRICS",

@@ -7,11 +7,13 @@ from itertools import zip_longest
 
 from evaltui.core.metrics.metric import MetricInput, TurnScore, left_out, score_against_expected
 from evaltui.core.metrics.rouge import rouge_1_f, words
-from evaltui.core.model.eval_set import Invocation, answer_text, full_text, intermediate_texts, tool_calls
+from evaltui.core.model.eval_set import (
+    Invocation,
+    scored_text,
+    tool_calls,
+)
 from evaltui.core.model.outcome import MetricResult
 from evaltui.core.recording.waiting import REQUESTS
-
-THOUGHT = "thought"
 
 
 def response_match_score(given: MetricInput) -> MetricResult:
@@ -41,41 +43,6 @@ def waiting_turns(turns: Sequence[Invocation]) -> Iterator[Invocation]:
         responded = {part.function_response.name for part in parts if part.function_response}
         if names & (REQUESTS | responded):
             yield turn
-
-
-def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
-    """The text of a turn that is scored.
-
-    With `thoughts`, all of the final response, as in ADK. Without, its text that is not a thought; where it
-    holds thoughts only, the last thing said before it.
-    """
-    if thoughts:
-        return full_text(invocation.final_response)
-    answer = _answer(invocation)
-    if answer or not _thoughts(invocation):
-        return answer
-    said = intermediate_texts(invocation.intermediate_data)
-    return said[-1][1] if said else ""
-
-
-def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
-    """`(author, text)` of what the turn holds besides the scored text; the author of thoughts is THOUGHT."""
-    said = intermediate_texts(invocation.intermediate_data)
-    if thoughts:
-        return tuple(said)
-    thought = _thoughts(invocation)
-    if thought and not _answer(invocation):
-        said = said[:-1]
-    return (*said, (THOUGHT, thought)) if thought else tuple(said)
-
-
-def _answer(invocation: Invocation) -> str:
-    return answer_text(invocation.final_response.parts if invocation.final_response else None)
-
-
-def _thoughts(invocation: Invocation) -> str:
-    parts = (invocation.final_response.parts if invocation.final_response else None) or []
-    return "\n".join(part.text for part in parts if part.text and part.thought)
 
 
 def _shortfall(score: float, said: str, wanted: str) -> str:

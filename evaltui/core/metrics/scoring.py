@@ -25,10 +25,16 @@ from evaltui.core.metrics.registry import (
     run_judged_metric,
     run_metric,
 )
-from evaltui.core.metrics.response_match import scored_text, unscored_texts
 from evaltui.core.metrics.trajectory import ignores_args
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
-from evaltui.core.model.eval_set import EvalCase, Invocation, full_text, tool_calls
+from evaltui.core.model.eval_set import (
+    EvalCase,
+    Invocation,
+    full_text,
+    scored_text,
+    tool_calls,
+    unscored_texts,
+)
 from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,

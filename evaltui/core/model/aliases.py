@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.wording import nearest
 
 
@@ -22,7 +22,7 @@ def likely_typos(
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
         if key not in known and (hit := nearest(key, absent, likeness=0.75)):
-            yield Problem(Severity.WARNING, (*path, key), f"unknown key; did you mean {hit!r}?")
+            yield Problem.warning((*path, key), f"unknown key; did you mean {hit!r}?")
 
 
 @cache
@@ -34,3 +34,16 @@ def camel(name: str) -> str:
 def spelt(name: str, data: Mapping[str, Any]) -> str:
     """The key under which a field is given; its snake_case name where it is given twice or not at all."""
     return camel(name) if name not in data and camel(name) in data else name
+
+
+def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
+    """A path of snake_case keys with the keys that the data has."""
+    found: JsonPath = ()
+    for step in path:
+        key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
+        found = (*found, key)
+        if isinstance(data, dict):
+            data = data.get(key)
+        elif isinstance(data, list) and isinstance(step, int):
+            data = data[step]
+    return found

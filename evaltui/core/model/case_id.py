@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from evaltui.core.model.aliases import spelt
+from evaltui.core.model.events import describe_response
 from evaltui.core.model.old_formats import Json
-from evaltui.core.model.problems import JsonPath, Problem, Severity
-from evaltui.core.recording.responding import describe_response
+from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.wording import in_words
 
 
@@ -58,14 +58,14 @@ def required_field(
         return value
     wanted = "text" if kind is str else "a list"
     message = f"must be {wanted}, is {in_words(value)}" if key in data else "missing"
-    problems.append(Problem(Severity.ERROR, (*path[:-1], key), message))
+    problems.append(Problem.error((*path[:-1], key), message))
     return None
 
 
 def case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
     """What a list shows of a case; what is wrong with it is added to `problems`, its paths below `path`."""
     if not isinstance(raw, dict):
-        problems.append(Problem(Severity.ERROR, path, f"must be an object, is {in_words(raw)}"))
+        problems.append(Problem.error(path, f"must be an object, is {in_words(raw)}"))
         return CaseInfo("", 0)
     eval_id = required_field(raw, (*path, "eval_id"), str, problems) or ""
     _, conversation = _either(raw, "conversation")

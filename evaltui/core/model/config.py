@@ -9,8 +9,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from evaltui.core.model.arg_rule import ArgRule
-from evaltui.core.recordings.modes import ToolMode
-from evaltui.core.simulation.config import SimulatorConfig
+from evaltui.core.model.modes import ToolMode, TurnMode
+from evaltui.core.model.simulator_config import SimulatorConfig
 
 # Source: google-adk 2.13, what applies where no config file is found.
 DEFAULT_CRITERIA: dict[str, float] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -154,7 +154,7 @@ class TurnMark(BaseModel):
     """The id of its case."""
     turn: Annotated[StrictInt, Field(ge=0)]
     """Counted from 0."""
-    mode: Literal["context", "skip"]
+    mode: TurnMode
     """`context`: run, not scored. `skip`: calls are not checked."""
 
 
@@ -221,7 +221,7 @@ class EvalConfig(_Camel):
         asked = {**self.criteria, **self.evaltui.criteria}
         return [_metric(name, value, self.custom_metrics or {}) for name, value in asked.items()]
 
-    def turn_mode(self, eval_set_id: str, eval_id: str, turn: int) -> Literal["context", "skip"] | None:
+    def turn_mode(self, eval_set_id: str, eval_id: str, turn: int) -> TurnMode | None:
         """The mark on a turn, the last one given for it."""
         for mark in reversed(self.evaltui.turns):
             if (mark.set, mark.case, mark.turn) == (eval_set_id, eval_id, turn):

@@ -23,8 +23,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from evaltui.core.model.events import describe_response
 from evaltui.core.model.personas import PREBUILT_PERSONAS
-from evaltui.core.recording.responding import describe_response
 
 _BOTH_SPELLINGS = ConfigDict(
     alias_generator=to_camel,
@@ -308,3 +308,41 @@ def user_text(content: types.Content | None) -> str:
 def dump(model: BaseModel) -> dict[str, Any]:
     """JSON data as ADK's own eval set writer has it: snake_case, without defaults and nulls."""
     return model.model_dump(mode="json", exclude_unset=True, exclude_defaults=True, exclude_none=True)
+
+
+THOUGHT = "thought"
+
+
+def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
+    """The text of a turn that is scored.
+
+    With `thoughts`, all of the final response, as in ADK. Without, its text that is not a thought; where it
+    holds thoughts only, the last thing said before it.
+    """
+    if thoughts:
+        return full_text(invocation.final_response)
+    answer = _answer(invocation)
+    if answer or not _thoughts(invocation):
+        return answer
+    said = intermediate_texts(invocation.intermediate_data)
+    return said[-1][1] if said else ""
+
+
+def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
+    """`(author, text)` of what the turn holds besides the scored text; the author of thoughts is THOUGHT."""
+    said = intermediate_texts(invocation.intermediate_data)
+    if thoughts:
+        return tuple(said)
+    thought = _thoughts(invocation)
+    if thought and not _answer(invocation):
+        said = said[:-1]
+    return (*said, (THOUGHT, thought)) if thought else tuple(said)
+
+
+def _answer(invocation: Invocation) -> str:
+    return answer_text(invocation.final_response.parts if invocation.final_response else None)
+
+
+def _thoughts(invocation: Invocation) -> str:
+    parts = (invocation.final_response.parts if invocation.final_response else None) or []
+    return "\n".join(part.text for part in parts if part.text and part.thought)

@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from evaltui.text.values import show_value, visible
+
 VERSION = 1
+_LONGEST_RESPONSE = 400
 
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
 # that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.
@@ -176,3 +179,10 @@ def tool_result(name: str, response: Any, *, id: str = "", agent: str = "") -> E
 def transfer(to: str, *, agent: str = "") -> Event:
     """Another agent takes over the conversation."""
     return Event("transfer", agent=agent, data={"to": to})
+
+
+def describe_response(response: Any) -> str:
+    """A function response in one line: `response to adk_request_input: {"result": "Ada"}`."""
+    given = response if isinstance(response, Mapping) else {}
+    shown = show_value(given.get("response"), _LONGEST_RESPONSE)
+    return f"response to {visible(str(given.get('name') or '?'))}: {shown}"

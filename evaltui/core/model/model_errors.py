@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from evaltui.core.model.eval_set import InvocationEvents
-from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.wording import did_you_mean, in_words
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -31,7 +31,7 @@ def validate_model(model: type[Model], data: Any) -> tuple[Model | None, list[Pr
         return None, _errors(model, data, error)
     except Exception as error:
         # Validators of genai or ADK-like models may raise anything; a broken file must not stop the program.
-        return None, [_error((), f"cannot be read: {type(error).__name__}: {error}")]
+        return None, [Problem.error((), f"cannot be read: {type(error).__name__}: {error}")]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _errors(model: type[BaseModel], data: Any, error: ValidationError) -> list[P
     # Of a union, pydantic reports every member: the ones that fit less than another say nothing.
     inner = {path[:length] for path in by_path for length in range(len(path))}
     return [
-        _error(path, _sentence(model, data, group))
+        Problem.error(path, _sentence(model, data, group))
         for path, group in by_path.items()
         if not (path in inner and all(_expected(found) for found in group))
     ]
@@ -164,8 +164,10 @@ def _not_text(data: Any, reason: str) -> Problem:
     """Python reads JSON that ADK's reader refuses: half a surrogate pair, or too many levels."""
     for path, text in _texts(data):
         if re.search("[\ud800-\udfff]", text):
-            return _error(path, "has half of a surrogate pair (such as \\ud83d), which is not a character")
-    return _error((), f"cannot be read as JSON: {reason}")
+            return Problem.error(
+                path, "has half of a surrogate pair (such as \\ud83d), which is not a character"
+            )
+    return Problem.error((), f"cannot be read as JSON: {reason}")
 
 
 def _texts(data: Any) -> Iterator[tuple[JsonPath, str]]:
@@ -238,7 +240,3 @@ def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
 
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _error(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.ERROR, path, message)

@@ -78,7 +78,7 @@ def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     data = _get(item, "data", list, path, problems, required=True)
     turns, turn_problems = _each(data or [], (*path, "data"), _turn)
     if data == []:
-        problems.append(Problem(Severity.WARNING, (*path, "data"), "empty, so there is nothing to run"))
+        problems.append(Problem.warning((*path, "data"), "empty, so there is nothing to run"))
     session, session_problems = session_input(item.get("initial_session"), (*path, "initial_session"))
     return _case(name, turns, session), problems + turn_problems + session_problems
 
@@ -88,7 +88,7 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
     for index, item in enumerate(data):
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(name, str) and first.setdefault(name, index) != index:
-            yield _error((index, "name"), f"duplicate name {name!r}; [{first[name]}] has it too")
+            yield Problem.error((index, "name"), f"duplicate name {name!r}; [{first[name]}] has it too")
 
 
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
@@ -97,7 +97,7 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
         return None, []
     if not isinstance(data, dict):
         return None, [
-            _error(path, f"must be an object with app_name, user_id and state, is {in_words(data)}")
+            Problem.error(path, f"must be an object with app_name, user_id and state, is {in_words(data)}")
         ]
     problems: list[Problem] = []
     session = {
@@ -181,7 +181,7 @@ def left_out(data: Any) -> Iterator[Problem]:
     for item, path, known in found:
         for key in (key for key in item if key not in known):
             message = f"an eval set has no place for it; left out: {show_value(item[key], _LONGEST_VALUE)}"
-            yield Problem(Severity.WARNING, (*path, key), message)
+            yield Problem.warning((*path, key), message)
 
 
 def _turns(data: Any) -> Iterator[tuple[Json, JsonPath]]:
@@ -211,7 +211,7 @@ def _each(
             converted.append(result)
             problems += found
         else:
-            problems.append(_error((*path, index), f"must be an object, is {in_words(item)}"))
+            problems.append(Problem.error((*path, index), f"must be an object, is {in_words(item)}"))
     return converted, problems
 
 
@@ -231,15 +231,11 @@ def _get(
     value = item.get(key)
     if key not in item:
         if required:
-            problems.append(_error((*path, key), "missing"))
+            problems.append(Problem.error((*path, key), "missing"))
     elif not isinstance(value, kind) and not (nullable and value is None):
-        problems.append(_error((*path, key), f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"))
+        problems.append(Problem.error((*path, key), f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"))
         return None
     return value
-
-
-def _error(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.ERROR, path, message)
 
 
 def _has_error(problems: list[Problem]) -> bool:

@@ -17,13 +17,25 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong at a place. `line` counts from 1; None where the text is not at hand."""
+    """One thing wrong at a place."""
 
     severity: Severity
     path: JsonPath
     message: str
+    """A sentence, without the place."""
     line: int | None = None
+    """Counted from 1; None where the text is not at hand."""
     file: str | None = None
+
+    @classmethod
+    def error(
+        cls, path: JsonPath, message: str, *, line: int | None = None, file: str | None = None
+    ) -> Problem:
+        return cls(Severity.ERROR, path, message, line, file)
+
+    @classmethod
+    def warning(cls, path: JsonPath, message: str, *, file: str | None = None) -> Problem:
+        return cls(Severity.WARNING, path, message, file=file)
 
     def __str__(self) -> str:
         where = format_path(self.path)

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.json_values import ABSENT, side_by_side
-from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.values import show_value, type_change
 from evaltui.text.wording import did_you_mean, in_words
 
@@ -69,12 +69,12 @@ def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
         return []
     tool = next((tool for tool in tools if tool.name == name), None)
     if tool is None:
-        return [_error((), _unknown_tool(name, [tool.name for tool in tools]))]
+        return [Problem.error((), _unknown_tool(name, [tool.name for tool in tools]))]
     if tool.parameters is None:
         return []
     given = {} if args is None else args
     if not isinstance(given, dict):
-        return [_error((), f"the arguments must be an object, are {in_words(given)}")]
+        return [Problem.error((), f"the arguments must be an object, are {in_words(given)}")]
     return tool.check.problems(given)
 
 
@@ -86,7 +86,9 @@ def check_value(schema: Schema, value: Any) -> list[Problem]:
 def check_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Problem]:
     """Warnings for keys of the state whose value is of another JSON type afterwards; null is of any."""
     return [
-        _warning(path, f"becomes {_article(kind)}, was {_article(type_change(new, old))}: {show_value(old)}")
+        Problem.warning(
+            path, f"becomes {_article(kind)}, was {_article(type_change(new, old))}: {show_value(old)}"
+        )
         for path, old, new in side_by_side(before, after, lists=False)
         if ABSENT not in (old, new) and (kind := type_change(old, new))
     ]
@@ -224,14 +226,14 @@ def _in_words(error: ValidationError) -> Iterator[Problem]:
         case "type" | "enum":
             texts = [choice for choice in _list(schema, "enum") if isinstance(choice, str)]
             hint = did_you_mean(value, texts) if isinstance(value, str) and error.validator == "enum" else ""
-            yield _error((), f"must be {schema['description']}, is {in_words(value)}{hint}")
+            yield Problem.error((), f"must be {schema['description']}, is {in_words(value)}{hint}")
         case "required":
             for name in schema["required"]:
                 if name not in value:
                     words = members.get(name, {}).get("description")
-                    yield _error((name,), f"missing; must be {words}" if words else "missing")
+                    yield Problem.error((name,), f"missing; must be {words}" if words else "missing")
         case "additionalProperties":
-            kind = _warning if schema.get("$comment") == _NOT_FORBIDDEN else _error
+            kind = Problem.warning if schema.get("$comment") == _NOT_FORBIDDEN else Problem.error
             for name in value:
                 if name not in members:
                     absent = [one for one in members if one not in value]
@@ -252,7 +254,9 @@ def _no_alternative(error: ValidationError) -> Iterator[Problem]:
         return
     alternatives: Any = error.validator_value
     wanted = " or ".join(dict.fromkeys(filter(None, (one["description"] for one in alternatives))))
-    yield _error((), f"must be {wanted}, is {in_words(error.instance)}" if wanted else "fits no alternative")
+    yield Problem.error(
+        (), f"must be {wanted}, is {in_words(error.instance)}" if wanted else "fits no alternative"
+    )
 
 
 def _kinds(schema: Schema) -> list[str]:
@@ -296,11 +300,3 @@ def _object(schema: Schema, name: str) -> Mapping[str, Any]:
 
 def _article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
-
-
-def _error(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.ERROR, path, message)
-
-
-def _warning(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.WARNING, path, message)

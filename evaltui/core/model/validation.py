@@ -1,4 +1,4 @@
-"""What is wrong with the data of an eval set or a config, in sentences at the place where it is wrong.
+"""What is wrong with the data of an eval set, in sentences at the place where it is wrong.
 
 Errors are what google-adk 2.13 refuses, and ids that are used twice. Warnings are what it takes without a
 word although it cannot work as meant. Paths are as the data spells them (snake_case or camelCase).
@@ -13,9 +13,7 @@ from typing import Any
 from google.genai.types import Content
 from pydantic import BaseModel
 
-from evaltui.core.metrics.thresholds import outside_of_range
-from evaltui.core.model.aliases import camel, likely_typos, spelt
-from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.aliases import camel, likely_typos, path_as_spelt, spelt
 from evaltui.core.model.eval_set import (
     EvalCase,
     EvalSet,
@@ -27,10 +25,9 @@ from evaltui.core.model.eval_set import (
     tool_calls,
 )
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.own_metrics import own_metric_warnings
 from evaltui.core.model.problems import JsonPath, Problem, Severity
 from evaltui.core.model.stored_cases import eval_ids_of
-from evaltui.text.wording import did_you_mean, in_words
+from evaltui.text.wording import in_words
 
 _SPEAKER_ROLES = (None, "user", "model")
 _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
@@ -39,7 +36,9 @@ _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
 def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """Parsed JSON of the EvalSet schema as a model, None where there is an error; and every problem."""
     if not isinstance(data, dict):
-        return None, [_error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")]
+        return None, [
+            Problem.error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")
+        ]
     cases_key = spelt("eval_cases", data)
     raw_cases = _raw_cases(data)
     eval_set, problems = _validate_head(data)
@@ -59,7 +58,9 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """As `validate_eval_set`, but of the cases only their ids are looked at, and the set has none of them."""
     if not isinstance(data, dict):
-        return None, [_error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")]
+        return None, [
+            Problem.error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")
+        ]
     eval_set, problems = _validate_head(data)
     return eval_set, [*problems, *_duplicate_ids(_raw_cases(data), spelt("eval_cases", data))]
 
@@ -70,40 +71,14 @@ def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
     case, errors = validate_model(EvalCase, data)
     if case is None:
         return None, errors + typos
-    warnings = [replace(problem, path=_as_spelt(problem.path, data)) for problem in case_warnings(case)]
+    warnings = [replace(problem, path=path_as_spelt(problem.path, data)) for problem in case_warnings(case)]
     return case, typos + warnings
-
-
-def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
-    """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
-    config, problems = validate_model(EvalConfig, data)
-    problems = [_placed_better(_named_for_the_block(problem)) for problem in problems]
-    if isinstance(data, dict):
-        problems += likely_typos(data, spellings(EvalConfig), ())
-    if config is not None:
-        if outside := list(outside_of_range(config)):
-            return None, [*problems, *(_error(path, why) for path, why in outside)]
-        if not config.metrics():
-            problems.append(_warning((), "asks for no metric, so nothing is scored"))
-        problems += _of_optional(config)
-        problems += [
-            replace(problem, path=_as_spelt(problem.path, data)) for problem in own_metric_warnings(config)
-        ]
-    return config, problems
-
-
-def _of_optional(config: EvalConfig) -> Iterator[Problem]:
-    asked = [metric.metric_name for metric in config.metrics()]
-    for number, name in enumerate(config.evaltui.optional):
-        if name not in asked:
-            nobody = f"{name!r} is among no criteria{did_you_mean(name, asked)}"
-            yield _warning(("evaltui", "optional", number), nobody)
 
 
 def case_warnings(case: EvalCase) -> list[Problem]:
     """What keeps a case from ever passing although ADK reads it; snake_case paths relative to the case."""
     if case.conversation == []:
-        return [_warning(("conversation",), "empty, so there is nothing to run")]
+        return [Problem.warning(("conversation",), "empty, so there is nothing to run")]
     problems: list[Problem] = []
     for number, turn in enumerate(case.conversation or []):
         path = ("conversation", number)
@@ -118,6 +93,10 @@ def has_error(problems: Iterable[Problem]) -> bool:
 
 
 # The level of the set
+
+
+def _not_a_set(data: Any) -> Problem:
+    return Problem.error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")
 
 
 def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
@@ -146,9 +125,9 @@ def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
         other = camel(name)
         if other != name and other in data:
             also = f"{name} is given too and counts" if name in data else f"ADK itself reads only {name} here"
-            yield _warning((other,), also)
+            yield Problem.warning((other,), also)
     if data.get(key := spelt("eval_cases", data)) == []:
-        yield _warning((key,), "empty, so there is nothing to run")
+        yield Problem.warning((key,), "empty, so there is nothing to run")
 
 
 def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem]:
@@ -157,7 +136,7 @@ def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem
         if eval_id is not None and first.setdefault(eval_id, index) != index:
             where = f"{cases_key}[{first[eval_id]}]"
             key = spelt("eval_id", raw_cases[index])
-            yield _error((cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too")
+            yield Problem.error((cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too")
 
 
 # Warnings inside a case
@@ -179,7 +158,7 @@ def _open_keys(model: type[BaseModel], data: Any, path: JsonPath) -> Iterator[Pr
     yield from likely_typos(data, spellings(model), path)
     for name in model.model_fields:
         if camel(name) != name and name in data and camel(name) in data:
-            yield _warning((*path, name), f"given twice; {camel(name)} counts")
+            yield Problem.warning((*path, name), f"given twice; {camel(name)} counts")
 
 
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
@@ -199,7 +178,7 @@ def _unknown_role(
 ) -> Iterator[Problem]:
     if content is not None and content.role not in known:
         names = ", ".join(name for name in known if name)
-        yield _warning((*path, "role"), f"unknown role {content.role!r}; ADK knows {names}")
+        yield Problem.warning((*path, "role"), f"unknown role {content.role!r}; ADK knows {names}")
 
 
 def _intermediate_warnings(turn: Invocation) -> Iterator[Problem]:
@@ -209,11 +188,12 @@ def _intermediate_warnings(turn: Invocation) -> Iterator[Problem]:
     names = {call.name for call in calls}
     for path, response in _responses(data):
         if response.id and response.id not in ids:
-            yield _warning(
-                path, f"orphan tool response: no expected call of this turn has id {response.id!r}"
-            )
+            no_call = f"no expected call of this turn has id {response.id!r}"
+            yield Problem.warning(path, f"orphan tool response: {no_call}")
         elif not response.id and response.name not in names:
-            yield _warning(path, f"orphan tool response: no expected call of this turn is {response.name!r}")
+            yield Problem.warning(
+                path, f"orphan tool response: no expected call of this turn is {response.name!r}"
+            )
     if isinstance(data, InvocationEvents):
         for index, event in enumerate(data.invocation_events):
             where = ("intermediate_data", "invocation_events", index, "content")
@@ -232,42 +212,5 @@ def _responses(data: IntermediateData | InvocationEvents | None) -> Iterator[tup
                     yield ("intermediate_data", *steps), part.function_response
 
 
-def _named_for_the_block(problem: Problem) -> Problem:
-    if problem.path[:1] != ("evaltui",) or not problem.message.startswith("unknown key"):
-        return problem
-    message = problem.message.replace("unknown key", "not known to this version of evaltui", 1)
-    return replace(problem, message=message)
-
-
-def _placed_better(problem: Problem) -> Problem:
-    if problem.path[:1] != ("custom_metrics",) or problem.path[-1] not in _OF_CRITERION:
-        return problem
-    where = f"beside the threshold of {problem.path[1]}, under criteria"
-    return replace(problem, message=f"google-adk refuses it here; write it {where}")
-
-
-_OF_CRITERION = ("lower_is_better", "lowerIsBetter")
-
-
-def _as_spelt(path: JsonPath, data: Any) -> JsonPath:
-    found: JsonPath = ()
-    for step in path:
-        key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
-        found = (*found, key)
-        if isinstance(data, dict):
-            data = data.get(key)
-        elif isinstance(data, list) and isinstance(step, int):
-            data = data[step]
-    return found
-
-
 def _below(path: JsonPath, problems: Iterable[Problem]) -> list[Problem]:
     return [replace(problem, path=(*path, *problem.path)) for problem in problems]
-
-
-def _error(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.ERROR, path, message)
-
-
-def _warning(path: JsonPath, message: str) -> Problem:
-    return Problem(Severity.WARNING, path, message)

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 from google.genai import types
 
-from evaltui.core.editing.references import Mode
-from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.model.eval_set import (
     Invocation,
     InvocationEvent,
     InvocationEvents,
     answer_text,
     dump,
+    scored_text,
     tool_calls,
 )
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.modes import TurnMode
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.secrets import Secrets
 
@@ -57,7 +57,7 @@ class CaseDraft:
     """
 
     case: Json
-    marks: Mapping[int, Mode]
+    marks: Mapping[int, TurnMode]
 
 
 def draft_case(
@@ -122,7 +122,7 @@ def _joined(words: Sequence[str], limit: int) -> str:
     return text
 
 
-def _mark(turn: TurnDraft) -> Mode | None:
+def _mark(turn: TurnDraft) -> TurnMode | None:
     if turn.context or not (turn.calls or turn.answer):
         return "context"
     return None if turn.calls else "skip"

@@ -62,13 +62,6 @@ def request_of(call: WaitingCall) -> HumanRequest:
     )
 
 
-def describe_response(response: Any) -> str:
-    """A function response in one line: `response to adk_request_input: {"result": "Ada"}`."""
-    given = response if isinstance(response, Mapping) else {}
-    shown = show_value(given.get("response"), _MOST_SHOWN)
-    return f"response to {visible(str(given.get('name') or '?'))}: {shown}"
-
-
 def expected_call(waiting: Sequence[WaitingCall]) -> WaitingCall | None:
     """The call that what is typed next is the response to."""
     return next((call for call in waiting if not call.set_aside), None)

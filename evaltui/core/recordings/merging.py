@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from google.genai import types
 
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls, tool_responses
+from evaltui.core.model.modes import Modes
 from evaltui.core.recordings.entry import Entry, ModelCall, ToolCall, written
-from evaltui.core.recordings.modes import Modes
 
 
 def stubs_of_case(case: EvalCase) -> list[ToolCall]:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
-from evaltui.core.metrics.judges.prompts import Prompt, fenced
 from evaltui.core.model.eval_set import ConversationScenario, UserBehavior, UserPersona
-from evaltui.core.simulation.config import filled, placeholders
-
-_FILE = "personas.1.json"
+from evaltui.core.model.simulator_config import filled, placeholders
+from evaltui.core.prompts import fenced, prompt
 
 
 def persona_of(scenario: ConversationScenario) -> UserPersona | None:
@@ -26,7 +24,7 @@ def persona_of(scenario: ConversationScenario) -> UserPersona | None:
 @cache
 def prebuilt_personas() -> dict[str, UserPersona]:
     """Those that a scenario has by name."""
-    file = resources.files(__package__).joinpath(_FILE)
+    file = resources.files(__package__).joinpath("personas.1.json")
     data = json.loads(file.read_text(encoding="utf-8"))
     return {
         name: UserPersona.model_validate(
@@ -47,7 +45,7 @@ CUSTOM = "custom_instructions"
 
 def prompt_id(custom: str | None) -> str:
     """By name and version what a user is played by."""
-    return CUSTOM if custom is not None else _prompt("simulated_user").id
+    return CUSTOM if custom is not None else prompt("simulated_user").id
 
 
 def instructions(scenario: ConversationScenario, history: Sequence[str], custom: str | None = None) -> str:
@@ -57,8 +55,8 @@ def instructions(scenario: ConversationScenario, history: Sequence[str], custom:
     said = "\n\n".join(history)
     if custom is not None:
         return _custom(custom, scenario.conversation_plan, said, persona)
-    manner = _prompt("without_persona").template if persona is None else described(persona)
-    return _prompt("simulated_user").fill(
+    manner = prompt("without_persona").template if persona is None else described(persona)
+    return prompt("simulated_user").fill(
         manner=manner,
         stop_signal=STOP_SIGNAL,
         plan=fenced(scenario.conversation_plan),
@@ -101,9 +99,3 @@ def _custom(custom: str, plan: str, said: str, persona: UserPersona | None) -> s
         "persona.description": persona.description if persona else "",
     }
     return filled(custom, values)
-
-
-@cache
-def _prompt(name: str) -> Prompt:
-    file = resources.files(__package__).joinpath(f"{name}.1.txt")
-    return Prompt(f"{name}/1", file.read_text(encoding="utf-8"))

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import ConversationScenario, EvalCase
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
+from evaltui.core.model.simulator_config import SimulatorConfig
 from evaltui.core.recording.invocations import steps_from_events
-from evaltui.core.simulation.config import SimulatorConfig
 from evaltui.core.simulation.instructions import STOP_SIGNAL, instructions, persona_is_missing
 
 

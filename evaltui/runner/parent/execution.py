@@ -25,12 +25,12 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.fingerprints import case_text, fingerprint
+from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
 from evaltui.core.model.stored_cases import heads_of
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import expected_places
 from evaltui.core.recording.waiting import responses_in
-from evaltui.core.recordings.modes import modes_of
 from evaltui.core.simulation.user import simulated_user, stopped
 from evaltui.files.folders import agent_folder
 from evaltui.runner.call_recorder import CallRecorder

@@ -22,8 +22,8 @@ from evaltui.core.metrics.scoring import as_adk_has_it
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Json
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
-from evaltui.core.recordings.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.folders import agent_folder, env_file
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.model.events import Event
-from evaltui.core.recording.responding import describe_response
+from evaltui.core.model.events import Event, describe_response
 from evaltui.text.lines import Span
 from evaltui.text.values import show_value, visible, visible_block
 from evaltui.tui.pages.calls import inline_args

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evaltui.core.model.events import Event, Json
-from evaltui.core.recording.responding import describe_response
+from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.trace.spans import Span
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import Span as Text

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import MAX_REASONS, describe_call
 from evaltui.core.compare.rules import REQUEST_ID_RULES, rules_of_case
-from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.eval_set import EvalCase, Invocation, scored_text
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.recording.invocations import invocations_from_events

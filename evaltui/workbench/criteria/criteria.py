@@ -181,7 +181,7 @@ class Criteria:
 
     def problems(self) -> list[Problem]:
         """What is wrong with the config as it is now."""
-        from evaltui.core.model.validation import validate_config
+        from evaltui.core.metrics.config_validation import validate_config
 
         return validate_config(self._data())[1]
 

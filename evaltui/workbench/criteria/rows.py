@@ -12,13 +12,13 @@ from evaltui.core.compare.rules import match_in_words
 from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList
+from evaltui.core.metrics.metric import MISPLACED
 from evaltui.core.metrics.options import Option, options_of, options_of_own
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.core.model.own_metrics import MISPLACED
 from evaltui.core.model.problems import JsonPath
 from evaltui.text.wording import did_you_mean
 

@@ -6,10 +6,10 @@ import pytest
 
 from evaltui.core.editing.config import ConfigEditor, new_config_text
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.options import options_of
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.validation import validate_config
 
 TRAJECTORY = "tool_trajectory_avg_score"
 

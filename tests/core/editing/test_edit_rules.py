@@ -8,7 +8,7 @@ from evaltui.core.editing.config import ConfigEditor, new_rule
 from evaltui.core.editing.references import References, idle_rules
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
-from evaltui.core.model.validation import validate_config
+from evaltui.core.metrics.config_validation import validate_config
 
 CONFIG = """{
     "evaltui": {

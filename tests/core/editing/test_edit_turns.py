@@ -10,7 +10,8 @@ from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.references import References, dangling
 from evaltui.core.editing.turn import EXPECTATION_KINDS, TurnExpectation
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
-from evaltui.core.model.validation import validate_case, validate_config
+from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.validation import validate_case
 
 IMAGE = {"inline_data": {"data": "__4_Pg==", "mime_type": "image/png"}}
 

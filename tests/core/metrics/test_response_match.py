@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import metric_input, turn
 
-from evaltui.core.metrics.response_match import response_match_score, scored_text, unscored_texts
+from evaltui.core.metrics.response_match import response_match_score
 from evaltui.core.metrics.rouge import rouge_1_f, words
-from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.eval_set import Invocation, scored_text, unscored_texts
 from evaltui.core.model.outcome import Status
 
 JAPANESE = "これはテストの正解です"

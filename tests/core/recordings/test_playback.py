@@ -7,8 +7,8 @@ import pytest
 
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
+from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import JudgedBy, MetricResult, RepeatResult, Status
-from evaltui.core.recordings.counts import CallCounts
 from evaltui.core.recordings.entry import (
     ModelCall,
     Shared,
@@ -20,10 +20,10 @@ from evaltui.core.recordings.entry import (
     written,
 )
 from evaltui.core.recordings.merging import merged, stubs_of_case
-from evaltui.core.recordings.modes import Modes, modes_of
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.recordings.request import Asked, fingerprints
 from evaltui.core.secrets import Secrets
+from evaltui.core.trace.model_calls import CallCounts
 
 NOON = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)
 

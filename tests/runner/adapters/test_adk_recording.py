@@ -15,8 +15,8 @@ from google.adk.tools import LongRunningFunctionTool
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
+from evaltui.core.model.modes import modes_of
 from evaltui.core.recordings.entry import entry_from_json
-from evaltui.core.recordings.modes import modes_of
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
 from evaltui.runner.child.adapters.adk import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, recording

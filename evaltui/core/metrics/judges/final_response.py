@@ -14,7 +14,6 @@ from evaltui.core.metrics.judges.over_turns import (
     unless_open,
     voided_as_adk,
 )
-from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.transcript import entries, transcript
 from evaltui.core.metrics.judges.voting import Sample, ask_samples, counted, judgement, votes_of
 from evaltui.core.metrics.metric import (
@@ -27,9 +26,9 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
-from evaltui.core.metrics.response_match import THOUGHT, scored_text, unscored_texts
-from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.eval_set import THOUGHT, Invocation, scored_text, unscored_texts
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult
+from evaltui.core.prompts import fenced, prompt
 from evaltui.text.values import cut
 
 _PROMPT = "final_response_match"

@@ -14,7 +14,6 @@ from evaltui.core.metrics.judges.json_answers import SENTENCES, read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, JudgeModelOptions, Question, judge_options
 from evaltui.core.metrics.judges.labels import Labels, contradiction, without_verdict
 from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
-from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
 from evaltui.core.metrics.judges.sentences import sentences
 from evaltui.core.metrics.judges.transcript import (
     Entry,
@@ -36,9 +35,9 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
-from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text
+from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.prompts import Prompt, fenced, prompt
 from evaltui.text.values import cut, visible
 
 SUPPORT = Labels(

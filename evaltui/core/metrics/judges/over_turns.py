@@ -8,7 +8,6 @@ from itertools import chain
 
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions
 from evaltui.core.metrics.judges.labels import unreadable
-from evaltui.core.metrics.judges.prompts import Prompt
 from evaltui.core.metrics.judges.voting import Sample, judged_by
 from evaltui.core.metrics.metric import (
     MetricInput,
@@ -20,6 +19,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
+from evaltui.core.prompts import Prompt
 
 
 def turn_without_verdict(

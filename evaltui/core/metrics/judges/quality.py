@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from evaltui.core.metrics.judges.judge import Judge
 from evaltui.core.metrics.judges.over_turns import NO_ANSWER
-from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.ratings import Scale, rate
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.metric import (
@@ -22,9 +21,9 @@ from evaltui.core.metrics.metric import (
     unpaired,
     unscored_turn,
 )
-from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.model.eval_set import Invocation, tool_calls
+from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.prompts import fenced, prompt
 
 _SHARE = Scale(0.0, 1.0)
 

@@ -12,10 +12,10 @@ from evaltui.core.metrics.judges.json_answers import RATING, read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, judge_options
 from evaltui.core.metrics.judges.labels import contradiction, without_verdict
 from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
-from evaltui.core.metrics.judges.prompts import Prompt
 from evaltui.core.metrics.judges.voting import Sample, ask_samples, counted
 from evaltui.core.metrics.metric import CriterionError, MetricInput, required_threshold, verdict
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.prompts import Prompt
 from evaltui.text.values import show_value
 
 # A score in prose, but not a scale: `Score: 2`, not `the score, 1 to 5`.

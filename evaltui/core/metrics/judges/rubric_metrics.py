@@ -18,7 +18,6 @@ from evaltui.core.metrics.judges.over_turns import (
     unless_open,
     voided_as_adk,
 )
-from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.rubrics import (
     HeldRubric,
     no_rubrics,
@@ -38,6 +37,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.prompts import fenced, prompt
 
 Material = Callable[[MetricInput, int], dict[str, str]]
 """What a prompt shows of a turn (from 0) to be judged: texts by placeholder."""

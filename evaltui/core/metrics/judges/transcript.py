@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from google.genai import types
 
-from evaltui.core.metrics.response_match import scored_text
 from evaltui.core.model.eval_set import (
     IntermediateData,
     Invocation,
     InvocationEvent,
     InvocationEvents,
+    scored_text,
     user_text,
 )
 from evaltui.core.model.events import Json

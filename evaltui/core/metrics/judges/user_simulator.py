@@ -12,7 +12,6 @@ from evaltui.core.metrics.judges.json_answers import SIMULATED_USER, read_json
 from evaltui.core.metrics.judges.judge import Judge, JudgeFailedError, judge_options
 from evaltui.core.metrics.judges.labels import VALIDITY, only_vote, unreadable, without_verdict
 from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
-from evaltui.core.metrics.judges.prompts import fenced, prompt
 from evaltui.core.metrics.judges.transcript import json_line
 from evaltui.core.metrics.judges.voting import Sample, ask_samples, counted, deciding, votes_of
 from evaltui.core.metrics.metric import (
@@ -22,10 +21,10 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     verdict,
 )
-from evaltui.core.metrics.response_match import scored_text
-from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text
+from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
-from evaltui.core.simulation.config import filled
+from evaltui.core.model.simulator_config import filled
+from evaltui.core.prompts import fenced, prompt
 from evaltui.core.simulation.instructions import STOP_SIGNAL, persona_of
 
 _KEY = "is_valid"

@@ -13,8 +13,8 @@ from evaltui.core.metrics.judges.judge import (
     Question,
     Schema,
 )
-from evaltui.core.metrics.judges.prompts import Prompt
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy, Judgement, Vote
+from evaltui.core.prompts import Prompt
 
 Sample = Answer | JudgeFailedError
 """What came of one question: an answer, or why there is none."""

@@ -6,9 +6,9 @@ import pytest
 from judge_cases import ScriptedJudge, failed
 
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions
-from evaltui.core.metrics.judges.prompts import Prompt
 from evaltui.core.metrics.judges.voting import ask_samples, judged_by
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy
+from evaltui.core.prompts import Prompt
 
 OPTIONS = JudgeModelOptions(num_samples=2)
 PROMPTS = {0: "first?", 2: "third?"}

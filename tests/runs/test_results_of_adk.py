@@ -1,7 +1,7 @@
 import pytest
 
-from evaltui.core.model.adk_results import run_from_adk
 from evaltui.core.model.outcome import Call, Judgement, Status
+from evaltui.runs.adk_reader import run_from_adk
 
 
 def content(text, role):

@@ -14,6 +14,9 @@ RecordMode = Literal["auto", "replay", "record", "off"]
 # live: call, and keep nothing. record: call, and keep the result. stub: never call.
 ToolMode = Literal["live", "record", "stub"]
 
+# context: run, not scored. skip: run and scored, but for its calls.
+TurnMode = Literal["context", "skip"]
+
 # Nothing is written beside the sets, and nothing old is shown as new, unless somebody asks for it.
 DEFAULT_MODE: RecordMode = "off"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.prompts import Prompt, fenced, prompt
+from evaltui.core.prompts import Prompt, fenced, prompt
 
 
 def test_values_are_inserted_as_they_are():

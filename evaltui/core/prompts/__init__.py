@@ -1,4 +1,4 @@
-"""What judges are told: a text file per prompt and version, `<name>.<version>.txt`, with `$placeholders`."""
+"""Prompts of judges and simulated users: text files `<name>.<version>.txt` with `$placeholders`."""
 
 from __future__ import annotations
 

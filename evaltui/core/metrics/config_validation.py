@@ -1,0 +1,165 @@
+"""What is wrong with the data of a config, in sentences at the place where it is wrong.
+
+Errors are what google-adk 2.13 refuses, and thresholds that every score reaches, or none. Warnings are what
+it takes without a word although it cannot work as meant. Paths are as the data spells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from evaltui.core.metrics.metric import MISPLACED, effective_threshold, names_function
+from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.aliases import likely_typos, path_as_spelt
+from evaltui.core.model.config import (
+    BaseCriterion,
+    CustomMetric,
+    EvalConfig,
+    EvalMetric,
+    Interval,
+    OwnCriterion,
+)
+from evaltui.core.model.model_errors import spellings, validate_model
+from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.text.wording import did_you_mean
+
+_OF_CRITERION = ("lower_is_better", "lowerIsBetter")
+_NOT_ASKED_FOR = (
+    "is computed neither here nor by google-adk, because it is not asked for: add it to criteria, with its "
+    "threshold"
+)
+_NOT_LOOKED_AT = "only metrics of your own may have it; this one is better where it is higher"
+
+
+def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
+    """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
+    config, problems = validate_model(EvalConfig, data)
+    problems = [_placed_better(_named_for_the_block(problem)) for problem in problems]
+    if isinstance(data, dict):
+        problems += likely_typos(data, spellings(EvalConfig), ())
+    if config is not None:
+        if outside := list(outside_of_range(config)):
+            return None, [*problems, *(Problem.error(path, why) for path, why in outside)]
+        if not config.metrics():
+            problems.append(Problem.warning((), "asks for no metric, so nothing is scored"))
+        problems += _of_optional(config)
+        problems += [
+            replace(problem, path=path_as_spelt(problem.path, data))
+            for problem in _warnings_for_own_metrics(config)
+        ]
+    return config, problems
+
+
+def _of_optional(config: EvalConfig) -> Iterator[Problem]:
+    asked = [metric.metric_name for metric in config.metrics()]
+    for number, name in enumerate(config.evaltui.optional):
+        if name not in asked:
+            nobody = f"{name!r} is among no criteria{did_you_mean(name, asked)}"
+            yield Problem.warning(("evaltui", "optional", number), nobody)
+
+
+def _named_for_the_block(problem: Problem) -> Problem:
+    if problem.path[:1] != ("evaltui",) or not problem.message.startswith("unknown key"):
+        return problem
+    message = problem.message.replace("unknown key", "not known to this version of evaltui", 1)
+    return replace(problem, message=message)
+
+
+def _placed_better(problem: Problem) -> Problem:
+    if problem.path[:1] != ("custom_metrics",) or problem.path[-1] not in _OF_CRITERION:
+        return problem
+    where = f"beside the threshold of {problem.path[1]}, under criteria"
+    return replace(problem, message=f"google-adk refuses it here; write it {where}")
+
+
+def outside_of_range(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    """Where in a config a threshold is none of its metric's scores, and why, as a sentence."""
+    for metric in config.metrics():
+        why = _outside(metric)
+        if why:
+            name = metric.metric_name
+            block: JsonPath = ("evaltui",) if name in config.evaltui.criteria else ()
+            yield (*block, "criteria", name), why
+
+
+def _outside(metric: EvalMetric) -> str:
+    threshold, interval = effective_threshold(metric), _interval(metric)
+    if threshold is None:
+        return ""
+    if interval is None or interval.min_value > interval.max_value:
+        return f"its threshold, {threshold:g}, is below 0" if threshold < 0 else ""
+    if interval.holds(threshold):
+        return ""
+    return f"its threshold, {threshold:g}, is outside of its range, {interval}"
+
+
+def _interval(metric: EvalMetric) -> Interval | None:
+    """The scores that a metric may give, None where nobody knows."""
+    if metric.custom_function_path:
+        return metric.interval
+    info = METRICS.get(metric.metric_name)
+    if info is None or info.interval is None:
+        return None
+    return Interval(min_value=info.interval[0], max_value=info.interval[1])
+
+
+def _warnings_for_own_metrics(config: EvalConfig) -> list[Problem]:
+    """What google-adk takes without a word although it does not mean it; snake_case paths."""
+    return [
+        Problem.warning(path, message)
+        for found in (_misplaced(config), _of_custom_metrics(config), _empty_intervals(config))
+        for path, message in found
+    ]
+
+
+def _misplaced(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    custom = config.custom_metrics or {}
+    for name, criterion in config.criteria.items():
+        if isinstance(criterion, BaseCriterion) and name not in custom:
+            if names_function(criterion):
+                yield ("criteria", name, "function"), MISPLACED
+            elif criterion.lower_is_better:
+                yield ("criteria", name, "lower_is_better"), _NOT_LOOKED_AT
+    for name, criterion in config.evaltui.criteria.items():
+        path: JsonPath = ("evaltui", "criteria", name)
+        if not isinstance(criterion, OwnCriterion):
+            continue
+        if criterion.function is not None and name in custom:
+            yield (*path, "function"), f"custom_metrics has a {name} too; this one counts"
+        elif criterion.function is None and name not in custom and criterion.lower_is_better:
+            yield (*path, "lower_is_better"), _NOT_LOOKED_AT
+        if criterion.interval is not None and criterion.function is None:
+            yield (*path, "interval"), "is for metrics that name their function here, and this one does not"
+
+
+def _of_custom_metrics(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    for name, custom in (config.custom_metrics or {}).items():
+        path: JsonPath = ("custom_metrics", name)
+        if name not in config.criteria and name not in config.evaltui.criteria:
+            yield path, _NOT_ASKED_FOR
+        code = custom.code_config.name
+        if not code.rpartition(".")[0]:
+            such_as = f"is not the path of a function, such as my_agent.metrics.{code or name}"
+            yield (*path, "code_config", "name"), such_as
+        yield from _of_metric_info(name, custom, (*path, "metric_info"))
+
+
+def _of_metric_info(name: str, custom: CustomMetric, path: JsonPath) -> Iterator[tuple[JsonPath, str]]:
+    info = custom.metric_info
+    if info is not None and info.metric_name != name:
+        yield (*path, "metric_name"), f"is {info.metric_name!r}, but the metric is called {name!r}"
+
+
+def _empty_intervals(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    """Intervals in which there is no score."""
+    for metric in config.metrics():
+        interval, name = metric.interval, metric.metric_name
+        if interval is None:
+            continue
+        place: JsonPath = ("evaltui", "criteria", name, "interval")
+        if not metric.scores_turns:
+            place = ("custom_metrics", name, "metric_info", "metric_value_info", "interval")
+        if interval.min_value > interval.max_value:
+            yield place, f"no score is {interval}: min_value is greater than max_value"
