@@ -73,6 +73,16 @@ def show_duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
+def show_seconds(seconds: float) -> str:
+    """`0.4 s`, `42 s`, `3 min 05 s`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s"
+
+
 def show_size(count: int) -> str:
     """`812 B`, `34 KB`, `1.2 MB`."""
     if count < 1024:

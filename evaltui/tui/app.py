@@ -18,7 +18,7 @@ from evaltui.files.settings import config_file, last_theme, remember_theme
 from evaltui.files.workspace import SelectionError, agents_in, select
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.key_order import KeysInOrder
+from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.chosen_config import choose_config
@@ -81,7 +81,7 @@ class WorkbenchApp(KeysInOrder[int]):
         self.workbench.keys = keymap.keys
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:
-            from evaltui.tui.pages.problems import write_sentences
+            from evaltui.tui.pages.writer import write_sentences
             from evaltui.tui.screens.details import DetailsScreen
 
             title: Line = [("Your keys: ", "bold"), (visible(str(path)), "dim")]

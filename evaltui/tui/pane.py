@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from evaltui.text.lines import Line, Span, draw
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.widgets.line_view import LineView, ScrolledLines
+from evaltui.tui.widgets.lines import LineView, ScrolledLines
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

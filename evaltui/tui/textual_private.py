@@ -23,10 +23,11 @@ from textual.screen import Screen, ScreenResultType
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from evaltui.tui.widgets.typed_text import shown_safely
+from evaltui.text.values import visible
 
 # Terminals paste the end of a line as a carriage return.
 _PASTED_NEWLINE = re.compile("\r\n?")
+_DELETE = 0x7F
 
 
 def event_time() -> float:
@@ -141,7 +142,7 @@ class ExactTextArea(TextArea):
         return _PASTED_NEWLINE.sub("\n", insert)
 
     def get_line(self, line_index: int) -> Text:
-        return shown_safely(super().get_line(line_index))
+        return _shown_safely(super().get_line(line_index))
 
     def height_at(self, width: int, most: int) -> int:
         """How many lines the text takes in so many cells; not more than `most` are counted."""
@@ -149,3 +150,21 @@ class ExactTextArea(TextArea):
             return most
         # The cursor may stand behind the end of a line.
         return min(most, WrappedDocument(self.document, max(1, width - 1), self.indent_width).height)
+
+
+def _shown_safely(line: Text) -> Text:
+    """The line with a picture for every control character, so that each keeps its place."""
+    plain = line.plain
+    if plain.isprintable():
+        return line
+    line.plain = "".join(
+        letter if letter == "\t" or visible(letter) == letter else _picture(letter) for letter in plain
+    )
+    return line
+
+
+def _picture(letter: str) -> str:
+    code = ord(letter)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == _DELETE else "\ufffd"

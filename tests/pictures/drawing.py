@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_WITH_PROCESSES, until
 
-from evaltui.text.values import show_duration
+from evaltui.text.values import show_duration, show_seconds
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.panes.bars import show_seconds
 from evaltui.workbench.workbench import Workbench
 
 ROOT = Path(__file__).parents[2]

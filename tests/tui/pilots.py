@@ -11,6 +11,13 @@ import waiting
 from textual.app import App
 from textual.pilot import Pilot
 
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.tui.pages.case import write_rows
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.case_rows.case import case_rows
+from evaltui.workbench.fields import CaseSource
+
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     """Wait for a condition, and until the app has nothing to do; where it does not come, tell the screen."""
@@ -46,3 +53,10 @@ def write_cases(folder: Path, name: str, cases: dict[str, list[dict[str, Any]]])
     path = folder / f"{name.replace('/', '_')}.evalset.json"
     path.write_text(json.dumps(data), encoding="utf-8")
     return path
+
+
+def write_case(page: Page, case: EvalCase, eval_set_id: str, config: EvalConfig | None) -> None:
+    """The page of a case; `config` is the one that scores the set."""
+    data = {"eval_set_id": eval_set_id, "eval_cases": [case.model_dump(mode="json", exclude_unset=True)]}
+    marks = [mark.model_dump() for mark in config.evaltui.turns] if config else []
+    write_rows(page, case_rows(CaseSource(data, {"evaltui": {"turns": marks}}, 0)))

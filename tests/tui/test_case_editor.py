@@ -7,8 +7,8 @@ import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.details import RawScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.screens.raw import RawScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

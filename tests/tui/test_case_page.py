@@ -1,8 +1,9 @@
 """The page of a case has everything that the case says."""
 
+from pilots import write_case
+
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.tui.pages.case import write_case
 from evaltui.tui.pages.writer import Page
 
 FULL = {

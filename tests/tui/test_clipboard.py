@@ -6,7 +6,7 @@ import json
 import stat
 
 from evaltui.text.values import visible_text
-from evaltui.tui.clipboard import copy
+from evaltui.tui.exchange import copy
 from evaltui.tui.pane import Copied
 
 

@@ -9,8 +9,7 @@ from evaltui.core.jsondoc.edits import Move, Put
 from evaltui.files.journal import recoverable
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.merge_conflict import MergeConflictScreen
-from evaltui.tui.screens.recovery import RecoveryScreen
-from evaltui.tui.screens.unsaved import UnsavedScreen
+from evaltui.tui.screens.unsaved import RecoveryScreen, UnsavedScreen
 from evaltui.workbench.workbench import Workbench
 
 NARROW, TINY, WIDE = (80, 24), (60, 20), (160, 45)

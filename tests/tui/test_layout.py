@@ -9,7 +9,7 @@ from textual.geometry import Size
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import PANES, Column, Layout
-from evaltui.tui.panes.too_small import is_too_small
+from evaltui.tui.panes.bars import is_too_small
 from evaltui.workbench.workbench import Workbench
 
 # Terminals, and the columns of the two wide ones.

@@ -7,7 +7,7 @@ from pilots import screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.help import HelpScreen
+from evaltui.tui.screens.keys import HelpScreen
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 

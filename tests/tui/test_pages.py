@@ -5,6 +5,7 @@ import asyncio
 from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
+from pilots import write_case
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.scoring import Expected, failed_repeat, score_case
@@ -13,7 +14,6 @@ from evaltui.core.model.eval_set import EvalCase, IntermediateData, Invocation
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells
-from evaltui.tui.pages.case import write_case
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.writer import MIN_WIDTH, Page
 from evaltui.workbench.state import CaseOutcome, RunRef

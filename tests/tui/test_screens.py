@@ -18,15 +18,13 @@ from evaltui.tui.action_screen import ActionScreen, DialogScreen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import KEYS, Layout
 from evaltui.tui.screens.criteria import CriteriaScreen
-from evaltui.tui.screens.details import DetailsScreen
-from evaltui.tui.screens.find_case import FindCaseScreen
-from evaltui.tui.screens.help import HelpScreen
+from evaltui.tui.screens.details import DetailsScreen, RawScreen
+from evaltui.tui.screens.finding import FindCaseScreen, PaletteScreen
+from evaltui.tui.screens.keys import HelpScreen
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.screens.main_dialogs import MainDialogs
-from evaltui.tui.screens.palette import PaletteScreen
-from evaltui.tui.screens.raw import RawScreen
-from evaltui.tui.screens.recovery import RecoveryScreen
 from evaltui.tui.screens.runs import RunsScreen
+from evaltui.tui.screens.unsaved import RecoveryScreen
 from evaltui.workbench import set_editing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

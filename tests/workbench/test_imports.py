@@ -26,12 +26,9 @@ def test_the_first_frame_does_not_wait_for_the_models():
 @pytest.mark.parametrize(
     "seen_later",
     [
-        *(
-            f"evaltui.tui.panes.{pane}"
-            for pane in ("case", "chat", "console", "result", "trace", "trace_filter")
-        ),
-        *(f"evaltui.tui.screens.{screen}" for screen in ("details", "help", "jump", "prompt", "chooser")),
-        "evaltui.tui.screens.palette",
+        *(f"evaltui.tui.panes.{pane}" for pane in ("case", "chat", "console", "result", "trace")),
+        *(f"evaltui.tui.screens.{screen}" for screen in ("details", "keys", "prompt", "chooser")),
+        "evaltui.tui.screens.finding",
         "evaltui.workbench.chat.controller",
         "evaltui.workbench.case_document",
     ],

@@ -100,10 +100,6 @@ def _write_beside(page: Page, diff: CallDiff) -> None:
     page.columns(left, right, mark)
 
 
-def write_expected_call(page: Page, name: str, args: Mapping[str, Any] | None) -> None:
-    _write_inline(page, [("  · ", "dim"), (visible(name), "bold")], args, "")
-
-
 def write_made_call(page: Page, diff: CallDiff) -> None:
     """A call of which nothing was expected."""
     args = diff.actual.args if diff.actual else None

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.text.lines import Line, cells, pad
-from evaltui.text.values import show_value, visible
-from evaltui.tui.pages.content import shown_text
+from evaltui.text.values import show_value, visible, visible_block
 from evaltui.tui.pages.writer import LABEL, Page
-from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.fields import CaseSource, Part, Row, RowId
-
-if TYPE_CHECKING:
-    from evaltui.core.model.config import EvalConfig
-    from evaltui.core.model.eval_set import EvalCase
+from evaltui.workbench.fields import Part, Row, RowId
 
 _MAX_VALUE = 400
 _MARGIN = 2
@@ -52,13 +45,6 @@ class Placed:
 def write_rows(page: Page, rows: Sequence[Row], opened: OpenField | None = None) -> list[Placed]:
     """The rows one below the other, and where each of them is."""
     return [_write_row(page, row, opened if opened and opened.row == row.id else None) for row in rows]
-
-
-def write_case(page: Page, case: EvalCase, eval_set_id: str, config: EvalConfig | None) -> None:
-    """A case that is only shown. `config` is the one that scores the set."""
-    data = {"eval_set_id": eval_set_id, "eval_cases": [case.model_dump(mode="json", exclude_unset=True)]}
-    marks = [mark.model_dump() for mark in config.evaltui.turns] if config else []
-    write_rows(page, case_rows(CaseSource(data, {"evaltui": {"turns": marks}}, 0)))
 
 
 def _write_row(page: Page, row: Row, opened: OpenField | None) -> Placed:
@@ -127,11 +113,11 @@ def value_margin(row: Row) -> int:
 def _value(row: Row) -> Line:
     if row.shown is not None:
         media = row.field is None and not row.quiet and row.value is None and row.role == "fact"
-        return [(shown_text(row.shown), "accent" if media else "dim" if row.quiet else "")]
+        return [(visible_block(row.shown), "accent" if media else "dim" if row.quiet else "")]
     if row.is_json:
         return [(show_value(row.value, _MAX_VALUE), "dim" if row.quiet else "")]
     tone = "bold" if row.role == "call" or row.id == ("id",) else "dim" if row.quiet else ""
-    return [(shown_text(str(row.value)), tone)]
+    return [(visible_block(str(row.value)), tone)]
 
 
 def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int]:

@@ -9,10 +9,8 @@ from evaltui.text.lines import Line
 from evaltui.text.values import show_duration, show_value, visible, visible_lines
 from evaltui.tui.pages.calls import MARGIN, write_call
 from evaltui.tui.pages.case_result import write_answers
-from evaltui.tui.pages.event import write_event
-from evaltui.tui.pages.json_value import write_json
-from evaltui.tui.pages.problems import write_error
-from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page
+from evaltui.tui.pages.trace_details import write_event
+from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page, write_error, write_json
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
 from evaltui.workbench.chat.rows import Row
 

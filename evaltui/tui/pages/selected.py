@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.lines import Line
+from evaltui.core.model.events import Event, describe_response
+from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
-from evaltui.text.values import visible
-from evaltui.tui.pages.empty import write_no_sets
-from evaltui.tui.pages.eval_set import write_set_results
-from evaltui.tui.pages.problems import write_error
-from evaltui.tui.pages.writer import Page
+from evaltui.text.values import show_value, visible, visible_block
+from evaltui.tui.pages.calls import inline_args
+from evaltui.tui.pages.eval_set import write_no_sets, write_set_results
+from evaltui.tui.pages.writer import Page, write_error
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.workbench import Workbench
 
@@ -99,8 +100,6 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
 def _write_case(page: Page, workbench: Workbench, key: CaseId) -> None:
     scored = workbench.outcomes.get(key)
     if workbench.outcomes.status(key) == RUNNING:
-        from evaltui.tui.pages.live import write_live
-
         page.row(*verdict(RUNNING))
         write_live(page, workbench.outcomes.traces.live_events(key))
     elif scored is not None:
@@ -129,7 +128,7 @@ def _write_case(page: Page, workbench: Workbench, key: CaseId) -> None:
 
 def _write_history(page: Page, past: CasePast | None) -> None:
     if past is not None and past.history.points:
-        from evaltui.tui.pages.history import write_history
+        from evaltui.tui.pages.runs import write_history
 
         write_history(page, past)
 
@@ -141,3 +140,43 @@ def _write_not_run(page: Page, workbench: Workbench, key: CaseId) -> None:
         return
     hint = "it waits for its turn" if workbench.outcomes.is_waiting(key) else "press r to run it"
     page.row(*verdict(NOT_RUN), (f"  {hint}", ""))
+
+
+# This page is written anew for every few events; the trace has all of them.
+_MOST = 200
+
+
+def write_live(page: Page, events: Sequence[Event]) -> None:
+    turn: int | None = None
+    if len(events) > _MOST:
+        page.row((f"  … {len(events) - _MOST} events before: t shows them all", "dim"))
+    for event in events[-_MOST:]:
+        if event.turn is not None and event.turn != turn:
+            turn = event.turn
+            page.blank()
+            page.row((f"Turn {turn + 1}", "bold"))
+        _write_event(page, event)
+    page.row(("  …", "accent"))
+
+
+def _write_event(page: Page, event: Event) -> None:
+    for part in (event.content or {}).get("parts") or []:
+        if event.kind == "user":
+            page.labelled("user", [(_text(part), "")])
+        elif event.kind == "tool_call":
+            call = part.get("function_call") or {}
+            name: Span = (visible(str(call.get("name", ""))), "bold")
+            page.hanging([("  → ", "accent"), name, (inline_args(call.get("args")), "dim")], 6)
+        elif event.kind == "tool_result":
+            response = (part.get("function_response") or {}).get("response")
+            page.text([(show_value(response, 200), "dim")], [("  ← ", "dim")])
+        elif event.kind == "text" and part.get("text"):
+            page.labelled(visible(event.agent) or "agent", [(_text(part), "")])
+    if event.kind == "console":
+        page.labelled(str(event.data.get("source", "")), [(visible(str(event.data.get("text", ""))), "dim")])
+
+
+def _text(part: dict[str, Any]) -> str:
+    if response := part.get("function_response"):
+        return describe_response(response)
+    return visible_block(str(part.get("text") or ""))

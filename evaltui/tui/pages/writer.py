@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap, wrap_behind
+from evaltui.text.values import type_change, visible, visible_block, visible_lines
 from evaltui.workbench.differences import place_of
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:
     from evaltui.core.compare.judged import Finding
-    from evaltui.core.model.outcome import MetricResult
+    from evaltui.core.model.outcome import ErrorInfo, MetricResult
+
 
 # Longer lines are hard to read, and their end is far from what it belongs to.
 MAX_WIDTH = 110
@@ -118,3 +123,101 @@ class Page:
         for number, (one, other) in enumerate(rows):
             start = list(first) if number == 0 else [(" " * margin, "")]
             self.lines.append([*start, *one, (" " * (room - cells(one) + 2), ""), *other])
+
+
+_MAX_PROBLEMS = 200
+_MAX_TRACEBACK = 400
+
+
+def write_problems(page: Page, problems: Sequence[Problem], path: Path) -> None:
+    """Every problem with its place; a file is named where it is another than the page's own."""
+    for problem in problems[:_MAX_PROBLEMS]:
+        grave = problem.severity is Severity.ERROR
+        mark = ("  ! ", "red") if grave else ("  · ", "yellow")
+        page.text([(visible(problem.message), "")], [mark])
+        place = [f"line {problem.line}"] if problem.line else []
+        place += [visible(format_path(problem.path))] if problem.path else []
+        if problem.file and Path(problem.file) != path:
+            place.insert(0, visible(problem.file))
+        if place:
+            page.block([(", ".join(place), "dim")], 4)
+    if len(problems) > _MAX_PROBLEMS:
+        page.row((f"    and {len(problems) - _MAX_PROBLEMS} more: `evaltui lint` shows them all", "dim"))
+
+
+def write_sentences(page: Page, sentences: Sequence[str]) -> None:
+    """One below the other."""
+    for sentence in sentences:
+        page.text([(visible(sentence), "")], [("  · ", "yellow")])
+
+
+def write_error(page: Page, error: ErrorInfo) -> None:
+    """What was raised, the place in the user's code, then the traceback."""
+    head = f"{error.type}: {error.message}" if error.message else error.type
+    page.block([(visible_block(head.rstrip("\n")), "red")], 2)
+    if error.where:
+        page.block([("at ", "dim"), (visible(error.where), "bold")], 2)
+    if error.traceback.strip() in ("", head.strip()):
+        return
+    page.blank()
+    trace = visible_lines(error.traceback.rstrip("\n"))
+    if len(trace) > _MAX_TRACEBACK:
+        page.row((f"  … {len(trace) - _MAX_TRACEBACK} lines above are left out", "dim"))
+        trace = trace[-_MAX_TRACEBACK:]
+    for line in trace:
+        indent = len(line) - len(line.lstrip(" "))
+        page.block([(line.lstrip(" "), "dim")], min(2 + indent, 10))
+
+
+# An image in base64 is megabytes that nobody reads.
+_MOST_CHARACTERS = 200_000
+
+
+def write_json(page: Page, value: Any, indent: int = 2) -> None:
+    """Every line behind `indent` cells; what goes on in the next line is indented once more."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+    left_out = len(text) - _MOST_CHARACTERS
+    for line in _coloured(text[:_MOST_CHARACTERS]):
+        first = line[0][0] if line else ""
+        margin = indent + len(first) - len(first.lstrip(" "))
+        page.hanging([(" " * indent, ""), *line], min(margin + 2, page.width // 2))
+    if left_out > 0:
+        page.row((" " * indent, ""), (f"… {left_out:,} characters are left out here", "yellow"))
+
+
+def _coloured(text: str) -> Iterator[Line]:
+    # The first frame has no JSON.
+    from pygments.lexers.data import JsonLexer
+    from pygments.token import Keyword, Name, Number, String
+
+    tones = {Name.Tag: "key", String: "string", Number: "number", Keyword: "number"}
+    line: Line = []
+    for token, written in JsonLexer().get_tokens(text):
+        tone = next((tone for kind, tone in tones.items() if token[: len(kind)] == kind), "dim")
+        before, *others = written.split("\n")
+        line.append((visible(before), tone))
+        for other in others:
+            yield [span for span in line if span[0]]
+            line = [(visible(other), tone)]
+    if any(span for span, _ in line):
+        yield line
+
+
+def write_sides(page: Page, difference: Difference) -> None:
+    """What differs, on both sides, nothing cut."""
+    sides = difference.sides
+    if kind := type_change(sides.get("expected"), sides.get("actual")):
+        page.row((f"the type is another one: {kind}", "yellow"))
+    for title, value in sides.items():
+        page.blank()
+        page.row((title.capitalize(), "bold"))
+        _write_value(page, value)
+
+
+def _write_value(page: Page, value: Any) -> None:
+    write_json(page, value)
+    if isinstance(value, str) and "\n" in value:
+        page.blank()
+        page.row(("  as text", "dim"))
+        for line in visible_lines(value):
+            page.block([(line, "")], 2)

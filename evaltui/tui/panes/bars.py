@@ -1,17 +1,19 @@
-"""The lines around the panes: header, status and footer."""
+"""The lines around the panes: header, headings, status and footer; and what a small terminal shows."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
+from textual.geometry import Size
+from textual.message import Message
 
-from evaltui.text.lines import Line, Span, cells
+from evaltui.text.lines import Line, Span, cells, cut, wrap
 from evaltui.text.outcomes import counts
-from evaltui.text.values import visible
-from evaltui.tui.widgets.one_line import OneLine, both_ends
+from evaltui.text.values import show_seconds, visible
+from evaltui.tui.widgets.lines import LineView, OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Notice, Run, Stage
@@ -20,6 +22,7 @@ from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
+
 
 _NOTICE_SECONDS = 5.0
 _TICK = 0.1
@@ -211,11 +214,109 @@ class Footer(Bar):
                 return
 
 
-def show_seconds(seconds: float) -> str:
-    """`0.4 s`, `42 s`, `3 min 05 s`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s"
+# Fewer cells of what is shown say nothing.
+_MIN_SHOWN = 8
+
+
+class Tab(NamedTuple):
+    """A pane that shares the place: its id, the key that shows it, its title, what it says in a glyph."""
+
+    pane: str
+    key: str
+    title: str
+    mark: Span | None
+    active: bool
+
+
+class Heading(OneLine):
+    """A rule that the tabs sit on, with what the pane shows at its right; heavy where the focus is."""
+
+    class Chosen(Message):
+        """The user clicked a tab."""
+
+        def __init__(self, pane: str) -> None:
+            super().__init__()
+            self.pane = pane
+
+    def __init__(self, shown: Callable[[], Line], *, id: str) -> None:
+        super().__init__(id=id)
+        self._shown = shown
+        self._tabs: Sequence[Tab] = ()
+        self._focused = False
+
+    def show(self, tabs: Sequence[Tab], *, focused: bool) -> None:
+        self._tabs = tabs
+        self._focused = focused
+        self.refresh()
+
+    def line(self, width: int) -> Line:
+        left = [span for tab in self._drawn_tabs(width) for span in tab]
+        room = width - cells(left) - 6
+        shown = _fitting(self._shown(), room)
+        ending: Line = [(" ", ""), *cut(shown, room), (" ", "")] if shown and room >= _MIN_SHOWN else []
+        stroke = self._stroke(len(self._tabs) == 1)
+        fill = max(0, width - cells(left) - cells(ending) - 2)
+        last = min(2, max(0, width - cells(left) - cells(ending) - fill))
+        return cut([*left, (stroke[0] * fill, stroke[1]), *ending, (stroke[0] * last, stroke[1])], width)
+
+    def _stroke(self, active: bool) -> Span:
+        return ("━", "accent") if active and self._focused else ("─", "dim")
+
+    def _drawn_tabs(self, width: int) -> list[Line]:
+        """The tabs, closer together where what is shown beside them would not fit.
+
+        Where they do not fit themselves, only the active one has its title.
+        """
+        beside = self._shown()[:1]
+        for needed in (cells(beside) + 6 if beside else 0, 0):
+            for before, behind in ((2, 1), (1, 0), (0, 0)):
+                drawn = [self._tab(tab, before, behind, title=True) for tab in self._tabs]
+                if sum(map(cells, drawn)) + needed < width:
+                    return drawn
+        return [self._tab(tab, 0, 0, title=tab.active) for tab in self._tabs]
+
+    def _tab(self, tab: Tab, before: int, behind: int, *, title: bool) -> Line:
+        """With strokes before and behind it; the active one is never without."""
+        stroke, tone = self._stroke(tab.active)
+        mark: Line = [(" ", ""), tab.mark] if tab.mark else []
+        label = (f" {tab.key} {tab.title}" if title else f" {tab.key}", "bold" if tab.active else "dim")
+        start = stroke * max(before, int(tab.active))
+        return [(start, tone), label, *mark, (" ", ""), (stroke * behind, tone)]
+
+    def on_click(self, event: events.Click) -> None:
+        left = 0
+        for tab, drawn in zip(self._tabs, self._drawn_tabs(self.size.width), strict=True):
+            left += cells(drawn)
+            if event.x < left:
+                self.post_message(self.Chosen(tab.pane))
+                return
+
+
+def _fitting(line: Line, width: int) -> Line:
+    """Without the words at the end that do not fit, but never without the first ones."""
+    while len(line) > 1 and cells(line) > width:
+        line = line[:-1]
+    return line if not line or line[-1][0].strip() else line[:-1]
+
+
+MIN_WIDTH, MIN_HEIGHT = 60, 16
+
+
+def is_too_small(size: Size) -> bool:
+    return size.width < MIN_WIDTH or size.height < MIN_HEIGHT
+
+
+class TooSmall(LineView, can_focus=False, inherit_bindings=False):
+    """Covers the screen, which stays as it is below."""
+
+    def on_resize(self) -> None:
+        size = self.app.size
+        sentence = (
+            f"evaltui needs {MIN_WIDTH} columns and {MIN_HEIGHT} rows; this terminal has "
+            f"{size.width} and {size.height}. Nothing is lost: make it larger."
+        )
+        self._lines = wrap([(sentence, "")], max(1, size.width))
+        self.lines_changed(len(self._lines))
+
+    def line(self, number: int) -> Line:
+        return self._lines[number]

@@ -12,7 +12,7 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen
-from evaltui.tui.widgets.cursor_lines import GrowingLines
+from evaltui.tui.widgets.lines import GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.controller import NO_RUN
 from evaltui.workbench.console import PrintedLine

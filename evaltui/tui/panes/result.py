@@ -130,13 +130,13 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             self._open_finding(title, metric, finding)
             return
         # It colours JSON, which the first frame need not wait for.
-        from evaltui.tui.pages.json_value import write_sides
+        from evaltui.tui.pages.writer import write_sides
 
         self.app.push_screen(DetailsScreen(title, partial(write_sides, difference=difference)))
 
     def _open_finding(self, title: Line, metric: MetricResult, finding: Finding) -> None:
         """Every answer of the judge on one thing, and beside it on all that it judged by the same metric."""
-        from evaltui.tui.pages.samples import write_all_findings, write_finding
+        from evaltui.tui.pages.judged import write_all_findings, write_finding
 
         tabs = (
             Tab("this one", partial(write_finding, metric=metric, finding=finding)),
@@ -153,7 +153,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             hint = "n goes to a difference, enter shows all of it"
             self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
             return
-        from evaltui.tui.pages.samples import write_all_findings
+        from evaltui.tui.pages.judged import write_all_findings
 
         title: Line = [("What the judge found", "bold")]
         self.app.push_screen(DetailsScreen(title, partial(write_all_findings, metrics=judged)))

@@ -14,10 +14,11 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.span_row import span_line
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.screens.details import DetailsScreen, Tab
-from evaltui.tui.widgets.cursor_lines import GrowingLines
+from evaltui.tui.widgets.fields import FilterLine
+from evaltui.tui.widgets.lines import GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Selection
-from evaltui.workbench.traces import Outline, Trace
+from evaltui.workbench.traces import Outline, Trace, problem_of
 from evaltui.workbench.workbench import Workbench
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
@@ -230,9 +231,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         # These colour JSON, which the first frame need not wait for.
         from evaltui.core.trace.graph import graph_of
         from evaltui.core.trace.requests import request_of
-        from evaltui.tui.pages.event import write_events, write_response
-        from evaltui.tui.pages.graph import write_graph
-        from evaltui.tui.pages.request import write_request
+        from evaltui.tui.pages.trace_details import write_events, write_graph, write_request, write_response
 
         spans = self._outline.tree.spans
         happened = span.events or [spans[number].events[0] for number in span.children[:1]]
@@ -251,3 +250,21 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         title: Line = [(what, "bold"), (turn, ""), (f" · {show_duration(span.seconds)}", "dim")]
         first = 3 if span.kind == "agent" else 0
         self.app.push_screen(DetailsScreen(title, tabs, first))
+
+
+class TraceFilter(FilterLine):
+    example = ("kind:tool", "agent:guide", '"a text"')
+    examples = ("a word", "kind:tool", "kind:model", "agent:x", "failed", '"some words"', "-not")
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+
+    def filter_text(self) -> str:
+        return self._workbench.navigation.trace_search
+
+    def set_filter(self, text: str) -> None:
+        self._workbench.navigation.search_trace(text)
+
+    def problem(self) -> str:
+        return problem_of(self.value)

@@ -12,11 +12,10 @@ from textual.message import Message
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.pages.file_change import write_file_change
+from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.widgets.hints import Hint, Hints, moves
-from evaltui.tui.widgets.line_view import LineView, ScrolledLines
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.screens.prompt import Hint, Hints, moves
+from evaltui.tui.widgets.lines import LineView, OneLine, ScrolledLines, rule
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, propose
 from evaltui.workbench.actions import Scope

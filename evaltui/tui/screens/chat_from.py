@@ -13,10 +13,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.hints import Hint, Hints
-from evaltui.tui.widgets.one_line import OneLine
+from evaltui.tui.screens.prompt import Hint, Hints, QuestionNote, QuestionTitle
+from evaltui.tui.widgets.lines import CursorLines, OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.controller import Source
 from evaltui.workbench.verdicts import needs_attention, turn_status

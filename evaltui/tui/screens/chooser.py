@@ -11,8 +11,7 @@ from textual.app import ComposeResult
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.widgets.lines import CursorLines, OneLine, rule
 from evaltui.workbench.actions import Scope, actions_in
 from evaltui.workbench.keymap import key_name
 

@@ -15,14 +15,12 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.clipboard import copy
-from evaltui.tui.pages.comparison import change_line, kind_line, spent_line, sums_line, write_change
+from evaltui.tui.exchange import copy
+from evaltui.tui.pages.runs import change_line, kind_line, spent_line, sums_line, write_change
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied
 from evaltui.tui.panes.bars import Footer, Status
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.line_view import LineView
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.widgets.lines import CursorLines, LineView, OneLine, rule
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import (
     FOLDED_AT_FIRST,

@@ -16,9 +16,7 @@ from textual.widgets import Input
 from evaltui.core.model.problems import Problem
 from evaltui.files.migration import migrated_text
 from evaltui.text.lines import Line
-from evaltui.tui.pages.json_value import write_json
-from evaltui.tui.pages.problems import write_problems
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.writer import Page, write_json, write_problems
 from evaltui.tui.screens.prompt import (
     QuestionInput,
     QuestionKeys,
@@ -27,7 +25,7 @@ from evaltui.tui.screens.prompt import (
     QuestionTitle,
 )
 from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.line_view import ScrolledLines
+from evaltui.tui.widgets.lines import ScrolledLines
 from evaltui.workbench import converting
 from evaltui.workbench.workbench import Workbench
 

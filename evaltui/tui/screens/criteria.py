@@ -14,7 +14,7 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.criteria_rows import CriteriaDetails, CriteriaRows
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.widgets.lines import OneLine, rule
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.criteria.criteria import Criteria, text_of
 from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow

@@ -13,9 +13,8 @@ from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import show_value, visible
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.hints import moves
-from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.screens.prompt import moves
+from evaltui.tui.widgets.lines import CursorLines, LineView
 from evaltui.workbench.criteria.criteria import Criteria, Section
 from evaltui.workbench.criteria.rows import (
     MetricRow,

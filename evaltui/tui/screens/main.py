@@ -15,23 +15,20 @@ from textual.widgets import Input, TextArea
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.clipboard import copy
+from evaltui.tui.exchange import copy
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MAKE, PANES, TITLES, Column, Layout
 from evaltui.tui.pane import Copied, Pane
-from evaltui.tui.panes.bars import Footer, Header, Status
-from evaltui.tui.panes.filter import FilterInput
-from evaltui.tui.panes.heading import Heading, Tab
-from evaltui.tui.panes.too_small import TooSmall, is_too_small
-from evaltui.tui.panes.tree.view import CaseTree
+from evaltui.tui.panes.bars import Footer, Header, Heading, Status, Tab, TooSmall, is_too_small
+from evaltui.tui.panes.tree.view import CaseTree, FilterInput
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.filter_line import FilterLine
+from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.message_box import MessageField
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.tui.screens.jump import Jump
+    from evaltui.tui.screens.keys import Jump
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
@@ -87,7 +84,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def _filter_above(self, name: str) -> FilterLine | None:
         if name != "trace":
             return None
-        from evaltui.tui.panes.trace_filter import TraceFilter
+        from evaltui.tui.panes.trace import TraceFilter
 
         self._filters[name] = TraceFilter(self.workbench, id="trace-filter")
         return self._filters[name]
@@ -344,13 +341,13 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self.run_worker(self.workbench.open(), group="reload", exclusive=True)
 
     def action_jump(self) -> None:
-        from evaltui.tui.screens.jump import JumpScreen
+        from evaltui.tui.screens.keys import JumpScreen
 
         self.app.push_screen(JumpScreen(self._jumps()), self._jumped)
 
     def _jumps(self) -> list[Jump]:
         """Every pane; those that share a place have their labels one below the other."""
-        from evaltui.tui.screens.jump import Jump
+        from evaltui.tui.screens.keys import Jump
 
         return [
             Jump(pane, KEYS[pane], TITLES[pane], self._slots[column.shown].region, row, len(column.panes))

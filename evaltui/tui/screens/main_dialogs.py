@@ -56,7 +56,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     # Keys and names
 
     def action_help(self) -> None:
-        from evaltui.tui.screens.help import HelpScreen
+        from evaltui.tui.screens.keys import HelpScreen
 
         self.app.push_screen(HelpScreen(self.workbench, self.scope), self._run_chosen_action)
 
@@ -65,13 +65,13 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             await self.run_action(action_id)
 
     def action_palette(self) -> None:
-        from evaltui.tui.screens.palette import Palette, PaletteScreen
+        from evaltui.tui.screens.finding import Palette, PaletteScreen
 
         found = Palette(self.workbench, self, self.scope, self.reveal)
         self.app.push_screen(PaletteScreen(found), lambda choose: choose and choose())
 
     def action_find_case(self) -> None:
-        from evaltui.tui.screens.find_case import FindCaseScreen
+        from evaltui.tui.screens.finding import FindCaseScreen
 
         self.app.push_screen(FindCaseScreen(self.workbench), self._show_found)
 
@@ -199,7 +199,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def _ask_about_unsaved(self) -> None:
         from evaltui.files.journal import recoverable
-        from evaltui.tui.screens.recovery import RecoveryScreen
+        from evaltui.tui.screens.unsaved import RecoveryScreen
 
         if found := recoverable(self.workbench.agent.dir):
             self.app.push_screen(RecoveryScreen(self.workbench, found))

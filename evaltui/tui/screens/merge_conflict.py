@@ -15,12 +15,11 @@ from evaltui.files.open_file import FileConflict
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.pages.version_lines import VersionRow, both_versions, choices_of, compared
+from evaltui.tui.pages.file_versions import VersionRow, both_versions, choices_of, compared
 from evaltui.tui.pages.writer import SIDE_BY_SIDE
 from evaltui.tui.panes.bars import Status
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.hints import Hint, Hints, moves
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.screens.prompt import Hint, Hints, moves
+from evaltui.tui.widgets.lines import CursorLines, OneLine, rule
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 

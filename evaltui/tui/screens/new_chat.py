@@ -16,12 +16,11 @@ from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse
 from evaltui.text.lines import Line, pad
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.external_editor import EditorError, edit_outside
-from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
+from evaltui.tui.exchange import EditorError, edit_outside
+from evaltui.tui.screens.prompt import Hint, Hints, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choice_line import ChoiceLine
-from evaltui.tui.widgets.field import FieldLine, FieldText
-from evaltui.tui.widgets.hints import Hint, Hints
-from evaltui.tui.widgets.one_line import OneLine
+from evaltui.tui.widgets.fields import FieldLine, FieldText
+from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.conversation import SessionStart
 from evaltui.workbench.workbench import Workbench

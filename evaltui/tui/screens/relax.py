@@ -20,12 +20,10 @@ from evaltui.text.lines import Line
 from evaltui.text.outcomes import GLYPHS, WORDS
 from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.screens.prompt import PromptScreen, QuestionNote, QuestionTitle
-from evaltui.tui.widgets.ascii import fit_for_terminal
+from evaltui.tui.screens.prompt import Hint, Hints, PromptScreen, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choice_line import ChoiceLine
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.hints import Hint, Hints
-from evaltui.tui.widgets.one_line import OneLine
+from evaltui.tui.widgets.lines import CursorLines, OneLine
+from evaltui.tui.widgets.painting import fit_for_terminal
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.relaxing import Effect, Relaxing, match_problem
 from evaltui.workbench.workbench import Workbench

@@ -14,14 +14,12 @@ from evaltui.runs.listing import RunRow
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.pages.kept_run import run_line, write_run
+from evaltui.tui.pages.runs import run_line, write_run
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.line_view import LineView
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.widgets.lines import CursorLines, LineView, OneLine, rule
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.workbench import Workbench

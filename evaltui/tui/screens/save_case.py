@@ -17,12 +17,10 @@ from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.screens.new_chat import FormLabel
-from evaltui.tui.screens.prompt import QuestionNote, QuestionTitle
+from evaltui.tui.screens.prompt import Hint, Hints, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choice_line import ChoiceLine
-from evaltui.tui.widgets.cursor_lines import CursorLines
-from evaltui.tui.widgets.field import FieldLine
-from evaltui.tui.widgets.hints import Hint, Hints
-from evaltui.tui.widgets.one_line import OneLine
+from evaltui.tui.widgets.fields import FieldLine
+from evaltui.tui.widgets.lines import CursorLines, OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import Transcript

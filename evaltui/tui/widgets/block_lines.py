@@ -7,7 +7,7 @@ from bisect import bisect_right
 from textual import events
 
 from evaltui.text.lines import Line
-from evaltui.tui.widgets.line_view import LineView
+from evaltui.tui.widgets.lines import LineView
 
 # What was drawn last is drawn again with every piece of a streamed text.
 _KEPT = 512

@@ -9,7 +9,7 @@ from textual.message import Message
 
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
-from evaltui.tui.widgets.one_line import OneLine
+from evaltui.tui.widgets.lines import OneLine
 
 
 class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from evaltui.text.lines import Line, cells
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import ExactTextArea
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.widgets.lines import OneLine, rule
 from evaltui.workbench.actions import Scope
 
 

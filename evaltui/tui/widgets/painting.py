@@ -6,7 +6,11 @@ are drawn as they are: nothing in them is markup.
 
 from __future__ import annotations
 
+import codecs
+import os
+import sys
 from collections.abc import Sequence
+from functools import cache
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -14,7 +18,22 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from evaltui.text.lines import Span, cut
-from evaltui.tui.widgets.ascii import fit_for_terminal
+
+_INSTEAD = str.maketrans("✓✗≈–○◐●·━─│▌█▏▾▸›→←↑↓↕↳…×▁▂▃▄▅▆▇", "+x~-o**.=-||#|v>>><^v%>~x_.:-=+*")
+
+
+def fit_for_terminal(text: str) -> str:
+    """The text with the glyphs that the terminal has."""
+    return text.translate(_INSTEAD) if _ascii_only() else text
+
+
+@cache
+def _ascii_only() -> bool:
+    """Whether the user asks for ASCII with EVALTUI_ASCII=1, or the locale has no UTF-8."""
+    if asked := os.environ.get("EVALTUI_ASCII"):
+        return asked != "0"
+    return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name != "utf-8"
+
 
 TONES = ("green", "red", "yellow", "dim", "bold", "accent", "key", "string", "number")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
-from evaltui.tui.external_editor import EditorError, edit_outside
-from evaltui.tui.key_order import KeysInOrder
+from evaltui.tui.action_screen import KeysInOrder
+from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.pages.case import OpenField
-from evaltui.tui.panes.case.field_changes import FieldChanges
 from evaltui.tui.panes.case.navigation import CaseRows
-from evaltui.tui.panes.case.opened_field import OpenedField
-from evaltui.tui.widgets.field import FieldLine, FieldText
-from evaltui.tui.widgets.typed_text import as_one_line
+from evaltui.tui.panes.case.opened_field import FieldChanges, OpenedField
+from evaltui.tui.widgets.fields import FieldLine, FieldText, as_one_line
 from evaltui.workbench.fields import Field, Operation, Part, Row, RowId
 from evaltui.workbench.workbench import Workbench
 

@@ -12,10 +12,9 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.key_order import KeysInOrder
+from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.pages.case import OpenField, Placed, write_rows
-from evaltui.tui.pages.empty import write_no_sets
-from evaltui.tui.pages.eval_set import write_set_facts
+from evaltui.tui.pages.eval_set import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
 from evaltui.workbench.case_document import CaseDocument

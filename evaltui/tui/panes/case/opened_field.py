@@ -1,15 +1,22 @@
-"""The field of a case that is being edited: its text, what completes it, and why it is not applied."""
+"""The field of a case that is being edited, and how its text becomes a change of the case."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from evaltui.core.editing.set import EditBuilder
+from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.widgets.field import FieldText
-from evaltui.workbench.fields import Completion, Field, Kind, Part, RowId
+from evaltui.tui.panes.case.navigation import CaseRows
+from evaltui.tui.widgets.fields import FieldText
+from evaltui.workbench.fields import Completion, Field, FieldError, Kind, Part, Row, RowId
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
 
 _MOST_CHOICES = 6
 _LINE_HINT = "enter keeps it · tab goes on · esc takes it back"
@@ -123,3 +130,142 @@ class OpenedField:
         if self.problem:
             lines.append([("! ", "red"), (visible(self.problem), "red")])
         return lines
+
+
+class FieldChanges:
+    """Applies open fields to the case that `pane` shows."""
+
+    def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
+        self._pane = pane
+        self._workbench = workbench
+
+    def now(self, field: OpenedField) -> Field | None:
+        """The field as the case has it now; None where its row is gone."""
+        row = self._row(field)
+        return row.of(field.part) if row else None
+
+    def _row(self, field: OpenedField) -> Row | None:
+        return next((row for row in self._pane.rows if row.id == field.row), None)
+
+    def apply(self, field: OpenedField) -> None:
+        """Applies the text to the case, or sets `problem`."""
+        file = self._workbench.navigation.file
+        if file is None or field.adds is not None:
+            return
+        field.problem = ""
+        try:
+            make = field.field.change(field.handled)
+            if problem := self._pane.document.refuses(make):
+                raise FieldError(problem)
+        except (FieldError, EditError) as error:
+            field.problem = str(error)
+        else:
+            self._do(field, file, make)
+        self.keep_unapplied(field)
+
+    def _do(self, field: OpenedField, file: Path, make: EditBuilder) -> None:
+        moved, after = self._renaming(field)
+        notice = self._workbench.notice
+        done = self._workbench.editing.do(
+            field.field.label, file, make, typing=field.typing, moved=moved, after=after
+        )
+        if done:
+            field.done = True
+            self._pane.read_rows()
+            self._pane.find_current()
+        elif self._workbench.notice is not notice and self._workbench.notice is not None:
+            # It was refused, and a notice says so.
+            field.problem = self._workbench.notice.text
+        if (now := self.now(field)) is not None:
+            field.field = now.of_kind(field.kind)
+            field.seen = field.field.text
+
+    def _renaming(self, field: OpenedField) -> tuple[dict[CaseId, CaseId] | None, Selection | None]:
+        """The keys that change with the id of the case, and the selection then."""
+        key, text = self._workbench.navigation.selection.case, field.handled
+        if key is None or field.row != ("id",) or text == key.eval_id:
+            return None, None
+        return {key: CaseId(key.path, text)}, Selection(key.path, text)
+
+    def keep_unapplied(self, field: OpenedField) -> None:
+        """What is typed and not in the case is kept while it is not, wherever the user goes meanwhile."""
+        row, path = self._row(field), self._workbench.navigation.selection.path
+        if row is None or path is None or field.adds is not None:
+            return
+        at, unapplied = self._pane.document.place_of(row, field.part), self._workbench.editing.unapplied
+        if field.problem or (field.handled != field.field.text and not field.field.live):
+            unapplied.keep(path, *at, field.handled, field.problem)
+        else:
+            unapplied.drop(path, *at)
+
+    def drop_unapplied(self, field: OpenedField) -> None:
+        row, path = self._row(field), self._workbench.navigation.selection.path
+        if row is not None and path is not None and field.adds is None and not field.is_gone:
+            place = self._pane.document.place_of(row, field.part)
+            self._workbench.editing.unapplied.drop(path, *place)
+
+    def finish(self, field: OpenedField) -> bool:
+        """Whether all that was typed is in the case now; a selected completion counts as typed."""
+        if field.is_gone:
+            return False
+        matches = field.matches()
+        if field.choice is not None and field.choice < len(matches):
+            field.widget.begin(matches[field.choice].text, selected=False)
+            field.choice = None
+        typed = field.widget.typed
+        if typed != field.handled or not field.field.live:
+            field.handled = typed
+            if field.field.live or typed != field.field.text:
+                self.apply(field)
+        return not field.problem
+
+    def restore(self, field: OpenedField) -> None:
+        """Undoes what was typed into this field, and no other step."""
+        if field.done:
+            self._workbench.editing.undo_typing(field.typing)
+            self._pane.read_rows()
+        now, file = self.now(field), self._workbench.navigation.file
+        if field.fresh or field.is_gone or now is None or file is None:
+            return
+        field.field = now.of_kind(field.kind)
+        if field.done and field.field.text == field.seen != field.base and field.field.live:
+            # Something else was done since: that stays, and what was there before is typed again.
+            make = field.field.change(field.base)
+            self._workbench.editing.do(field.field.label, file, make, typing=field.typing)
+
+    def take_over(self, field: OpenedField) -> bool:
+        """Takes over what was changed elsewhere in the row; False where the field has to be closed."""
+        if field.adds is not None or field.is_gone:
+            return True
+        if self._pane.document.key != field.case:
+            return False
+        now = self.now(field)
+        if now is None:
+            return self._keep_without_row(field)
+        # The agent may have told of its tools only now.
+        field.chosen_from = now.completions
+        if now.of_kind(field.kind).text == field.seen:
+            return True
+        was_typed = bool(field.problem) or field.widget.typed != field.handled or not field.field.live
+        if was_typed and field.widget.typed != field.seen:
+            field.field = now.of_kind(field.kind)
+            field.seen = field.base = field.field.text
+            field.problem = f"changed outside meanwhile, to {field.seen[:60]}; esc takes that"
+            self.keep_unapplied(field)
+            return True
+        # It begins anew, as what it is now.
+        field.kind = field.kind_for(now)
+        field.field = now.of_kind(field.kind)
+        field.seen = field.base = field.field.text
+        field.widget.begin(field.field.text, selected=False, is_json=field.kind == "json")
+        field.handled, field.problem = field.widget.typed, ""
+        return True
+
+    def _keep_without_row(self, field: OpenedField) -> bool:
+        """What is typed at a line that somebody else has taken out stays there to be read and copied."""
+        if not self._pane.rows or field.widget.typed == field.base:
+            return False
+        field.is_gone = True
+        field.row = self._pane.rows[self._pane.current].id
+        field.problem = "this line was taken out outside: what is typed cannot be kept here; esc leaves"
+        return True

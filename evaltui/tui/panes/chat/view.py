@@ -13,7 +13,7 @@ from evaltui.text.lines import Line, Span
 from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.chat_row import ONE_LINE, who_width, write_row
-from evaltui.tui.pages.empty import write_nothing_said
+from evaltui.tui.pages.eval_set import write_nothing_said
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.chat.message import ChatMessage

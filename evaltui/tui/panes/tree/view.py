@@ -15,7 +15,9 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.tree.lines import TreeLines
-from evaltui.tui.widgets.cursor_lines import CursorLines
+from evaltui.tui.textual_private import once
+from evaltui.tui.widgets.fields import FilterLine
+from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
 from evaltui.workbench.actions import Scope
@@ -323,3 +325,39 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def on_blur(self) -> None:
         self.refresh()
+
+
+# Seconds: first the line is seen.
+_BEFORE_PREPARING = 0.05
+
+
+class FilterInput(FilterLine):
+    example = ("fail", "tool:book_hotel", "score<0.8", '"late order"')
+    examples = (
+        "a word",
+        "pass",
+        "tool:x",
+        "id:x*",
+        "-not",
+        '"some words"',
+        "set:x",
+        "text:x",
+        "flaky",
+        "not_run",
+    )
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+
+    def on_focus(self) -> None:
+        once(self, _BEFORE_PREPARING, self._workbench.navigation.prepare_filter)
+
+    def filter_text(self) -> str:
+        return self._workbench.navigation.filtered.text
+
+    def set_filter(self, text: str) -> None:
+        self._workbench.navigation.set_filter(text)
+
+    def problem(self) -> str:
+        return self._workbench.navigation.filtered.problem or ""

@@ -1,19 +1,90 @@
-"""The parts of a file that were changed twice, and both versions of each line by line."""
+"""Lines of a file before and after a change, and in two versions that are in conflict."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from evaltui.core.jsondoc.merge import Clash
+from evaltui.core.jsondoc.preview import LineChange
+from evaltui.core.jsondoc.splices import smallest
 from evaltui.files.open_file import FileConflict
-from evaltui.text.values import visible_lines
+from evaltui.text.lines import Line, Span
+from evaltui.text.values import visible, visible_lines
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.accepting import FileChange
+
+_TONES = {"-": "red", "+": "green"}
+# Longer lines are shown around what differs in them: a whole file may be one line.
+_LONGEST_LINE = 400
+_AROUND = 40
+# Nobody reads more before saying yes or no.
+_MOST_LINES = 2_000
+
+
+def write_file_change(page: Page, change: FileChange) -> None:
+    gone = sum(line.op == "-" for line in change.lines)
+    come = len(change.lines) - gone
+    head: Line = [(visible(change.path.name), "bold")]
+    head += [(f"  {op}{count}", "") for op, count in (("-", gone), ("+", come)) if count]
+    if change.cases > 1:
+        head.append((f"  in {change.cases} cases", "dim"))
+    page.row(*head)
+    shown = change.lines[:_MOST_LINES]
+    digits = len(str(max((line.number for line in shown), default=0)))
+    margin = _margin(shown)
+    for block in _blocks(shown):
+        for line, spans in _marked(block, margin):
+            mark: Line = [(f"  {line.number:>{digits}} ", "dim"), (f"{line.op} ", _TONES[line.op])]
+            page.text(spans, mark)
+    if left := len(change.lines) - len(shown):
+        page.row((f"  … and {left:,} lines more", "dim"))
+
+
+def _margin(lines: Sequence[LineChange]) -> int:
+    """How much of their indentation all lines have in common."""
+    margins = [len(line.text) - len(line.text.lstrip(" \t")) for line in lines if line.text.strip()]
+    return min(margins, default=0)
+
+
+def _blocks(lines: Sequence[LineChange]) -> Iterator[list[LineChange]]:
+    """Lines that go, with those that come for them."""
+    block: list[LineChange] = []
+    for op, group in groupby(lines, key=lambda line: line.op):
+        if op == "-" and block:
+            yield block
+            block = []
+        block += group
+    if block:
+        yield block
+
+
+def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChange, list[Span]]]:
+    """The lines of a block; where each line that goes has one that comes, with what differs in colour."""
+    texts = [line.text[margin:].replace("\t", "    ") for line in block]
+    half = len(block) // 2
+    is_paired = [line.op for line in block] == ["-"] * half + ["+"] * half
+    for number, line in enumerate(block):
+        partner = texts[number + half if number < half else number - half] if is_paired else ""
+        yield line, _differing(texts[number], partner, _TONES[line.op])
+
+
+def _differing(text: str, partner: str, tone: str) -> list[Span]:
+    change = smallest(0, partner, text)
+    before, differs, after = text[: change.start], change.new, text[change.start + len(change.new) :]
+    if len(text) > _LONGEST_LINE:
+        before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
+        after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
+        if len(differs) > _LONGEST_LINE:
+            differs = f"{differs[: _LONGEST_LINE // 2]} … {differs[-_LONGEST_LINE // 2 :]}"
+    return [(visible(before), ""), (visible(differs), tone), (visible(after), "")]
+
 
 # Lines that are the same are shown this far around those that differ.
-_AROUND = 3
+_CONTEXT = 3
 _MOST_COMPARISONS = 4_000_000
 
 
@@ -69,8 +140,8 @@ def compared(choice: int, mine: Sequence[str], theirs: Sequence[str]) -> Iterato
             pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
             yield from (VersionRow(choice, mine=one, theirs=other, differs=True) for one, other in pairs)
             continue
-        before = 0 if place == 0 else _AROUND
-        behind = 0 if place == len(found) - 1 else _AROUND
+        before = 0 if place == 0 else _CONTEXT
+        behind = 0 if place == len(found) - 1 else _CONTEXT
         equal = [VersionRow(choice, mine=text, theirs=text) for text in mine[i1:i2]]
         hidden = len(equal) - before - behind
         if hidden <= 1:

@@ -1,15 +1,44 @@
-"""A text edited in the user's own editor, while the screen is put aside."""
+"""Texts and files to and from other programs: the clipboard, the user's editor, attached files."""
 
 from __future__ import annotations
 
+import mimetypes
 import os
 import shlex
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from textual.app import App, SuspendNotSupported
+
+from evaltui.files.atomic import write_privately
+from evaltui.files.folders import make_own_folder
+from evaltui.files.settings import secrets_of
+from evaltui.text.values import show_size, visible, visible_text
+from evaltui.tui.pane import Copied
+
+# Terminals drop longer sequences, many of them without a word.
+_LONGEST_SEQUENCE = 70_000
+
+
+def copy(app: App[Any], agent_dir: Path, copied: Copied) -> str:
+    """What was copied and where it went, as a sentence. No terminal tells whether it took it."""
+    # What an agent says must not command the terminal that it is pasted into.
+    text = visible_text(copied.text)
+    size = len(text.encode())
+    places = []
+    if size <= _LONGEST_SEQUENCE:
+        app.copy_to_clipboard(text)
+        places.append("the terminal's clipboard")
+    try:
+        kept = secrets_of(agent_dir).in_text(text)
+        write_privately(make_own_folder(agent_dir) / "copied.txt", kept)
+        places.append(".evaltui/copied.txt")
+    except OSError as error:
+        if not places:
+            return f"not copied: it is too long for a clipboard, and copied.txt cannot be written: {error}"
+    return f"copied {visible(copied.what)} ({show_size(size)}) to {' and '.join(places)}"
 
 
 class EditorError(Exception):
@@ -66,3 +95,40 @@ def _run(command: list[str]) -> str:
     except OSError as error:
         return f"{command[0]} cannot be started: {error.strerror or error}"
     return f"{command[0]} ended with {ended.returncode}: nothing was changed" if ended.returncode else ""
+
+
+ATTACH_TITLE = "Attach a file"
+ATTACH_HINT = "its path, from where evaltui was started"
+_LARGEST_FILE = 20 * 1024 * 1024
+
+
+class Attached(NamedTuple):
+    """A file as it was when it was read."""
+
+    name: str
+    mime_type: str
+    payload: bytes
+
+    @property
+    def said(self) -> str:
+        return f"attached {self.name} ({self.mime_type}, {show_size(len(self.payload))})"
+
+
+def cannot_attach(text: str) -> str | None:
+    """Why the file with this path cannot be attached, as a sentence."""
+    path = Path(text).expanduser()
+    try:
+        if not path.is_file():
+            return "there is no such file"
+        if path.stat().st_size > _LARGEST_FILE:
+            return f"it is larger than {show_size(_LARGEST_FILE)}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def read_attached(text: str) -> Attached:
+    """The file with this path. Raises OSError."""
+    path = Path(text).expanduser()
+    mime_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return Attached(path.name, mime_type, path.read_bytes())

@@ -1,21 +1,21 @@
-"""Every key that is valid, what it does, why it cannot be done now; and choosing one does it."""
+"""Screens about keys: all that are valid, and the key of every pane on the pane."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.geometry import Region
 from textual.message import Message
 
-from evaltui.text.lines import Line, pad, wrap
+from evaltui.text.lines import Line, cells, pad, wrap
 from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.widgets.line_view import LineView
-from evaltui.tui.widgets.one_line import OneLine, rule
+from evaltui.tui.widgets.lines import LineView, OneLine, rule
 from evaltui.workbench.actions import Action, Scope, actions_in, chain_of, keys_of, place_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
@@ -161,3 +161,68 @@ class HelpLines(LineView, inherit_bindings=False):
         if number < len(self._entries) and self._entries[number].action is not None:
             self._cursor = number
             self.action_choose()
+
+
+class Jump(NamedTuple):
+    """A pane that can be gone to: its label stands in `place`, in one of the `rows` rows of labels there."""
+
+    pane: str
+    key: str
+    title: str
+    place: Region
+    row: int
+    rows: int
+
+
+class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
+    """Returns the pane that was chosen."""
+
+    BINDINGS = bindings(Scope.JUMP)
+
+    def __init__(self, jumps: Sequence[Jump]) -> None:
+        super().__init__()
+        self._jumps = jumps
+
+    def compose(self) -> ComposeResult:
+        for jump in self._jumps:
+            yield JumpLabel(jump)
+
+    def on_key(self, event: events.Key) -> None:
+        for jump in self._jumps:
+            if event.key == jump.key:
+                event.stop()
+                self.dismiss(jump.pane)
+
+    def on_resize(self, event: events.Resize) -> None:
+        # The labels belong to a screen of another size.
+        if event.size != self._first_size:
+            self.dismiss(None)
+
+    def on_mount(self) -> None:
+        self._first_size = self.app.size
+
+    def action_close_jump(self) -> None:
+        self.dismiss(None)
+
+
+class JumpLabel(OneLine):
+    def __init__(self, jump: Jump) -> None:
+        super().__init__()
+        self._jump = jump
+
+    def line(self, width: int) -> Line:
+        return self._label()
+
+    def _label(self) -> Line:
+        return [(f"  {self._jump.key}", "accent"), (f"  {self._jump.title}  ", "bold")]
+
+    def on_mount(self) -> None:
+        place, width = self._jump.place, 16
+        self.styles.width = max(width, cells(self._label()))
+        self.styles.offset = (
+            place.x + max(0, (place.width - width) // 2),
+            place.y + max(1, (place.height - 2 * self._jump.rows) // 2 + 2 * self._jump.row),
+        )
+
+    def on_click(self) -> None:
+        self.screen.dismiss(self._jump.pane)

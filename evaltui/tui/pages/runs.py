@@ -1,0 +1,300 @@
+"""Earlier runs: one as a line and in full, two compared, and the history of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.runs.history import CaseHistory
+from evaltui.runs.listing import RunRow, when
+from evaltui.text.lines import Line, Span, cells, cut, pad
+from evaltui.text.outcomes import COUNTED, RUNNING, TONES, WORDS, counts, glyph
+from evaltui.text.values import show_duration, show_score, show_seconds, visible
+from evaltui.tui.pages.writer import LABEL, Page
+from evaltui.workbench.histories import CasePast
+from evaltui.workbench.kept_runs import Compared, KindTitle
+
+_WHEN = 19
+_NAME, _LONG_NAME = 12, 24
+_STATE = 24
+# From here on there is room for names of files.
+_ROOMY = 90
+_COUNTS = 20
+_SECONDS = 11
+
+
+def run_line(row: RunRow, width: int) -> Line:
+    """How it ended, when it began, its name, how its cases came out, how long it took, the agent's state."""
+    name = "google-adk" if row.is_of_adk and not row.name else row.name
+    roomy = width >= _ROOMY
+    head: Line = [
+        _mark(row),
+        (f" {when(row.started):{_WHEN}}  ", ""),
+        (pad(visible(name), _LONG_NAME if roomy else _NAME), "bold" if row.name else "dim"),
+        ("  ", ""),
+    ]
+    if row.problem:
+        return [*head, (f"cannot be read: {visible(row.problem)}", "red")]
+    figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "dim")]
+    return [
+        *head,
+        *figures,
+        (" " * max(1, _COUNTS - cells(figures)), ""),
+        (f"{_lasted(row):>{_SECONDS}}", "yellow" if row.ending == "interrupted" else "dim"),
+        *_state_columns(row, roomy=roomy),
+    ]
+
+
+def _state_columns(row: RunRow, *, roomy: bool) -> Line:
+    state = _agent_state(row, roomy=roomy)
+    if not roomy:
+        return [(f"  {state}", "dim")]
+    return [(f"  {pad(state, _STATE)}  {', '.join(visible(one.eval_set_id) for one in row.sets)}", "dim")]
+
+
+def _mark(row: RunRow) -> tuple[str, str]:
+    if row.problem:
+        return glyph("ERROR")
+    if row.ending == "going on":
+        return glyph(RUNNING)
+    return ("…", "yellow") if row.status is None else glyph(row.status)
+
+
+def _lasted(row: RunRow) -> str:
+    if row.ending != "over":
+        return row.ending
+    return "" if row.seconds is None else show_seconds(row.seconds)
+
+
+def _agent_state(row: RunRow, *, roomy: bool) -> str:
+    """Whether the agent is what it was then."""
+    if row.changed is None:
+        return ""
+    if not row.changed:
+        return "the agent is the same" if roomy else "same"
+    one, *more = row.changed
+    if not roomy:
+        return "changed"
+    return f"{f'{1 + len(more)} files' if more else visible(one)} changed since"
+
+
+def write_run(page: Page, row: RunRow) -> None:
+    page.labelled("run", [(visible(row.id), "")])
+    if row.problem:
+        page.labelled("problem", [(visible(row.problem), "red")])
+        return
+    done = sum(row.counts.values())
+    sets = ", ".join(visible(one.eval_set_id) for one in row.sets)
+    all_of_them = "1 case" if row.selected == 1 else f"{row.selected} cases"
+    how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
+    rest = ", r runs the rest" if row.ending == "interrupted" and done != row.selected else ""
+    page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "dim")])
+    if row.model:
+        page.labelled("model", [(visible(row.model), "")])
+    if row.changed:
+        page.labelled("changed", [(", ".join(map(visible, row.changed)), ""), (" since then", "dim")])
+
+
+_TONES: Mapping[Kind, str] = {"broken": "red", "fixed": "green", "flaky": "yellow"}
+_MEANINGS: Mapping[Kind, str] = {
+    "broken": "passed before",
+    "fixed": "did not pass before",
+    "flaky": "its runs differ",
+    "expectation changed": "the verdicts cannot be held against each other",
+    "new": "was not there before",
+    "gone": "is not there any more",
+    "not run": "in one of them only",
+    "unchanged": "same verdict",
+}
+# Room for `≈ 3/5 → ✗ 0/5`.
+_VERDICTS = 15
+_TIME = 20
+_TOKENS = 24
+_WITH_FIGURES = 110
+
+
+def kind_line(title: KindTitle) -> Line:
+    """`▾ broken  2  passed before`"""
+    return [
+        ("▸ " if title.folded else "▾ ", "dim"),
+        (title.kind, _TONES.get(title.kind, "bold")),
+        (f"  {title.count}", "bold"),
+        (f"  {_MEANINGS[title.kind]}", "dim"),
+    ]
+
+
+def change_line(change: CaseChange, name: str, names: int, width: int) -> Line:
+    """A case in both runs: its name in so many cells, verdicts, what moved most, time and tokens."""
+    left: Line = [(pad(name, names), ""), ("  ", ""), *_padded(_verdicts(change), _VERDICTS), ("  ", "")]
+    right: Line = []
+    if width >= _WITH_FIGURES:
+        right = [
+            (f"{_both(change, 'seconds', show_duration):>{_TIME}}", "dim"),
+            (f"{_both(change, 'tokens', _tokens):>{_TOKENS}}", "dim"),
+        ]
+    room = width - cells(left) - cells(right) - 1
+    return [*left, *_padded(cut(_what(change), max(1, room)), room), (" ", ""), *right]
+
+
+def _padded(line: Line, width: int) -> Line:
+    return [*line, (" " * max(0, width - cells(line)), "")]
+
+
+def _verdicts(change: CaseChange) -> Line:
+    sides = [_side(side) for side in (change.base, change.candidate) if side is not None]
+    return [*sides[0], (" → ", "dim"), *sides[1]] if len(sides) > 1 else sides[0]
+
+
+def _side(summary: CaseSummary) -> Line:
+    mark, tone = glyph(summary.status)
+    return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, tone)]
+
+
+def _what(change: CaseChange) -> Line:
+    if change.reasons:
+        return [(visible("; ".join(change.reasons)), "")]
+    moved = [score for score in change.scores if score.base != score.candidate]
+    if not moved or change.base is None or change.candidate is None:
+        return []
+    most = max(moved, key=lambda score: abs((score.candidate or 0.0) - (score.base or 0.0)))
+    return [(f"{visible(most.metric)} ", "dim"), *_score_change(most)]
+
+
+def _score_change(score: ScoreChange) -> Line:
+    before, after = show_score(score.base), show_score(score.candidate)
+    return [(before, ""), (" → ", "dim"), (after, "" if before == after else "bold")]
+
+
+def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable[[float], str]) -> str:
+    values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
+    if values == [None, None]:
+        return ""
+    return " → ".join("–" if value is None else show(value) for value in values)
+
+
+def _tokens(count: float) -> str:
+    return f"{count:,.0f} tok"
+
+
+# Around it
+
+
+def sums_line(comparison: Comparison) -> Line:
+    """`2 broken  1 fixed  ·  time 3.1 s → 4.0 s (+29%)`"""
+    line: Line = []
+    for kind in KINDS:
+        if count := len(comparison.of(kind)):
+            line += [("  ", "")] if line else []
+            line.append((f"{count} {kind}", _TONES.get(kind, "dim" if kind == "unchanged" else "")))
+    return line or [("no case in either run", "dim")]
+
+
+def spent_line(compared: Compared) -> Line:
+    """What the cases that are in both took, and what is different between the runs besides."""
+    parts: list[str] = []
+    if seconds := compared.comparison.seconds:
+        both = f"{show_duration(seconds.base)} → {show_duration(seconds.candidate)}"
+        parts.append(f"time {both}{seconds.growth}")
+    if tokens := compared.comparison.tokens:
+        parts.append(f"tokens {tokens.base:,.0f} → {tokens.candidate:,.0f}{tokens.growth}")
+    line: Line = [(" · ".join(parts), "dim")] if parts else []
+    if between := compared.between:
+        line += [("  changed: " if parts else "changed: ", "dim"), ("; ".join(map(visible, between)), "")]
+    elif not parts:
+        line = [("nothing else is known to be different", "dim")]
+    return line
+
+
+def write_change(page: Page, change: CaseChange) -> None:
+    """All of it: why it is of its kind, and every figure."""
+    where = " · ".join(dict.fromkeys((change.eval_set_id, change.key.path)))
+    page.row((visible(change.key.eval_id), "bold"), (f"  {visible(where)}", "dim"))
+    page.labelled("verdict", [*_in_words(change.base), (" → ", "dim"), *_in_words(change.candidate)])
+    if change.reasons:
+        page.labelled("why", [(visible("; ".join(change.reasons)), "")])
+    for score in change.scores:
+        page.labelled("score", [*_score_change(score), (f"  {visible(score.metric)}", "dim")])
+    spent = (_both(change, "seconds", show_duration), _both(change, "tokens", _tokens))
+    if any(spent):
+        page.labelled("spent", [(", ".join(filter(None, spent)), "")])
+
+
+def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
+    if summary is None:
+        yield "not there", "dim"
+        return
+    mark, tone = glyph(summary.status)
+    yield f"{mark} {WORDS[summary.status]}", tone
+    if summary.runs > 1:
+        yield f" {summary.passed}/{summary.runs}", TONES[summary.status]
+
+
+def write_history_rows(page: Page, past: CasePast | None, *, passed: bool) -> None:
+    """The last runs as bars, and for a case that has not passed when it last did, and what changed since.
+
+    Each in one row, also while it is not known yet: what is below must not move away from under the mouse.
+    """
+    page.blank()
+    _row(page, "history", _bars(past))
+    if not passed:
+        _row(page, "last passed", _last_passed(past))
+        _row(page, "since then", _since_then(past))
+
+
+def write_history(page: Page, past: CasePast) -> None:
+    """The same for a case that was not run in this sitting."""
+    page.blank()
+    page.labelled("history", _bars(past))
+    page.labelled("last passed", _last_passed(past))
+    if past.history.changed_since:
+        page.labelled("since then", _since_then(past))
+
+
+def _row(page: Page, label: str, spans: Sequence[Span]) -> None:
+    page.row(("  " + pad(label, LABEL), "dim"), *spans)
+
+
+def _bars(past: CasePast | None) -> list[Span]:
+    if past is None or not past.history.points:
+        return [("…" if past is None else "no run of it was kept", "dim")]
+    history = past.history
+    metric = _metric(history)
+    bars: list[Span] = [
+        (bar, TONES[point.summary.status])
+        for bar, point in zip(history.sparkline(metric), history.points, strict=True)
+    ]
+    runs = "1 run" if len(bars) == 1 else f"last {len(bars)} runs"
+    return [*bars, (f"  {runs}, {visible(metric) if metric else 'the share that passed'}", "dim")]
+
+
+def _metric(history: CaseHistory) -> str:
+    """The metric that is lowest now says most; without scores, none."""
+    scores = history.points[-1].summary.scores
+    return min(scores, key=scores.__getitem__) if scores else ""
+
+
+def _last_passed(past: CasePast | None) -> list[Span]:
+    if past is None or not past.history.points:
+        return [("…" if past is None else "never", "dim")]
+    history = past.history
+    point = history.last_passed
+    if point is None:
+        return [
+            ("never" if len(history.points) == 1 else f"in none of the last {len(history.points)} runs", "")
+        ]
+    ago = len(history.points) - 1 - history.points.index(point)
+    runs = "in the last run" if ago == 0 else "in the run before" if ago == 1 else f"{ago} runs ago"
+    name = past.name_of(point)
+    return [(runs, ""), (f", {f'{visible(name)}, ' if name else ''}{when(point.started)}", "dim")]
+
+
+def _since_then(past: CasePast | None) -> list[Span]:
+    """What is different since it last passed, besides what the agent did."""
+    if past is None or past.history.last_passed is None:
+        return [("…" if past is None else "–", "dim")]
+    changed = past.history.changed_since
+    return (
+        [("; ".join(map(visible, changed)), "")] if changed else [("nothing is known to have changed", "dim")]
+    )
