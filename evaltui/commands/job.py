@@ -21,7 +21,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_files import files_of
 from evaltui.files.settings import secrets_of
@@ -282,7 +282,7 @@ def _cases(selected: SelectedRun) -> list[CaseId]:
     """In the order of the plan."""
     plan = selected.plan
     sets = ((plan.path_of(one), one) for one in plan.sets)
-    return [CaseId(path, head.eval_id) for path, one in sets for head in heads_of(one.cases)]
+    return [CaseId(path, eval_id) for path, one in sets for eval_id, _ in ids_and_turns(one.cases)]
 
 
 def exit_code(result: RunResult) -> int:

@@ -28,7 +28,7 @@ from evaltui.core.recording.drafting import TurnDraft, draft_case, without_secre
 from evaltui.core.recording.responding import ResponseError, content_of, expected_call
 from evaltui.core.recording.waiting import waiting_calls
 from evaltui.files.configs import find_config
-from evaltui.files.eval_set_file import read_entry
+from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import agent_folder, app_name
 from evaltui.files.json_text import decode
@@ -148,7 +148,7 @@ def _find_set(agent_dir: Path, name: str) -> Path:
 
 def _require_free(path: Path, eval_id: str) -> None:
     """Raises UsageError or EvalSetError where the set cannot get a case of this id."""
-    entry = read_entry(path, "given", path.parent)
+    entry = read_eval_set_file(path, "given", path.parent)
     if entry.format in ("old test", "old eval set"):
         raise UsageError(f"{path} is of an old format; `evaltui migrate` makes an eval set of it")
     # What is wrong with a case of it need not keep the set from getting another.

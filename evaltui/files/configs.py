@@ -26,19 +26,20 @@ class ConfigInUse:
     passed_over: Path | None = None
 
 
-def find_config(set_path: Path, explicit: Path | None = None) -> ConfigInUse:
+def find_config(set_path: Path, explicit: Path | None = None, edited: str | None = None) -> ConfigInUse:
     """The explicit config if there is one, else the one that `config_file` finds, else ADK's defaults.
 
+    `edited` is the text of that file while it is being edited, whatever is on disk.
     Raises EvalSetError for a file that is not a config, for an explicit one that does not exist, and where
     several could be meant: a config that was meant to apply is never replaced by the defaults.
     """
     path = config_file(set_path, explicit)
-    if explicit is None and not path.exists():
+    if explicit is None and edited is None and not path.exists():
         problems = choice_problems(set_path)
         if errors := [one for one in problems if one.severity is Severity.ERROR]:
             raise EvalSetError(errors)
         return ConfigInUse(None, EvalConfig.default(), True, tuple(problems), config_above(set_path))
-    config, problems = read_config(path)
+    config, problems = read_config(path) if edited is None else config_of(path, edited.removeprefix("\ufeff"))
     if config is None:
         raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
     return ConfigInUse(path, config, defaulted=False, problems=tuple(problems))
@@ -77,16 +78,21 @@ def choice_problems(set_path: Path) -> list[Problem]:
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     """The config of a file, None where there are errors, and every problem it has; never raises."""
-    from evaltui.core.metrics.config_validation import validate_config
-
     try:
         text = read_text(path)
     except FileNotFoundError:
         return None, [Problem.error((), "no such config file", file=str(path))]
     except OSError as error:
         return None, [Problem.error((), f"cannot be read: {error.strerror}", file=str(path))]
-    data = parse(text) if isinstance(text, str) else text
-    if isinstance(text, Problem) or isinstance(data, Problem):
+    return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
+
+
+def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
+    """As `read_config`, of a file with this text."""
+    from evaltui.core.metrics.config_validation import validate_config
+
+    data = parse(text)
+    if isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
     config, problems = validate_config(data)
     # Of two criteria with one name, only one would be scored.

@@ -1,61 +1,76 @@
-"""An eval set file: as a list shows it, read without models, and as it is shown, run and edited."""
+"""An eval set file: found and listed without models; validated where its cases are shown, run or scored."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.aliases import spelt
-from evaltui.core.model.case_id import CaseInfo, case_info, required_field
+from evaltui.core.model.case_id import required_field
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
-from evaltui.core.model.stored_cases import Checked, StoredCase, StoredCases
+from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.files.case_paths import case_path
 from evaltui.files.eval_sets import read_set_data, set_name
 from evaltui.files.json_text import duplicate_keys, locate
 from evaltui.files.saving import Fingerprint, read_source
 
 if TYPE_CHECKING:
-    from evaltui.core.model.eval_set import EvalCase, EvalSet
+    from evaltui.core.model.eval_set import EvalSet
     from evaltui.files.configs import ConfigInUse
+
+Stamp = tuple[int, int] | None
+"""Another one when a file was written; None where there is none."""
 
 
 @dataclass(frozen=True)
 class EvalSetFile:
+    """An eval set as its file has it, or as it is being edited."""
+
     path: Path
-    eval_set: EvalSet | None
-    """What the file says of the set as a whole, without its cases; None where there are errors."""
-    cases: StoredCases
-    """None of them where there are errors."""
-    problems: tuple[Problem, ...]
-    """Those of the set, then those of its config."""
-    config: ConfigInUse | None = None
-    """None where it has errors."""
+    case_path: str
+    """The path that its cases have in their `CaseId`."""
+    eval_set_id: str
+    name: str
+    origin: str
+    """The folder it was found in, as seen from the agent directory."""
+    format: Format | None
+    """None where it cannot be read as any; there are no cases then."""
+    cases: tuple[StoredCase, ...]
+    problems: tuple[Problem, ...] = ()
+    """Before it is validated those that are seen without models: syntax and missing ids. Then all of the set,
+    and those of its config."""
     document: JsonDocument | None = None
-    """The text, to be edited; None for what is no eval set, or one of an old format."""
+    """The text, to be edited; None where it is not in chunks of a case: no eval set, or an old format."""
+    stamp: Stamp = None
+    """Of the file before it was read; None where there is none, or it has been edited since."""
     fingerprint: Fingerprint | None = None
-    """Of the file that was read, None where it was not read or has been edited since."""
+    """Of the text that was read; None where there is no `document`, or it has been edited since."""
+    is_validated: bool = False
+    eval_set: EvalSet | None = None
+    """What the file says of the set as a whole; None before it is validated, and where there are errors."""
+    config: ConfigInUse | None = None
+    """What scores it; None before it is validated, and where the config has errors."""
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {case.eval_id: number for number, case in enumerate(self.cases.stored)}
+        return {case.eval_id: number for number, case in enumerate(self.cases)}
 
     @property
     def errors(self) -> list[Problem]:
         return [problem for problem in self.problems if problem.severity is Severity.ERROR]
 
-    def case(self, eval_id: str) -> EvalCase | None:
-        """A model of a case, None where there is no such case."""
-        stored = self.stored_case(eval_id)
-        return None if stored is None else stored.model()
+    def case(self, eval_id: str) -> StoredCase | None:
+        """A case that can be run and scored; the same object as long as the case is the same.
 
-    def stored_case(self, eval_id: str) -> StoredCase | None:
-        """The case without a model of it; the same object as long as the case is the same."""
+        None where there is no such case, where the set has errors, and before it is validated.
+        """
         number = self._numbers.get(eval_id)
-        return None if number is None else self.cases.stored[number]
+        return None if number is None or self.eval_set is None else self.cases[number]
 
     def scored_by(self, config: ConfigInUse | EvalSetError) -> EvalSetFile:
         """The set with another config, or with none and what is wrong with it."""
@@ -67,119 +82,111 @@ class EvalSetFile:
         )
 
 
-def read_eval_set_file(path: Path) -> EvalSetFile:
-    """The set and every problem it has, as `read_eval_set` finds them; never raises for a file's content.
+def stamp_of(path: Path) -> Stamp:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
 
-    One case at a time is a model.
+
+def read_eval_set_file(
+    path: Path, origin: str, folder: Path, before: EvalSetFile | None = None
+) -> EvalSetFile:
+    """A file as a list shows it; never raises for what is in it.
+
+    `folder` is the one that its cases are named from, the agent's where there is one. Cases that are as they
+    were in `before` are the same objects.
     """
+    stamp, named = stamp_of(path), case_path(folder, path)
+    file = EvalSetFile(path, named, set_name(path), "", origin, None, (), stamp=stamp)
     try:
         source = read_source(path)
-        document = JsonDocument(source.text)
+        document = JsonDocument(source.text, before.document if before else None)
     except (OSError, ValueError):
-        return _read_with_models(path)
-    if document.chunks.key is not None:
-        text = source.text.removeprefix("\ufeff")
-        eval_set, cases, found = _validated(document)
-        problems = (*duplicate_keys(text, str(path)), *locate(found, text, str(path)))
-        return EvalSetFile(path, eval_set, cases, problems, None, document, source.fingerprint)
-    return _read_with_models(path)
+        document = None
+    if document is not None and document.chunks.key is not None:
+        file = replace(file, format="eval set", document=document, fingerprint=source.fingerprint)
+        return _listed(file, document.value, source.text.removeprefix("\ufeff"))
+    read = read_set_data(path)
+    file = replace(file, format=read.format, problems=read.problems)
+    return file if read.data is None else _listed(file, read.data, read.text)
 
 
-def _read_with_models(path: Path) -> EvalSetFile:
-    """Old formats, whose sets are small, and what is no set at all."""
-    from evaltui.files.eval_sets import read_eval_set
+def _listed(file: EvalSetFile, data: Any, text: str) -> EvalSetFile:
+    """The file with what its data say; where its problems are is counted in the text."""
+    found: list[Problem] = []
+    eval_set_id = required_field(data, ("eval_set_id",), str, found)
+    raw_cases = required_field(data, ("eval_cases",), list, found) or []
+    cases = raw_cases.stored if isinstance(raw_cases, CaseList) else tuple(map(StoredCase.of_data, raw_cases))
+    found += _of_cases(data, [case.summary.problems for case in cases])
+    name = data.get("name")
+    return replace(
+        file,
+        eval_set_id=eval_set_id or set_name(file.path),
+        name=name if isinstance(name, str) else "",
+        cases=cases,
+        problems=(*file.problems, *locate(found, text, str(file.path))),
+    )
 
-    loaded = read_eval_set(path)
-    models = loaded.eval_set.eval_cases if loaded.eval_set else []
-    return EvalSetFile(path, loaded.eval_set, StoredCases(map(StoredCase.of, models)), loaded.problems)
+
+def _of_cases(data: Any, found: Sequence[Sequence[Problem]]) -> Iterator[Problem]:
+    """What was found in each case, at its path in the set."""
+    key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
+    for number, problems in enumerate(found):
+        for problem in problems:
+            yield replace(problem, path=(key, number, *problem.path))
 
 
-def edited_eval_set_file(path: Path, document: JsonDocument) -> EvalSetFile:
-    """The set that a document is: of its cases, only those are looked at that nobody looked at before."""
-    eval_set, cases, found = _validated(document)
+def validated(file: EvalSetFile) -> EvalSetFile:
+    """The set with every problem it has, as `read_eval_set` finds them; one case at a time is a model."""
+    path = file.path
+    if file.document is None:
+        # Old formats, whose sets are small, and what is no set at all.
+        from evaltui.files.eval_sets import read_eval_set
+
+        loaded = read_eval_set(path)
+        cases = tuple(map(StoredCase.of, loaded.eval_set.eval_cases)) if loaded.eval_set else file.cases
+        return replace(
+            file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True
+        )
+    text = file.document.text.removeprefix("\ufeff")
+    eval_set, found = _validated(file.document.value, file.cases)
+    problems = (*duplicate_keys(text, str(path)), *locate(found, text, str(path)))
+    return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
+
+
+def edited(file: EvalSetFile, document: JsonDocument) -> EvalSetFile:
+    """The set that its text has become; of its cases, only those that are new in it are looked at."""
+    data, cases = document.value, tuple(document.cases)
+    eval_set, found = _validated(data, cases)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
     problems = [
         replace(
             problem,
             line=document.line_of(problem.path) if problem.severity is Severity.ERROR else None,
-            file=str(path),
+            file=str(file.path),
         )
         for problem in found
     ]
-    return EvalSetFile(path, eval_set, cases, tuple(problems), None, document)
-
-
-def _validated(
-    document: JsonDocument,
-) -> tuple[EvalSet | None, StoredCases, list[Problem]]:
-    """As `validate_eval_set`, a case at a time."""
-    from evaltui.core.model.validation import has_error, validate_set_level
-
-    data = document.value
-    eval_set, problems = validate_set_level(data)
-    key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
-    cases = document.cases
-    valid = True
-    for number, case in enumerate(cases):
-        checked = check(case)
-        valid = valid and checked.is_valid
-        problems += [replace(one, path=(key, number, *one.path)) for one in checked.problems]
-    if eval_set is None or not valid or has_error(problems):
-        return None, StoredCases(()), problems
-    return eval_set, StoredCases(cases), problems
-
-
-def check(case: StoredCase) -> Checked:
-    """What is wrong with a case; one that was looked at is not looked at again."""
-    if case.checked is None:
-        from evaltui.core.model.validation import validate_case
-
-        model, problems = validate_case(case.data())
-        case.checked = Checked(model is not None, tuple(problems))
-    return case.checked
-
-
-@dataclass(frozen=True)
-class SetEntry:
-    """An eval set file. `case_path` is the path that its cases have in their `CaseId`; `origin` is the
-    folder it was found in, as seen from the agent directory.
-
-    `problems` are those that are seen without models: syntax and missing ids. A file that cannot be read as
-    any format has format None and no cases.
-    """
-
-    path: Path
-    case_path: str
-    eval_set_id: str
-    name: str
-    origin: str
-    format: Format | None
-    cases: tuple[CaseInfo, ...]
-    problems: tuple[Problem, ...] = ()
-
-
-def read_entry(path: Path, origin: str, folder: Path) -> SetEntry:
-    """What a list shows of an eval set file; never raises for what is in the file.
-
-    `folder` is the one that its cases are named from, the agent's where there is one.
-    """
-    read, named = read_set_data(path), case_path(folder, path)
-    data = read.data
-    if data is None:
-        return SetEntry(path, named, set_name(path), "", origin, read.format, (), read.problems)
-    found: list[Problem] = []
-    eval_set_id = required_field(data, ("eval_set_id",), str, found)
-    raw_cases = required_field(data, ("eval_cases",), list, found) or []
-    key = spelt("eval_cases", data)
-    cases = tuple(case_info(raw, (key, index), found) for index, raw in enumerate(raw_cases))
-    name = data.get("name")
-    return SetEntry(
-        path=path,
-        case_path=named,
-        eval_set_id=eval_set_id or set_name(path),
-        name=name if isinstance(name, str) else "",
-        origin=origin,
-        format=read.format,
+    return replace(
+        # Whatever has become of the file meanwhile.
+        replace(file, format="eval set", document=document, stamp=None, fingerprint=None),
+        eval_set_id=str(data.get(spelt("eval_set_id", data)) or file.eval_set_id),
         cases=cases,
-        problems=(*read.problems, *locate(found, read.text, str(path))),
+        problems=tuple(problems),
+        eval_set=eval_set,
+        is_validated=True,
     )
+
+
+def _validated(data: Any, cases: Sequence[StoredCase]) -> tuple[EvalSet | None, list[Problem]]:
+    """As `validate_eval_set`, a case at a time; the model of the set has no cases."""
+    from evaltui.core.model.validation import has_error, validate_case, validate_set_level
+
+    eval_set, problems = validate_set_level(data)
+    for case in cases:
+        if case.problems is None:
+            case.problems = tuple(validate_case(case.data())[1])
+    problems += _of_cases(data, [case.problems or () for case in cases])
+    return None if has_error(problems) else eval_set, problems

@@ -13,7 +13,7 @@ from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.config_files import config_file
 from evaltui.files.configs import choice_problems, find_config, read_config
-from evaltui.files.eval_set_file import SetEntry, read_entry
+from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
@@ -122,8 +122,8 @@ def _lint_config(file: Path) -> list[Problem]:
     if not isinstance(text, str) or not text:
         return problems
     data, sets = parse(text), _neighbours(file)
-    turns = {entry.eval_set_id: {case.eval_id: case.turns for case in entry.cases} for entry in sets}
-    tools = {entry.eval_set_id: {case.eval_id: case.tools for case in entry.cases} for entry in sets}
+    turns = {one.eval_set_id: {case.eval_id: case.summary.turns for case in one.cases} for one in sets}
+    tools = {one.eval_set_id: {case.eval_id: case.summary.tools for case in one.cases} for one in sets}
     unread = any(entry.format is None for entry in sets)
     found = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
     if not unread:
@@ -132,9 +132,9 @@ def _lint_config(file: Path) -> list[Problem]:
     return problems + locate(found, text, str(file))
 
 
-def _neighbours(config: Path) -> list[SetEntry]:
+def _neighbours(config: Path) -> list[EvalSetFile]:
     """The sets beside a config, and those below that it scores."""
     below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
     beside = {file for file in config.parent.iterdir() if file.suffix == ".json"}
     files = [file for file in sorted(below | beside) if file.name.endswith(SUFFIXES)]
-    return [read_entry(file, "", config.parent) for file in files]
+    return [read_eval_set_file(file, "", config.parent) for file in files]

@@ -14,7 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem
 from evaltui.files.config_files import config_above, config_file, configs_near
-from evaltui.files.eval_set_file import SetEntry, read_entry
+from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
     CONFIG_NAME,
@@ -34,7 +34,6 @@ from evaltui.text.wording import did_you_mean
 __all__ = [
     "Selection",
     "SelectionError",
-    "SetEntry",
     "Skipped",
     "Workspace",
     "agent_folder",
@@ -52,7 +51,7 @@ _SETS_BESIDE = ("eval*", "tests")
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
 _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
 
-Selection = tuple[SetEntry, tuple[str, ...] | None]
+Selection = tuple[EvalSetFile, tuple[str, ...] | None]
 
 
 class SelectionError(ValueError):
@@ -72,11 +71,11 @@ class Workspace:
     """The eval sets that belong to an agent in `folder`."""
 
     folder: Path
-    sets: tuple[SetEntry, ...]
+    sets: tuple[EvalSetFile, ...]
     skipped: tuple[Skipped, ...] = ()
 
     @cached_property
-    def by_case_path(self) -> Mapping[str, SetEntry]:
+    def by_case_path(self) -> Mapping[str, EvalSetFile]:
         """The sets by the path that their cases have in `CaseId`."""
         return {entry.case_path: entry for entry in self.sets}
 
@@ -109,23 +108,27 @@ class Workspace:
         return found
 
 
-def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspace:
+def open_workspace(
+    agent_dir: Path, given: Sequence[str | Path] = (), before: Workspace | None = None
+) -> Workspace:
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
     Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
     `tests` beside it and in the folders above up to the root of its project, unless they are agents or
-    projects themselves, and what is given: files of any name, and folders.
+    projects themselves, and what is given: files of any name, and folders. Cases that
+    are as they were in `before` are the same objects.
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, given) if path.is_file()]
-    sets: dict[Path, SetEntry] = {}
+    known = {one.path: one for one in before.sets} if before else {}
+    sets: dict[Path, EvalSetFile] = {}
     skipped: dict[Path, Skipped] = {}
     for file, origin in [*_places(folder, map(Path, given)), *((file, "given") for file in named)]:
         real = file.resolve()
         if real in sets:
             continue
         if file.name.endswith(SUFFIXES) or (origin == "given" and file in named):
-            sets[real] = read_entry(file, origin, folder)
+            sets[real] = read_eval_set_file(file, origin, folder, known.get(file))
             skipped.pop(real, None)
         elif reason := _why_skipped(file):
             skipped[real] = Skipped(file, reason)
@@ -137,13 +140,13 @@ def open_workspace(agent_dir: Path, given: Sequence[str | Path] = ()) -> Workspa
     )
 
 
-def sets_below(folder: Path, named_from: Path) -> list[SetEntry]:
+def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
     """The eval sets anywhere below a folder, sorted by path.
 
     `named_from` is the folder that their cases are named from, that of the agent where there is one.
     """
     files = {file.resolve(): file for file in json_files_below([folder]) if file.name.endswith(SUFFIXES)}
-    return [read_entry(file, "given", named_from) for file in sorted(files.values())]
+    return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
 
 
 def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
@@ -255,13 +258,13 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
     raise failure or _no_such_set(workspace, selector)
 
 
-def _named(workspace: Workspace, name: str) -> list[SetEntry]:
+def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     """The sets that a file, an id or a folder stands for, in this order of preference."""
     paths = [Path(name), workspace.folder / name]
     for path in paths:
         if name and path.is_file():
             own = [entry for entry in workspace.sets if entry.path.resolve() == path.resolve()]
-            return own or [read_entry(path, "given", workspace.folder)]
+            return own or [read_eval_set_file(path, "given", workspace.folder)]
     by_id = [entry for entry in workspace.sets if entry.eval_set_id == name]
     if len(by_id) > 1:
         files = " and ".join(str(entry.path) for entry in by_id)
@@ -276,7 +279,7 @@ def _named(workspace: Workspace, name: str) -> list[SetEntry]:
     return []
 
 
-def _with_cases(sets: Sequence[SetEntry], name: str, cases: str) -> list[Selection]:
+def _with_cases(sets: Sequence[EvalSetFile], name: str, cases: str) -> list[Selection]:
     known = [case.eval_id for entry in sets for case in entry.cases]
     wanted = (cases,) if cases in known else tuple(cases.split(","))
     if unread := [entry for entry in sets if entry.problems and not entry.cases]:
@@ -296,7 +299,7 @@ def _with_cases(sets: Sequence[SetEntry], name: str, cases: str) -> list[Selecti
     return picked
 
 
-def _not_empty(sets: Sequence[SetEntry], name: str) -> Sequence[SetEntry]:
+def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
     """A set that cannot be read is not empty: loading it says what is wrong."""
     if any(entry.cases or entry.problems for entry in sets):
         return sets

@@ -16,7 +16,7 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import format_path
-from evaltui.core.model.stored_cases import CaseHead, heads_of
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.case_paths import case_path
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
@@ -78,12 +78,13 @@ class RunPlan:
 class WorkItem:
     """One case to be run once: independent of every other, wherever it runs.
 
-    `index` is the case's place in its set, `number` its place among all the cases of the plan.
+    `turns` is how many the case has, None where a user is simulated; `index` its place in its set, `number`
+    its place among all the cases of the plan.
     """
 
     case: CaseId
     set: SetPlan
-    head: CaseHead
+    turns: int | None
     index: int
     number: int
     repeat: int
@@ -163,8 +164,8 @@ def _items(plan: RunPlan) -> Iterable[WorkItem]:
     number = 0
     for one in plan.sets:
         path = plan.path_of(one)
-        for index, head in enumerate(heads_of(one.cases)):
-            case = CaseId(path, head.eval_id)
+        for index, (eval_id, turns) in enumerate(ids_and_turns(one.cases)):
+            case = CaseId(path, eval_id)
             for repeat in range(plan.runs or one.config.evaltui.repeats.runs):
-                yield WorkItem(case, one, head, index, number, repeat)
+                yield WorkItem(case, one, turns, index, number, repeat)
             number += 1

@@ -12,7 +12,7 @@ from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
-from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
 from evaltui.runner.plan import (
@@ -120,7 +120,7 @@ def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
     return LoggedSet(
         plan.path_of(one),
         one.eval_set_id,
-        tuple(head.eval_id for head in heads_of(one.cases)),
+        tuple(eval_id for eval_id, _ in ids_and_turns(one.cases)),
         one.config.model_dump(mode="json", exclude_defaults=True),
         one.whole,
     )

@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_files import changed_files, files_of
 from evaltui.files.case_paths import case_path
 from evaltui.files.folders import agent_folder
@@ -99,13 +99,13 @@ def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
         runs = header.data.get("runs") or one.config.config.evaltui.repeats.runs
         named = case_path(agent_dir, one.path)
         cases = one.plan(began.eval_ids).cases
-        for number, head in enumerate(heads_of(cases)):
-            case = CaseId(named, head.eval_id)
+        for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
+            case = CaseId(named, eval_id)
             mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < runs}
             if mine:
                 expects = case_fingerprint(cases[number])
                 if any(result.expects != expects for result in mine.values()):
-                    changed_cases.append(head.eval_id)
+                    changed_cases.append(eval_id)
             known[case] = mine
             missing += runs - len(mine)
     if changed_cases:
@@ -126,7 +126,7 @@ def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
     found = sets.open(path)
     if found.eval_set_id != name:
         raise ResumeError(f"there is no set {name} in {began.path} any more", differs=True)
-    here = {head.eval_id for head in heads_of(found.cases)}
+    here = {eval_id for eval_id, _ in ids_and_turns(found.cases)}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
         raise ResumeError(f"{name} has no {_some(gone)} any more", differs=True)
     # As the log has it.

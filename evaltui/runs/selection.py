@@ -12,7 +12,7 @@ from evaltui.core.model.config import PassIf
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.case_paths import case_path
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.metric_host import checked
@@ -147,7 +147,7 @@ def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
 
 
 def _without(plan: SetPlan, path: str, passed: Collection[CaseId]) -> SetPlan:
-    left = [head.eval_id for head in heads_of(plan.cases) if CaseId(path, head.eval_id) not in passed]
+    left = [eval_id for eval_id, _ in ids_and_turns(plan.cases) if CaseId(path, eval_id) not in passed]
     whole = plan.whole and len(left) == len(plan.cases)
     return replace(plan, cases=only(plan.cases, left), whole=whole)
 

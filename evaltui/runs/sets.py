@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.problems import Problem
-from evaltui.core.model.stored_cases import StoredCases, heads_of
+from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.files.case_paths import file_of
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
@@ -151,7 +151,7 @@ class _CasesById(Mapping[str, EvalCase]):
 
     def __init__(self, cases: Sequence[EvalCase]) -> None:
         self._cases = cases
-        self._numbers = {head.eval_id: number for number, head in enumerate(heads_of(cases))}
+        self._numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(cases))}
 
     def __getitem__(self, eval_id: str) -> EvalCase:
         return self._cases[self._numbers[eval_id]]

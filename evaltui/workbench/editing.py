@@ -88,7 +88,7 @@ class Editing:
         if (draft := self.open_file(file)) is not None:
             return draft.document.value, self.number(key)
         opened = self.sets.opened(file)
-        stored = opened.stored_case(key.eval_id) if opened else None
+        stored = opened.case(key.eval_id) if opened else None
         if opened is None or stored is None:
             return None
         entry = self.sets.entry_of(key.path)
@@ -324,11 +324,9 @@ class Editing:
     def _follow(self, paths: Sequence[Path]) -> None:
         """Show files as they are now; a set that was deleted outside is gone, unless there is something to
         save."""
-        deleted = [path for path in paths if self._files.known(path) is None]
-        for path in deleted:
-            self.sets.documents.forget(path)
-        there = [path for path in paths if path not in deleted or self.sets.is_config(path)]
-        self._show_files(there)
+        self._show_files(
+            [path for path in paths if self._files.known(path) is not None or self.sets.is_config(path)]
+        )
 
     def discard(self) -> None:
         """Throw away every unsaved edit."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.workspace import SetEntry
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class _Searched:
     Only what is looked in is folded: the texts of a large set are many megabytes.
     """
 
-    def __init__(self, entry: SetEntry) -> None:
+    def __init__(self, entry: EvalSetFile) -> None:
         self._cases = entry.cases
         self.set_id = entry.eval_set_id.casefold()
 
@@ -94,7 +94,7 @@ class _Searched:
 
     @cached_property
     def texts(self) -> list[str]:
-        return ["\n".join(case.texts).casefold() for case in self._cases]
+        return ["\n".join(case.summary.texts).casefold() for case in self._cases]
 
     def fold(self) -> None:
         """Have ids and texts ready."""
@@ -102,7 +102,7 @@ class _Searched:
 
     @cached_property
     def tools(self) -> list[tuple[str, ...]]:
-        return [tuple(map(str.casefold, case.tools)) for case in self._cases]
+        return [tuple(map(str.casefold, case.summary.tools)) for case in self._cases]
 
 
 _Search = Callable[[str], object]
@@ -269,7 +269,7 @@ class Filtered:
         self.text = ""
         self.filter = Filter()
         self.kept: dict[str, list[int]] = {}
-        self._sets: Sequence[SetEntry] = ()
+        self._sets: Sequence[EvalSetFile] = ()
         self._searched: list[_Searched] = []
 
     @property
@@ -284,7 +284,7 @@ class Filtered:
     def update(
         self,
         text: str,
-        sets: Sequence[SetEntry],
+        sets: Sequence[EvalSetFile],
         status: Callable[[CaseId], str],
         also: CaseId | None = None,
         scores: Callable[[CaseId], Scores | None] | None = None,
@@ -305,20 +305,20 @@ class Filtered:
             if numbers := self._keep(entry, searched, status, also, scores or (lambda key: None)):
                 self.kept[entry.case_path] = numbers
 
-    def prepare(self, sets: Sequence[SetEntry]) -> None:
+    def prepare(self, sets: Sequence[EvalSetFile]) -> None:
         """Fold what a word is looked for in, before one is typed."""
         self._search_in(sets)
         for searched in self._searched:
             searched.fold()
 
-    def _search_in(self, sets: Sequence[SetEntry]) -> None:
+    def _search_in(self, sets: Sequence[EvalSetFile]) -> None:
         if sets is not self._sets:
             self._sets = sets
             self._searched = [_Searched(entry) for entry in sets]
 
     def _keep(
         self,
-        entry: SetEntry,
+        entry: EvalSetFile,
         searched: _Searched,
         status: Callable[[CaseId], str],
         also: CaseId | None,

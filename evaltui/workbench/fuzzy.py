@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaltui.core.model.case_id import CaseId, CaseInfo
-from evaltui.files.workspace import SetEntry
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.eval_set_file import EvalSetFile
 
 # What a word is worth by where it is found; within one kind, tighter and earlier is better.
 _WHOLE_ID = 500.0
@@ -32,7 +33,7 @@ class Jump:
     marked: tuple[int, ...] = ()
 
 
-def rank_cases(query: str, sets: Sequence[SetEntry], limit: int = 50) -> list[Jump]:
+def rank_cases(query: str, sets: Sequence[EvalSetFile], limit: int = 50) -> list[Jump]:
     """The cases in which every word of the query is found, best first, then in file order.
 
     A word is looked for in the id, whole, inside, or as letters in their order (`bkh` in `book_hotel`), and
@@ -70,17 +71,17 @@ class _Word:
         return tuple(places)
 
 
-def _jumps(words: Sequence[_Word], sets: Sequence[SetEntry]) -> Iterator[Jump]:
+def _jumps(words: Sequence[_Word], sets: Sequence[EvalSetFile]) -> Iterator[Jump]:
     for entry in sets:
         set_id = entry.eval_set_id.casefold()
         for case in entry.cases:
             if (found := _found(words, case, set_id)) is not None:
                 score, marked = found
                 key = CaseId(entry.case_path, case.eval_id)
-                yield Jump(key, entry.eval_set_id, case.first_text, score, marked)
+                yield Jump(key, entry.eval_set_id, case.summary.first_text, score, marked)
 
 
-def _found(words: Sequence[_Word], case: CaseInfo, set_id: str) -> tuple[float, tuple[int, ...]] | None:
+def _found(words: Sequence[_Word], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:
     """What the words are worth, on average, and their places in the id; None where one is not found."""
     eval_id = case.eval_id.casefold()
     total, marked = 0.0, set[int]()
@@ -89,7 +90,7 @@ def _found(words: Sequence[_Word], case: CaseInfo, set_id: str) -> tuple[float, 
         if not worth:
             if word.text in set_id:
                 worth = _IN_SET + _WITHIN_KIND * len(word.text) / len(set_id)
-            elif any(word.text in text.casefold() for text in case.texts):
+            elif any(word.text in text.casefold() for text in case.summary.texts):
                 worth = _IN_TEXT
             else:
                 return None

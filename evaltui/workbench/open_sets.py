@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.problems import Problem, Severity
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.case_paths import case_path, file_of
 from evaltui.files.config_files import config_file, config_files
-from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
 from evaltui.files.open_file import OpenFile
 from evaltui.files.saving import Fingerprint
-from evaltui.files.workspace import SetEntry, Workspace, open_workspace
-from evaltui.workbench.documents import Documents
-from evaltui.workbench.live_sets import LiveSets
+from evaltui.files.workspace import Workspace, open_workspace
 from evaltui.workbench.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from evaltui.files.configs import ConfigInUse
+
+
+class _Opened(NamedTuple):
+    """A set that has been opened, and what tells whether its files are still what they were then."""
+
+    set_version: object
+    config_version: object
+    config: ConfigInUse | EvalSetError
+    file: EvalSetFile
 
 
 class OpenSets:
@@ -38,15 +51,14 @@ class OpenSets:
         """The one config for all sets; None where each has its own."""
         self.workspace: Workspace | None = None
         """The sets as they are shown; None before they have been read."""
-        self.documents = Documents(config)
-        """The sets as models."""
-        self.files = OpenFiles(agent_dir, say, self._read_already)
+        self.files = OpenFiles(agent_dir, say, self._text)
         """The files that have been edited in this sitting."""
         self.agent_dir = agent_dir
         """The agent's folder."""
         self._given = given
         self._changed = changed
-        self._live = LiveSets(self.files, self.documents, config)
+        self._opened: dict[Path, _Opened] = {}
+        self._lock = threading.Lock()
         # As the sets had them, which need not be absolute; of those that are gone, too.
         self._file_of_path: dict[str, Path] = {}
         self._reading: dict[Path, asyncio.Task[EvalSetFile]] = {}
@@ -56,14 +68,14 @@ class OpenSets:
         return self.workspace is not None
 
     @property
-    def entries(self) -> tuple[SetEntry, ...]:
+    def entries(self) -> tuple[EvalSetFile, ...]:
         return self.workspace.sets if self.workspace else ()
 
-    def entry(self, file: Path | None) -> SetEntry | None:
+    def entry(self, file: Path | None) -> EvalSetFile | None:
         """The set in a file."""
         return next((entry for entry in self.entries if entry.path == file), None)
 
-    def entry_of(self, path: str | None) -> SetEntry | None:
+    def entry_of(self, path: str | None) -> EvalSetFile | None:
         """The set whose cases have this path in their `CaseId`."""
         return None if path is None or self.workspace is None else self.workspace.by_case_path.get(path)
 
@@ -86,14 +98,19 @@ class OpenSets:
         by_label = case.path == eval_set_id
         return self.workspace.find(case, eval_set_id, by_label=by_label) if self.workspace else None
 
+    # Opened: validated, and with what scores it
+
     def opened(self, path: Path | None) -> EvalSetFile | None:
-        """A set as models; None while it is being read, and observers are called when it has been."""
+        """A set as it is now; None while it is being opened, and observers are called when it has been."""
         if path is None:
             return None
-        if known := self.documents.known(path):
-            return known
+        known = self._opened.get(path)
+        if known is not None and (known.set_version, known.config_version) == self._versions(path):
+            return known.file
+        if known is not None and self._is_quick(path):
+            return self._open(path)
         if path not in self._reading:
-            task = asyncio.create_task(asyncio.to_thread(self.documents.open, path))
+            task = asyncio.create_task(asyncio.to_thread(self.open, path))
             self._reading[path] = task
             task.add_done_callback(lambda _: self._was_read(path))
         return None
@@ -102,18 +119,106 @@ class OpenSets:
         del self._reading[path]
         self._changed()
 
-    def errors(self, entry: SetEntry) -> list[Problem]:
-        """Why a set cannot be run, as far as is known: without its models not everything is."""
-        opened = self.documents.last(entry.path)
-        if opened is not None:
-            return opened.errors
-        return [problem for problem in entry.problems if problem.severity is Severity.ERROR]
+    def last_opened(self, path: Path) -> EvalSetFile | None:
+        """A set as it was when it was last opened."""
+        known = self._opened.get(path)
+        return known.file if known else None
 
-    def _read_already(self, path: Path) -> tuple[JsonDocument, Fingerprint] | None:
-        known = self.documents.known(path)
-        if known is None or known.document is None or known.fingerprint is None:
+    def errors(self, entry: EvalSetFile) -> list[Problem]:
+        """Why a set cannot be run, as far as is known: before it is opened not everything is."""
+        return (self.last_opened(entry.path) or entry).errors
+
+    def open(self, path: Path) -> EvalSetFile:
+        """A set as it is now, in any thread; slow unless only its edits have to be looked at.
+
+        Never raises for what is in the files: problems are part of what it returns.
+        """
+        if self._is_quick(path):
+            return self._open(path)
+        # One at a time: two threads that build models only slow each other down.
+        with self._lock:
+            return self._open(path)
+
+    def _open(self, path: Path) -> EvalSetFile:
+        known = self._opened.get(path)
+        versions = set_version, config_version = self._versions(path)
+        if known is not None and (known.set_version, known.config_version) == versions:
+            return known.file
+        file = self._validated(path)
+        if known is not None and known.config_version == config_version:
+            config = known.config
+        else:
+            config = self._config_now(path)
+            # The same object as long as it says the same: what it scored need not be scored again.
+            config = known.config if known is not None and known.config == config else config
+        if known is None or file is not known.file or config is not known.config:
+            file = file.scored_by(config)
+        self._opened[path] = _Opened(set_version, config_version, config, file)
+        return file
+
+    def _is_quick(self, path: Path) -> bool:
+        """Whether no more is to be looked at than what was edited, and the config."""
+        file = self._read_already(path)
+        return self.files.known(path) is not None or (file is not None and file.is_validated)
+
+    def _versions(self, path: Path) -> tuple[object, object]:
+        """Of a set and of its config: others when what they say may have changed."""
+        config = config_file(path, self.config)
+        return self._version(path), (config, self._version(config))
+
+    def _version(self, path: Path) -> object:
+        file = self.files.known(path)
+        return stamp_of(path) if file is None else file.document.chunks
+
+    def _validated(self, path: Path) -> EvalSetFile:
+        # It builds on pydantic, which the first frame does not wait for.
+        from evaltui.files.validating_apart import validated_apart
+
+        file = self._read_already(path)
+        open_file = self.files.known(path)
+        if file is None and open_file is not None:
+            return edited(self._known(path) or self._new(path), open_file.document.copy())
+        if file is None:
+            before = self._known(path) or self._new(path)
+            file = read_eval_set_file(path, before.origin, self.agent_dir, before)
+        return file if file.is_validated else validated_apart(file)
+
+    def _config_now(self, path: Path) -> ConfigInUse | EvalSetError:
+        from evaltui.files.configs import find_config
+
+        open_file = self.files.known(config_file(path, self.config))
+        try:
+            return find_config(path, self.config, open_file.document.text if open_file else None)
+        except EvalSetError as error:
+            return error
+
+    def _known(self, path: Path) -> EvalSetFile | None:
+        """A set as it was when it was last looked at, opened or not."""
+        return self.last_opened(path) or self.entry(path)
+
+    def _new(self, path: Path) -> EvalSetFile:
+        return EvalSetFile(path, self.case_path(path), path.name, "", "agent directory", "eval set", ())
+
+    def _read_already(self, path: Path) -> EvalSetFile | None:
+        """A set that was read or edited, opened or not, and is still the same."""
+        version = self._version(path)
+        for known in (self.last_opened(path), self.entry(path)):
+            if known is None:
+                continue
+            if known.document is not None and known.document.chunks is version:
+                return known
+            if known.stamp is not None and known.stamp == version:
+                return known
+        return None
+
+    def _text(self, path: Path) -> tuple[JsonDocument, Fingerprint] | None:
+        """The text of a set that is on disk as it was read; None where that is not known."""
+        file = self._read_already(path)
+        if file is None or file.document is None or file.fingerprint is None:
             return None
-        return known.document.copy(), known.fingerprint
+        return file.document.copy(), file.fingerprint
+
+    # Edited
 
     def open_file(self, path: Path) -> OpenFile | None:
         """The file as it is being edited; None where it has not been edited."""
@@ -123,7 +228,7 @@ class OpenSets:
         """The file that is the config of a set, or would be if there were one."""
         return config_file(set_path, self.config)
 
-    def sets_of_config(self, config: Path) -> list[SetEntry]:
+    def sets_of_config(self, config: Path) -> list[EvalSetFile]:
         """The sets that a config scores."""
         config_of = config_files((entry.path for entry in self.entries), self.config)
         return [entry for entry in self.entries if config_of[entry.path] == config]
@@ -141,14 +246,37 @@ class OpenSets:
 
     async def read(self) -> None:
         """Looks in a thread which sets there are."""
-        self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given)
+        self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given, self.workspace)
         self._note_files()
 
-    def follow(self, paths: Iterable[Path]) -> None:
-        """Shows files, sets and configs, as they are being edited."""
-        if self.workspace is not None:
-            self.workspace = self._live.follow(self.workspace, paths)
-            self._note_files()
+    def follow(self, paths: Collection[Path]) -> None:
+        """Shows files, sets and configs, as they are being edited; sets that a config scores with it."""
+        if self.workspace is None:
+            return
+        entries = {entry.path: entry for entry in self.entries}
+        others = {path for path in paths if path not in entries}
+        config_of = config_files(entries, self.config) if others else {}
+        scored = [
+            path
+            for path, config in config_of.items()
+            if config in others or self._last_config(path) in others
+        ]
+        configs = {self.config, *config_of.values()}
+        sets = [path for path in paths if path not in configs and not self.files.is_config(path)]
+        for path in dict.fromkeys((*sets, *scored)):
+            if self.files.known(path) is not None or path in self._opened:
+                entries[path] = self.open(path)
+            else:
+                entries[path] = entries[path].scored_by(self._config_now(path))
+        self.workspace = replace(
+            self.workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path))
+        )
+        self._note_files()
+
+    def _last_config(self, path: Path) -> Path | None:
+        """The file that a set was scored by when it was last opened."""
+        opened = self.last_opened(path)
+        return opened.config.path if opened and opened.config else None
 
     def _note_files(self) -> None:
         self._file_of_path.update((entry.case_path, entry.path) for entry in self.entries)

@@ -170,11 +170,11 @@ class Outcomes:
         concerned = self._sets.scored_by(set(paths))
         for path in self.results.paths():
             file = self._sets.file_of(path)
-            opened = self._sets.documents.last(file)
+            opened = self._sets.last_opened(file)
             if opened is None or opened.config is None or file not in concerned:
                 continue
             for key, scored in self.results.of(path):
-                stored, config = opened.stored_case(key.eval_id), opened.config.config
+                stored, config = opened.case(key.eval_id), opened.config.config
                 if stored is not None and not _scored_by(scored, stored, config):
                     self._rescoring.add(key, scored, scored.result.eval_set_id, stored, config)
 
@@ -198,7 +198,7 @@ class Outcomes:
         sets = self._sets
         if sets.workspace is None:
             return
-        found = last_outcomes(self._agent.dir, sets.workspace, sets.documents, self._agent.code_version)
+        found = last_outcomes(self._agent.dir, sets.workspace, sets.open, self._agent.code_version)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
             results, traces = self._latest or (self.results, self.traces)
             running = self._running
@@ -225,7 +225,7 @@ class Outcomes:
             path,
             title,
             self._sets.workspace,
-            self._sets.documents,
+            self._sets.open,
             self._changed,
             self._agent.code_version,
         )

@@ -33,7 +33,6 @@ from evaltui.runs.listing import run_title
 from evaltui.runs.log import run_logs
 from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run
 from evaltui.runs.resuming import files_changed_since
-from evaltui.workbench.documents import Documents
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.traces import Traces
@@ -63,7 +62,7 @@ class Opening:
     path: Path
     title: str
     workspace: Workspace
-    documents: Documents
+    open_set: Callable[[Path], EvalSetFile]
     changed: Callable[[], None]
     code: int = 0
 
@@ -83,8 +82,8 @@ def open_past_run(opening: Opening) -> PastRun:
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
         if key.path not in opened:
-            opened[key.path] = opening.documents.open(workspace.by_case_path[key.path].path)
-        stored, config = opened[key.path].stored_case(key.eval_id), opened[key.path].config
+            opened[key.path] = opening.open_set(workspace.by_case_path[key.path].path)
+        stored, config = opened[key.path].case(key.eval_id), opened[key.path].config
         if stored is None or config is None:
             gone += 1
             continue
@@ -167,7 +166,7 @@ class LastOutcome:
 
 
 def last_outcomes(
-    agent_dir: Path, workspace: Workspace, documents: Documents, code: int
+    agent_dir: Path, workspace: Workspace, open_set: Callable[[Path], EvalSetFile], code: int
 ) -> Iterator[list[LastOutcome]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
@@ -192,7 +191,7 @@ def last_outcomes(
         except (OSError, ValueError):
             continue
         title = run_title(run.header.started, names.get(run_id(log), ""))
-        reading = _Reading(run, workspace, documents, -1 if changed else code, RunRef(log=log, title=title))
+        reading = _Reading(run, workspace, open_set, -1 if changed else code, RunRef(log=log, title=title))
         for start in range(0, len(found), _AT_ONCE):
             some = (reading.read(key, logged) for key, logged in found[start : start + _AT_ONCE])
             outcomes = [outcome for outcome in some if outcome is not None]
@@ -210,14 +209,14 @@ class _Reading:
 
     run: StoredRun
     workspace: Workspace
-    documents: Documents
+    open_set: Callable[[Path], EvalSetFile]
     code: int
     ref: RunRef
 
     def read(self, key: CaseId, logged: LoggedCase) -> LastOutcome | None:
         """None for a case that cannot be shown or read."""
-        opened = self.documents.open(self.workspace.by_case_path[key.path].path)
-        stored, config = opened.stored_case(key.eval_id), opened.config
+        opened = self.open_set(self.workspace.by_case_path[key.path].path)
+        stored, config = opened.case(key.eval_id), opened.config
         if stored is None or config is None:
             return None
         log = self.run.path

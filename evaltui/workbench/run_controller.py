@@ -240,7 +240,7 @@ class RunController:
             self._outcomes.rescore(map(self._sets.file_of, {key.path for key in run.done}))
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY:
-                from evaltui.files.reading_apart import give_back
+                from evaltui.files.validating_apart import give_back
 
                 await asyncio.to_thread(give_back)
 

@@ -48,13 +48,13 @@ class EditedSets:
     def __init__(self, sets: OpenSets) -> None:
         self.config = sets.config
         self._entries = sets.entries
-        self._documents = sets.documents
+        self._open = sets.open
 
     def open(self, path: Path) -> SetToRun:
-        opened = self._documents.open(path)
+        opened = self._open(path)
         if opened.eval_set is None or opened.config is None:
             raise EvalSetError(opened.errors)
-        return SetToRun(path, opened.eval_set.eval_set_id, opened.cases, opened.config)
+        return SetToRun(path, opened.eval_set.eval_set_id, StoredCases(opened.cases), opened.config)
 
     def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
         for entry in self._entries:
@@ -129,7 +129,7 @@ class RunFollower:
             if not isinstance(cases_of_set, StoredCases):
                 cases_of_set = StoredCases(map(StoredCase.of, cases_of_set))
             for case in cases_of_set.stored:
-                cases[CaseId(info.known_as, case.head.eval_id)] = case, one.config
+                cases[CaseId(info.known_as, case.eval_id)] = case, one.config
         self._cases = cases
         self._pass_if = selected.plan.pass_if
         self._run.checks = selected.plan.checks

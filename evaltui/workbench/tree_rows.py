@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.workspace import SetEntry
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.state import Selection
 
 
@@ -41,7 +41,7 @@ class _Block:
     """A set from its line `first` on, with the numbers of the cases that are shown, and their turns."""
 
     number: int
-    entry: SetEntry
+    entry: EvalSetFile
     first: int
     cases: Sequence[int]
     unfolded: Sequence[_Unfolded]
@@ -85,7 +85,7 @@ class TreeRows:
 
     def __init__(
         self,
-        sets: Sequence[SetEntry],
+        sets: Sequence[EvalSetFile],
         kept: Mapping[str, Sequence[int]] | None,
         folded: Collection[str],
         unfolded: Collection[CaseId],
@@ -113,7 +113,7 @@ class TreeRows:
         block = self._blocks[bisect_right(self._blocks, line, key=lambda one: one.first) - 1]
         return block.row(line - block.first)
 
-    def entry(self, row: Row) -> SetEntry:
+    def entry(self, row: Row) -> EvalSetFile:
         """The set that a row is of, as it was when these rows were made."""
         return self._sets[row.entry]
 
@@ -147,16 +147,16 @@ class TreeRows:
         return next((block.cases for block in self._blocks if block.number == entry), ())
 
 
-def _unfolded(entry: SetEntry, cases: Sequence[int], ids: Collection[str]) -> list[_Unfolded]:
+def _unfolded(entry: EvalSetFile, cases: Sequence[int], ids: Collection[str]) -> list[_Unfolded]:
     found: list[_Unfolded] = []
     if not ids:
         return found
     before = 0
     for place, number in enumerate(cases):
         case = entry.cases[number]
-        if case.eval_id in ids and case.turns:
-            found.append(_Unfolded(place, case.turns, before))
-            before += case.turns
+        if case.eval_id in ids and (turns := case.summary.turns):
+            found.append(_Unfolded(place, turns, before))
+            before += turns
     return found
 
 
@@ -205,7 +205,7 @@ class Marking:
     def clear(self) -> None:
         self._marked.clear()
 
-    def keep_only_in(self, sets: Iterable[SetEntry]) -> None:
+    def keep_only_in(self, sets: Iterable[EvalSetFile]) -> None:
         """Forget cases that are gone."""
         paths = {key.path for key in self._marked}
         ids = {

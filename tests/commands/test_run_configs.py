@@ -78,7 +78,7 @@ async def test_the_workbench_scores_by_it_and_edits_it(tmp_path):
     workbench = Workbench(agent, config=config)
     await workbench.open()
     path = workbench.sets.entries[0].path
-    assert workbench.sets.documents.open(path).config.path == config
+    assert workbench.sets.open(path).config.path == config
     assert workbench.sets.config_path(path) == config
     assert workbench.sets.scored_by([config]) == {path}
     await workbench.close()
@@ -97,7 +97,7 @@ async def test_what_is_changed_on_screen_goes_to_the_config_above_the_sets(tmp_p
     assert (row.name, row.threshold) == ("response_match_score", 0.5)
     assert shown.set_threshold(row, 0.75)
     assert workbench.editing.unsaved() == [config]
-    assert workbench.sets.documents.open(entry.path).config.config.criteria["response_match_score"] == 0.75
+    assert workbench.sets.open(entry.path).config.config.criteria["response_match_score"] == 0.75
     assert workbench.editing.save_all()
     assert json.loads(config.read_text())["criteria"] == {"response_match_score": 0.75}
     assert [file.name for file in entry.path.parent.iterdir()] == ["basic.evalset.json"]
@@ -117,5 +117,5 @@ async def test_where_it_is_not_clear_the_criteria_say_so(tmp_path):
             workbench.sets, workbench.outcomes, workbench.editing, entry.path, workbench.say
         ).unreadable()
     )
-    assert "a_config.json" in str(workbench.sets.documents.open(entry.path).errors[0])
+    assert "a_config.json" in str(workbench.sets.open(entry.path).errors[0])
     await workbench.close()

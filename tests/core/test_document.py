@@ -272,7 +272,7 @@ def test_lines_and_texts():
     assert document.line_of(("eval_cases", 1, "nothing", 3)) == 11
     assert document.line_of(()) == 1
     assert document.text_at(("eval_cases", 0, "args")) == '{"a": 1, "b": "x"}'
-    assert [len(text.splitlines()) for text in document.texts_in(("eval_cases",))] == [6, 4]
+    assert [len(case.text.splitlines()) for case in document.cases] == [6, 4]
     with pytest.raises(EditError, match="nowhere"):
         document.text_at(("nowhere",))
 

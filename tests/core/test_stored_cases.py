@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.stored_cases import StoredCase, StoredCases, heads_of
+from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
 
 PART = {"inline_data": {"mime_type": "image/png", "data": "AAECAw=="}}
 CASES = [
@@ -29,20 +29,12 @@ def test_they_are_the_same_cases(stored):
 
 
 def test_what_is_known_without_a_model(stored):
-    assert (
-        heads_of(stored)
-        == heads_of(MODELS)
-        == [
-            ("a", True, False),
-            ("b", False, False),
-            ("c", True, True),
-        ]
-    )
+    assert list(ids_and_turns(stored)) == list(ids_and_turns(MODELS)) == [("a", 1), ("b", 0), ("c", None)]
 
 
 def test_no_model_is_made_before_it_is_asked_for(stored):
     with patch.object(EvalCase, "model_validate_json") as made:
-        heads_of(stored)
+        list(ids_and_turns(stored))
         stored.only({"a"})
         assert len(stored) == 3
         assert made.call_count == 0

@@ -117,7 +117,7 @@ async def test_deleted_outside_it_scores_no_more_and_is_no_set(house):
     config.unlink()
     workbench.editing.look_outside()
     assert [entry.path for entry in workbench.sets.entries] == [path]
-    in_use = workbench.sets.documents.last(path).config
+    in_use = workbench.sets.last_opened(path).config
     assert in_use is None or in_use.path is None
     workbench.editing.undo()
     assert [entry.path for entry in workbench.sets.entries] == [path]
@@ -131,9 +131,9 @@ async def test_another_one_that_comes_beside_the_set_scores_it(house):
     beside = path.parent / "test_config.json"
     write_config(beside, safety_v1=1.0)
     await workbench.open()
-    assert workbench.sets.documents.last(path).config.path == beside
+    assert workbench.sets.last_opened(path).config.path == beside
     workbench.editing.undo()
-    assert workbench.sets.documents.last(path).config.path == beside
+    assert workbench.sets.last_opened(path).config.path == beside
     assert not workbench.editing.unsaved()
 
 

@@ -513,7 +513,7 @@ async def test_a_config_that_was_deleted_outside_scores_no_more(echo):
     workbench.editing.save_all()
     config.unlink()
     await workbench.open()
-    assert workbench.sets.documents.last(path).config.path is None
+    assert workbench.sets.open(path).config.path is None
     assert workbench.editing.config_data(path) is None
 
 

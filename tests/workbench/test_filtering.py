@@ -7,22 +7,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_id import CaseId, CaseInfo
+from evaltui.core.model.case_id import CaseId, CaseSummary
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
-from evaltui.files.eval_set_file import SetEntry
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
+from tests.listed_cases import ListedCase
+from tests.listed_cases import listed_case as case
 
 LIGHTS, HEAT = "lights.evalset.json", "heat.evalset.json"
 
 
-def case(eval_id, turns, texts=(), tools=()):
-    return CaseInfo(eval_id, turns, texts[0] if texts else "", texts, tools)
-
-
 SETS = (
-    SetEntry(
+    EvalSetFile(
         Path(LIGHTS),
         LIGHTS,
         "lights",
@@ -35,7 +33,7 @@ SETS = (
             case("ÜBER_ALL", 1, ("Straße",)),
         ),
     ),
-    SetEntry(
+    EvalSetFile(
         Path(HEAT), HEAT, "heat", "", "evals/", "eval set", (case("night", None, ("turn the heating down",)),)
     ),
 )
@@ -184,16 +182,15 @@ async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(write_
 def test_texts_are_looked_at_once_and_only_where_they_are_searched():
     looked_at = []
 
-    class Looked(CaseInfo):
+    class Looked(CaseSummary):
         def __getattribute__(self, name):
             if name == "texts":
                 looked_at.append(name)
             return super().__getattribute__(name)
 
+    cases = tuple(ListedCase(Looked(eval_id, 1)) for eval_id in ("off", "on"))
     filtered = Filtered()
-    sets = (
-        SetEntry(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", (Looked("off", 1), Looked("on", 1))),
-    )
+    sets = (EvalSetFile(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", cases),)
     for text in ("pass", "id:off", "set:lights", "tool:x"):
         filtered.update(text, sets, lambda key: "PASSED")
     assert not looked_at
@@ -210,7 +207,7 @@ def test_texts_are_looked_at_once_and_only_where_they_are_searched():
 
 def test_a_score_is_asked_only_of_the_cases_that_the_words_leave():
     cases = tuple(case(f"case_{n}", 1, (f"please do number {n}",), ("book",)) for n in range(10_000))
-    filtered, sets = Filtered(), (SetEntry(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", cases),)
+    filtered, sets = Filtered(), (EvalSetFile(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", cases),)
     asked = []
 
     def scores(key):

@@ -6,17 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_id import CaseInfo
-from evaltui.files.eval_set_file import SetEntry
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.fuzzy import rank_cases
-
-
-def case(eval_id, turns, texts=(), tools=()):
-    return CaseInfo(eval_id, turns, texts[0] if texts else "", texts, tools)
-
+from tests.listed_cases import listed_case as case
 
 SETS = (
-    SetEntry(
+    EvalSetFile(
         Path("a"),
         "a",
         "orders",
@@ -32,7 +27,9 @@ SETS = (
             case("Straße", 1, ("",)),
         ),
     ),
-    SetEntry(Path("b"), "b", "travel", "", "", "eval set", (case("late", None, ("A flight",)), case("", 0))),
+    EvalSetFile(
+        Path("b"), "b", "travel", "", "", "eval set", (case("late", None, ("A flight",)), case("", 0))
+    ),
 )
 
 
@@ -77,7 +74,9 @@ def test_what_is_found_holds_the_letters_in_their_order(query):
     jumps = rank_cases(query, SETS)
     assert [jump.score for jump in jumps] == sorted((jump.score for jump in jumps), reverse=True)
     for jump in jumps:
-        texts = next(case.texts for entry in SETS for case in entry.cases if case.eval_id == jump.key.eval_id)
+        texts = next(
+            one.summary.texts for entry in SETS for one in entry.cases if one.eval_id == jump.key.eval_id
+        )
         everything = f"{jump.key.eval_id} {jump.set_id} {' '.join(texts)} A flight".casefold()
         for word in query.casefold().split():
             letters = iter(everything)
@@ -86,6 +85,6 @@ def test_what_is_found_holds_the_letters_in_their_order(query):
 
 def test_letters_that_are_not_all_there_are_not_tried_in_every_way():
     # Tried in every way this would not end before the time-out of the test.
-    long = SetEntry(Path("c"), "c", "long", "", "", "eval set", (case("e" * 2_000, 1, ()),))
+    long = EvalSetFile(Path("c"), "c", "long", "", "", "eval set", (case("e" * 2_000, 1, ()),))
 
     assert rank_cases("eeeeeeeeeeeeeeeq", [long]) == []

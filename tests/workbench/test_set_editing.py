@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_id import CaseId, CaseInfo
-from evaltui.files.workspace import SetEntry
+from evaltui.core.model.case_id import CaseId
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench import converting, set_editing
 from evaltui.workbench.case_plan import gathered, moves
 from evaltui.workbench.state import Selection
 from evaltui.workbench.tree_rows import Row, TreeRows
 from evaltui.workbench.workbench import Workbench
+from tests.listed_cases import listed_case
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 HELLO = ("hello", "hello")
@@ -538,8 +539,8 @@ class Unread(tuple):
 
 
 def entry_of(path, *turns):
-    cases = tuple(CaseInfo(f"c{number}", count) for number, count in enumerate(turns))
-    return SetEntry(path, path.name, path.name, "", "", "eval set", cases)
+    cases = tuple(listed_case(f"c{number}", count) for number, count in enumerate(turns))
+    return EvalSetFile(path, path.name, path.name, "", "", "eval set", cases)
 
 
 @given(st.data())
@@ -565,7 +566,7 @@ def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
         for case in range(len(entry.cases)) if kept is None else kept[entry.case_path]:
             expected.append(Row(number, case))
             if CaseId(entry.case_path, entry.cases[case].eval_id) in unfolded:
-                expected += [Row(number, case, turn) for turn in range(entry.cases[case].turns or 0)]
+                expected += [Row(number, case, turn) for turn in range(entry.cases[case].summary.turns or 0)]
     rows = TreeRows(sets, kept, folded, unfolded)
     assert [rows.row(line) for line in range(rows.count)] == expected
     assert [rows.line_of(rows.selection(line)) for line in range(rows.count)] == list(range(rows.count))
@@ -574,8 +575,8 @@ def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
 
 
 def test_ten_thousand_cases_are_not_looked_at_to_be_listed(tmp_path):
-    cases = Unread(CaseInfo(f"c{number}", 1) for number in range(10_000))
-    entry = SetEntry(tmp_path, tmp_path.name, "big", "", "", "eval set", cases)
+    cases = Unread(listed_case(f"c{number}", 1) for number in range(10_000))
+    entry = EvalSetFile(tmp_path, tmp_path.name, "big", "", "", "eval set", cases)
     rows = TreeRows([entry], None, (), ())
     assert rows.count == 10_001
     assert rows.selection(5_000) == Selection(tmp_path.name, "c4999")

@@ -191,7 +191,7 @@ async def test_what_is_proposed(coin):
     config = coin.navigation.file.with_name("test_config.json")
     config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
     await coin.open()
-    await asyncio.to_thread(coin.sets.documents.open, coin.navigation.file)
+    await asyncio.to_thread(coin.sets.open, coin.navigation.file)
     assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "3 majority"
     await run_set(coin)
     assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "2 0.5"

@@ -144,14 +144,14 @@ class _Known:
         value, end = decode_at(text, position)
         own = text[position:end]
         if not self._chunks:
-            return StoredCase.found(own, value)
+            return StoredCase.parsed(own, value)
         if self._numbers is None:
             self._numbers = {case.text: number for number, case in enumerate(self._chunks)}
         number = self._numbers.get(own)
         if number is None:
             # Most often it is the one that was expected, changed.
             self._next += 1
-            return StoredCase.found(own, value)
+            return StoredCase.parsed(own, value)
         self._next = number + 1
         return self._chunks[number]
 

@@ -150,12 +150,6 @@ class JsonDocument:
             return _own_text(self.chunks.head + self.chunks.tail, path, ())
         return _own_text(self.text, path, ())
 
-    def texts_in(self, path: JsonPath) -> list[str]:
-        """The texts of all elements of an array, or members of an object, in order. Raises EditError."""
-        if path == (self.chunks.key,):
-            return [case.text for case in self.chunks.cases]
-        return Tree.parse(self.text_at(path)).place(()).texts()
-
     def _case_at(self, path: JsonPath) -> int | None:
         """Which case a path leads into; None where into none of them."""
         if self.chunks.key is None or len(path) < 2 or path[0] != self.chunks.key:

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from evaltui.core.jsondoc.edits import missing
@@ -98,14 +98,6 @@ class Place(NamedTuple):
         assert found is not None
         node, begin = found
         return Place(self.text, node, begin, begin + node.head)
-
-    def texts(self) -> list[str]:
-        """The texts of the values in this one."""
-        own = self.own_text
-        ends = accumulate([node.extent for node in self.nodes], initial=1)
-        return [
-            own[end - node.size : end] for node, end in zip(self.nodes, islice(ends, 1, None), strict=True)
-        ]
 
     def index_of(self, step: str | int) -> int | None:
         """Which of the nodes a step of a path leads to, of a repeated key the last one; None: to none."""

@@ -13,7 +13,7 @@ from evaltui.core.metrics.requirements import Facts, Found, Readiness, reach_of_
 from evaltui.core.model.aliases import spelt
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.eval_set import EvalCase, answer_text
-from evaltui.core.model.stored_cases import StoredCases, heads_of
+from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 
 
 class CaseTraits(NamedTuple):
@@ -28,7 +28,7 @@ class CaseTraits(NamedTuple):
 def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
     """Of every case, in their order."""
     if isinstance(cases, StoredCases):
-        return (_of_data(one.head.eval_id, one.data()) for one in cases.stored)
+        return (_of_data(one.eval_id, one.data()) for one in cases.stored)
     return (_of_model(case) for case in cases)
 
 
@@ -219,10 +219,9 @@ class _Cases:
 
     def __init__(self, one: SetToCheck) -> None:
         self._set = one
-        heads = heads_of(one.cases)
-        self.count = len(heads)
-        self.simulated = [head.eval_id for head in heads if head.simulated]
-        self.scripted = [head.eval_id for head in heads if not head.simulated]
+        self.count = len(one.cases)
+        self.simulated = [eval_id for eval_id, turns in ids_and_turns(one.cases) if turns is None]
+        self.scripted = [eval_id for eval_id, turns in ids_and_turns(one.cases) if turns is not None]
 
     @cached_property
     def traits(self) -> list[CaseTraits]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from evaltui.core.model.aliases import spelt
@@ -25,20 +24,21 @@ class CaseId(NamedTuple):
     eval_id: str
 
 
-@dataclass(frozen=True)
-class CaseInfo:
-    """A case as a list shows and searches it.
+class CaseSummary(NamedTuple):
+    """A case as a list shows and searches it, and what is seen to be wrong with it without a model."""
 
-    `turns` is None where a user is simulated, so that nobody knows. `first_text` is the first part of what
-    the user says first, `texts` are all of it, by turn; of a simulated user both are the starting prompt.
-    `tools` are those that calls are expected of, each once.
-    """
-
-    eval_id: str
+    eval_id: str | None
+    """None where it has none."""
     turns: int | None
+    """How many there are; None where a user is simulated, so that nobody knows."""
     first_text: str = ""
+    """The first part of what the user says first, or the starting prompt of a simulated user."""
     texts: tuple[str, ...] = ()
+    """All of what the user says, by turn; of a simulated user the starting prompt."""
     tools: tuple[str, ...] = ()
+    """The tools that calls are expected of, each once."""
+    problems: tuple[Problem, ...] = ()
+    """Paths are relative to the case."""
 
 
 def _either(data: Any, name: str) -> tuple[str, Any]:
@@ -62,22 +62,26 @@ def required_field(
     return None
 
 
-def case_info(raw: Any, path: JsonPath, problems: list[Problem]) -> CaseInfo:
-    """What a list shows of a case; what is wrong with it is added to `problems`, its paths below `path`."""
-    if not isinstance(raw, dict):
-        problems.append(Problem.error(path, f"must be an object, is {in_words(raw)}"))
-        return CaseInfo("", 0)
-    eval_id = required_field(raw, (*path, "eval_id"), str, problems) or ""
-    _, conversation = _either(raw, "conversation")
+def summary_of(case: Any) -> CaseSummary:
+    """The summary of a case as JSON data, whatever that is."""
+    if not isinstance(case, dict):
+        problem = Problem.error((), f"must be an object, is {in_words(case)}")
+        return CaseSummary(None, 0, problems=(problem,))
+    found: list[Problem] = []
+    eval_id = required_field(case, ("eval_id",), str, found)
+    problems = tuple(found)
+    _, conversation = _either(case, "conversation")
     if isinstance(conversation, list):
-        said = [_texts(_either(turn, "user_content")[1]) for turn in conversation]
-        first = said[0][0] if said and said[0] else ""
-        return CaseInfo(eval_id, len(conversation), first, tuple(map("\n".join, said)), _tools(conversation))
-    _, scenario = _either(raw, "conversation_scenario")
+        texts = [_texts(_either(turn, "user_content")[1]) for turn in conversation]
+        first = texts[0][0] if texts and texts[0] else ""
+        by_turn = tuple(map("\n".join, texts))
+        return CaseSummary(eval_id, len(conversation), first, by_turn, _tools(conversation), problems)
+    _, scenario = _either(case, "conversation_scenario")
     if isinstance(scenario, dict):
         _, prompt = _either(scenario, "starting_prompt")
-        return CaseInfo(eval_id, None, *((prompt, (prompt,)) if isinstance(prompt, str) else ()))
-    return CaseInfo(eval_id, 0)
+        prompts = (prompt,) if isinstance(prompt, str) else ()
+        return CaseSummary(eval_id, None, "".join(prompts), prompts, (), problems)
+    return CaseSummary(eval_id, 0, problems=problems)
 
 
 def _texts(content: Any) -> list[str]:

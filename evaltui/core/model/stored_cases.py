@@ -4,37 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from evaltui.core.model.aliases import spelt
-from evaltui.core.model.case_id import CaseInfo, case_info
+from evaltui.core.model.case_id import CaseSummary, summary_of
 from evaltui.core.model.problems import Problem
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase
-
-
-class CaseHead(NamedTuple):
-    """What is known of a case without its model; `has_turns` is whether there is anything to run, `simulated`
-    whether what the user says is not known beforehand."""
-
-    eval_id: str
-    has_turns: bool
-    simulated: bool = False
-
-
-class Checked(NamedTuple):
-    """What was found in a case by making a model of it; paths are relative to the case."""
-
-    is_valid: bool
-    problems: tuple[Problem, ...]
-
-
-class Listed(NamedTuple):
-    """A case as a list shows it, and what is seen to be wrong without a model; paths as in `Checked`."""
-
-    info: CaseInfo
-    problems: tuple[Problem, ...]
 
 
 class StoredCase:
@@ -44,26 +21,22 @@ class StoredCase:
     the memory.
     """
 
-    __slots__ = ("_given_id", "_head", "_lines", "_value", "checked", "listed", "text")
+    __slots__ = ("_lines", "_summary", "_value", "problems", "text")
 
     def __init__(self, text: str, value: Any = None) -> None:
         self.text = text
-        self.checked: Checked | None = None
-        """None while nobody looked."""
-        self.listed: Listed | None = None
-        """None while nobody looked."""
+        self.problems: tuple[Problem, ...] | None = None
+        """What making a model of it has found, paths relative to the case; None while nobody made one."""
         self._value = value
-        self._head: CaseHead | None = None
-        # None while nobody asked.
-        self._given_id: tuple[str | None] | None = None
+        self._summary: CaseSummary | None = None
         self._lines: int | None = None
 
     @classmethod
-    def found(cls, text: str, value: Any) -> StoredCase:
-        """A case that was just parsed: the value is looked at and not kept."""
-        found = cls(text)
-        found._given_id = (_eval_id_of(value),)
-        return found
+    def parsed(cls, text: str, value: Any) -> StoredCase:
+        """A case whose value is looked at and not kept."""
+        case = cls(text)
+        case._summary = summary_of(value)
+        return case
 
     @classmethod
     def of_data(cls, data: Any) -> StoredCase:
@@ -92,33 +65,15 @@ class StoredCase:
         return EvalCase.model_validate_json(json.dumps(self.data()))
 
     @property
-    def given_id(self) -> str | None:
-        """The id of the case, None where it has none."""
-        if self._given_id is None:
-            self._given_id = (_eval_id_of(self.data()),)
-        return self._given_id[0]
+    def summary(self) -> CaseSummary:
+        if self._summary is None:
+            self._summary = summary_of(self.data())
+        return self._summary
 
     @property
     def eval_id(self) -> str:
         """The id of the case, "" where it has none."""
-        return self.given_id or ""
-
-    @property
-    def head(self) -> CaseHead:
-        """What is known of a valid case without its model."""
-        if self._head is None:
-            data = self.data()
-            simulated = data.get(spelt("conversation_scenario", data)) is not None
-            has_turns = bool(data.get(spelt("conversation", data))) or simulated
-            self._head = CaseHead(self.eval_id, has_turns, simulated)
-        return self._head
-
-    def look_up(self) -> Listed:
-        """As a list shows it."""
-        if self.listed is None:
-            found: list[Problem] = []
-            self.listed = Listed(case_info(self.data(), (), found), tuple(found))
-        return self.listed
+        return self.summary.eval_id or ""
 
     @property
     def lines(self) -> int:
@@ -140,7 +95,7 @@ def _eval_id_of(case: Any) -> str | None:
 def eval_ids_of(cases: Sequence[Any]) -> list[str | None]:
     """The ids of cases, which are JSON values, in order; None for those that have none."""
     if isinstance(cases, CaseList):
-        return [case.given_id for case in cases.stored]
+        return [case.summary.eval_id for case in cases.stored]
     return [_eval_id_of(case) for case in cases]
 
 
@@ -153,10 +108,6 @@ class StoredCases(Sequence["EvalCase"]):
     @property
     def stored(self) -> tuple[StoredCase, ...]:
         return self._stored
-
-    @property
-    def heads(self) -> list[CaseHead]:
-        return [one.head for one in self._stored]
 
     def only(self, eval_ids: set[str]) -> StoredCases:
         return StoredCases(one for one in self._stored if one.eval_id in eval_ids)
@@ -177,14 +128,14 @@ class StoredCases(Sequence["EvalCase"]):
         return self._stored[index].model()
 
 
-def head_of(case: EvalCase) -> CaseHead:
-    simulated = case.conversation_scenario is not None
-    return CaseHead(case.eval_id, bool(case.conversation) or simulated, simulated)
-
-
-def heads_of(cases: Sequence[EvalCase]) -> list[CaseHead]:
-    """Of each case, without making a model of any."""
-    return cases.heads if isinstance(cases, StoredCases) else [head_of(case) for case in cases]
+def ids_and_turns(cases: Sequence[EvalCase]) -> Iterator[tuple[str, int | None]]:
+    """The id of each case, and how many turns it has, None where a user is simulated; no model is made."""
+    if isinstance(cases, StoredCases):
+        for stored in cases.stored:
+            yield stored.eval_id, stored.summary.turns
+    else:
+        for case in cases:
+            yield case.eval_id, None if case.conversation is None else len(case.conversation)
 
 
 class CaseList(list[Any]):

@@ -27,7 +27,7 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.fingerprints import case_text, fingerprint
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
-from evaltui.core.model.stored_cases import heads_of
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import expected_places
 from evaltui.core.recording.waiting import responses_in
@@ -185,8 +185,8 @@ class _Run:
 
     def _is_refused(self, item: WorkItem) -> bool:
         """Whether there is nothing to run; what a case says is looked at only where it has a say in it."""
-        if not item.head.simulated:
-            return not item.head.has_turns
+        if item.turns is not None:
+            return item.turns == 0
         out_of_reach = self._withheld[item.case.path]
         return _refusal(item.set.cases[item.index], item.set.config, out_of_reach) is not None
 
@@ -195,7 +195,7 @@ class _Run:
             if recordings := self._recordings.get(one.path):
                 await recordings.open()
                 if one.whole:
-                    recordings.tell_of_others(head.eval_id for head in heads_of(one.cases))
+                    recordings.tell_of_others(eval_id for eval_id, _ in ids_and_turns(one.cases))
 
     def result(self) -> RunResult:
         cases = tuple(one.result for one in self._progress if one.result is not None)
@@ -265,7 +265,7 @@ class _Run:
         self._tell(Happened(replace(event, seq=self._seq, **_place(item))))
 
     def recorded(self, item: WorkItem, line: Json) -> None:
-        self._recordings[item.set.path].take(item.head.eval_id, item.repeat, line)
+        self._recordings[item.set.path].take(item.case.eval_id, item.repeat, line)
 
     def _note(self, text: str) -> None:
         self._tell(Noted(text))
@@ -309,7 +309,7 @@ class _Run:
     async def _judge(self, item: WorkItem, expected: Expected, ran: ExecutionResult) -> None:
         recorder: CallRecorder | None = None
         if recordings := self._recordings.get(item.set.path):
-            recorder = recordings.judging(item.head.eval_id, item.repeat, self._judges.secrets)
+            recorder = recordings.judging(item.case.eval_id, item.repeat, self._judges.secrets)
         try:
             await self._conclude(item, expected, ran, self._judges.judge_for(recorder))
         finally:
@@ -324,7 +324,7 @@ class _Run:
         finally:
             if recordings := self._recordings.get(item.set.path):
                 judged = judge.finished if judge else ()
-                recordings.end(item.head.eval_id, item.repeat, complete=ran.error is None, judged=judged)
+                recordings.end(item.case.eval_id, item.repeat, complete=ran.error is None, judged=judged)
         await self._saving.save_if_due()
         verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events))
         self._tell(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))

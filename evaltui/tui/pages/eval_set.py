@@ -9,7 +9,7 @@ from pathlib import Path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.workspace import SetEntry, Workspace
+from evaltui.files.workspace import Workspace
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
 from evaltui.text.values import cut, show_value, visible
@@ -22,7 +22,7 @@ from evaltui.workbench.verdicts import figure
 _MAX_LISTED = 50
 
 
-def write_set_facts(page: Page, entry: SetEntry, opened: EvalSetFile | None) -> None:
+def write_set_facts(page: Page, entry: EvalSetFile, opened: EvalSetFile | None) -> None:
     """What the file is, what scores it, and what is wrong with it; `opened` is None while it is read."""
     problems = opened.problems if opened else entry.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -39,7 +39,7 @@ def write_set_facts(page: Page, entry: SetEntry, opened: EvalSetFile | None) -> 
         write_problems(page, warnings, entry.path)
 
 
-def write_set_results(page: Page, entry: SetEntry, errors: Sequence[Problem], results: Results) -> None:
+def write_set_results(page: Page, entry: EvalSetFile, errors: Sequence[Problem], results: Results) -> None:
     """How the cases of a set came out, and which of them did not pass."""
     if errors:
         page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "red")])
@@ -48,7 +48,7 @@ def write_set_results(page: Page, entry: SetEntry, errors: Sequence[Problem], re
     _write_attention(page, entry, results)
 
 
-def _write_facts(page: Page, entry: SetEntry, opened: EvalSetFile | None) -> None:
+def _write_facts(page: Page, entry: EvalSetFile, opened: EvalSetFile | None) -> None:
     if entry.name and entry.name != entry.eval_set_id:
         page.labelled("name", [(visible(entry.name), "")])
     if opened and opened.eval_set and opened.eval_set.description:
@@ -71,7 +71,7 @@ def _config_place(path: Path | None, set_path: Path) -> str:
     return visible(f"{path.name} beside it" if path.parent == set_path.parent else str(path))
 
 
-def _write_counts(page: Page, entry: SetEntry, results: Results) -> None:
+def _write_counts(page: Page, entry: EvalSetFile, results: Results) -> None:
     counts = results.counts(entry.case_path)
     counts[NOT_RUN] = max(0, len(entry.cases) - counts.total())
     page.row(("Cases", "bold"), (f"  {len(entry.cases)}", ""))
@@ -80,7 +80,7 @@ def _write_counts(page: Page, entry: SetEntry, results: Results) -> None:
             page.row(("  ", ""), glyph(status), (f" {WORDS[status]:<14}{counts[status]:>6}", ""))
 
 
-def _write_attention(page: Page, entry: SetEntry, results: Results) -> None:
+def _write_attention(page: Page, entry: EvalSetFile, results: Results) -> None:
     failing = sum(key.path == entry.case_path for key in results.attention)
     if not failing:
         return

@@ -50,10 +50,10 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         self._refused: str | None = None
         entry = workbench.sets.entry_of(key.path)
         case = next((case for case in entry.cases if case.eval_id == key.eval_id), None) if entry else None
-        self._texts = case.texts if case else ()
-        self._turns = case.turns or 0 if case else 0
+        self._texts = case.summary.texts if case else ()
+        self._turns = case.summary.turns or 0 if case else 0
         scored = workbench.outcomes.get(key)
-        if case is not None and case.turns is None and scored is not None:
+        if case is not None and case.summary.turns is None and scored is not None:
             # A simulated user says something else each time.
             self._texts = tuple(turn.user for turn in scored.shown.turns)
             self._turns = len(self._texts)

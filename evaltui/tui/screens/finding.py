@@ -95,9 +95,9 @@ class Palette:
             if all(word in entry.eval_set_id.casefold() for word in words):
                 yield Selection(entry.case_path), [("set ", "dim"), (set_id, "")]
             for case in entry.cases:
-                text = f"{case.eval_id}\n{case.first_text}".casefold()
+                text = f"{case.eval_id}\n{case.summary.first_text}".casefold()
                 if all(word in text for word in words):
-                    first = cut(visible(case.first_text), _MAX_TEXT)
+                    first = cut(visible(case.summary.first_text), _MAX_TEXT)
                     name: Line = [("case ", "dim"), (visible(case.eval_id), "")]
                     yield Selection(entry.case_path, case.eval_id), [*name, (f"  {set_id}  {first}", "dim")]
 

@@ -312,12 +312,12 @@ class ChatController:
         from evaltui.workbench.chat.origins import origin
 
         file = self._sets.file_of(key.path)
-        opened = self._sets.documents.open(file)
-        case = opened.case(key.eval_id)
-        if case is None:
+        opened = self._sets.open(file)
+        stored = opened.case(key.eval_id)
+        if stored is None:
             why = str(opened.errors[0]) if opened.errors else f"it is no longer in {file.name}"
             raise ValueError(f"{key.eval_id} cannot be continued: {why}")
-        scored = self._outcomes.get(key)
+        case, scored = stored.model(), self._outcomes.get(key)
         if scored is None:
             return origin(key, case)
         events = (self._outcomes.traces.events_of(key) or {}).get(scored.repeat, ())

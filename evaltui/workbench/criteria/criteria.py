@@ -19,7 +19,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
-from evaltui.files.eval_set_file import SetEntry
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.criteria.rows import (
     Interval,
     MetricRow,
@@ -163,7 +163,7 @@ class Criteria:
         return self._editing.open_file(self.path) is not None or self.path.exists()
 
     @property
-    def sets(self) -> list[SetEntry]:
+    def sets(self) -> list[EvalSetFile]:
         """The sets that the config applies to."""
         return self._sets.sets_of_config(self.path)
 
@@ -209,8 +209,8 @@ class Criteria:
 
     def _references(self, config: ConfigEditor) -> list[Section]:
         sets = self.sets
-        turns = {entry.eval_set_id: {case.eval_id: case.turns for case in entry.cases} for entry in sets}
-        tools = {entry.eval_set_id: {case.eval_id: case.tools for case in entry.cases} for entry in sets}
+        turns = {one.eval_set_id: {case.eval_id: case.summary.turns for case in one.cases} for one in sets}
+        tools = {one.eval_set_id: {case.eval_id: case.summary.tools for case in one.cases} for one in sets}
         problems = (*idle_rules(config.config, tools), *dangling(config.config, turns))
         wrong = {problem.path[:3]: problem.message for problem in problems}
         blocks: tuple[tuple[BlockList, str], ...] = (("turns", "Marks on turns"), ("rules", "Rules"))

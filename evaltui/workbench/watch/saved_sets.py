@@ -54,9 +54,6 @@ class SavedSets:
         known = {entry.case_path for entry in self._sets.entries}
         outside = [path for path in files if not await self._is_own(path)]
         if outside:
-            for path in outside:
-                if self._sets.open_file(path) is None:
-                    self._sets.documents.forget(path)
             await self._reload()
         concerned = self._sets.scored_by(files)
         paths = tuple(entry.path for entry in self._sets.entries if entry.path in concerned)

@@ -220,7 +220,7 @@ class Watch:
         if reaction is not None:
             self._show(reaction)
         for path in taken.paths:
-            await asyncio.to_thread(self._sets.documents.open, path)
+            await asyncio.to_thread(self._sets.open, path)
         # It may take long, and later saves must be heard meanwhile.
         self._scoring = asyncio.create_task(self._score(taken.paths, before, reaction, change.saved))
         return taken.due

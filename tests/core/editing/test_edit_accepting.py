@@ -277,11 +277,11 @@ def test_an_accepted_turn_touches_no_line_but_its_own(turn, together, indent):
     path = ("eval_cases", 1, "conversation")
     before = document.text_at(path)
     around = document.text.split(before)
-    texts = document.texts_in(path)
+    texts = [document.text_at((*path, number)) for number in (0, 2)]
     result = TurnResult("these calls", rows_of(data, actual, 1), ResponseDiff(None, None))
     document.apply(accept(data, "turn", 1, result, actual))
     assert document.text.split(document.text_at(path)) == around
-    assert [document.texts_in(path)[n] for n in (0, 2)] == [texts[n] for n in (0, 2)]
+    assert [document.text_at((*path, number)) for number in (0, 2)] == texts
     if kind != "absent" and calls == made and text == answer:
         assert document.text_at(path) == before
 

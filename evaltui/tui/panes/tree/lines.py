@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.jsondoc.chunks import Chunks
-from evaltui.core.model.case_id import CaseId, CaseInfo
-from evaltui.files.workspace import SetEntry
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
 from evaltui.text.values import visible
@@ -41,10 +42,10 @@ class TreeLines:
             [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "dim")],
         ]
 
-    def of_set(self, entry: SetEntry, width: int, *, folded: bool) -> Line:
+    def of_set(self, entry: EvalSetFile, width: int, *, folded: bool) -> Line:
         return _both_ends(*self._set_line(entry, folded=folded), width)
 
-    def _set_line(self, entry: SetEntry, *, folded: bool) -> tuple[Line, Line]:
+    def _set_line(self, entry: EvalSetFile, *, folded: bool) -> tuple[Line, Line]:
         fold = "▸ " if folded else "▾ "
         name: Line = [(fold, "dim"), (visible(entry.eval_set_id), "bold")]
         if entry.origin != "agent directory":
@@ -63,10 +64,10 @@ class TreeLines:
                 right.append((f" {GLYPHS[status]}{counts[status]}", TONES[status]))
         return name, right
 
-    def of_case(self, entry: SetEntry, case: CaseInfo, width: int) -> Line:
+    def of_case(self, entry: EvalSetFile, case: StoredCase, width: int) -> Line:
         return _both_ends(*self._case_line(entry, case, width), width)
 
-    def _case_line(self, entry: SetEntry, case: CaseInfo, width: int) -> tuple[Line, Line]:
+    def _case_line(self, entry: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
         key = CaseId(entry.case_path, case.eval_id)
         outcomes, marking = self._workbench.outcomes, self._workbench.navigation.marking
         status, scored = outcomes.status(key), outcomes.get(key)
@@ -106,11 +107,12 @@ class TreeLines:
             known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
         return known[2]
 
-    def of_turn(self, entry: SetEntry, case: CaseInfo, turn: int, width: int) -> Line:
+    def of_turn(self, entry: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
         scored = self._workbench.outcomes.get(CaseId(entry.case_path, case.eval_id))
         status = turn_status(scored.shown, turn) if scored else NOT_RUN
         mark = glyph(status) if status else (" ", "")
-        text = visible(case.texts[turn] if turn < len(case.texts) else "")
+        texts = case.summary.texts
+        text = visible(texts[turn] if turn < len(texts) else "")
         return cut([("    ", ""), mark, (f" {turn + 1} ", "dim"), (text, "")], width)
 
 

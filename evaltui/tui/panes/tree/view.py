@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.workspace import SetEntry
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
@@ -258,7 +258,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         else:
             self._ask_for_eval_id(CaseId(entry.case_path, entry.cases[row.case].eval_id), row.case)
 
-    def _ask_for_set_id(self, entry: SetEntry) -> None:
+    def _ask_for_set_id(self, entry: EvalSetFile) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
 
         def named(wanted: str | None) -> None:

@@ -1,16 +1,20 @@
-"""A large set is read by another process, with the same outcome; whatever happens to that, it is read."""
+"""A large set is validated by another process, with the same outcome; whatever happens to that."""
 
 import json
 import subprocess
 
 import pytest
 
-from evaltui.files import reading_apart
-from evaltui.files.eval_set_file import read_eval_set_file
-from evaltui.files.reading_apart import read_apart
+from evaltui.files import validating_apart
+from evaltui.files.eval_set_file import read_eval_set_file, validated
+from evaltui.files.validating_apart import validated_apart
 
 TURN = {"user_content": {"role": "user", "parts": [{"text": "x" * 3000}]}}
 LARGE = 500
+
+
+def read(path):
+    return read_eval_set_file(path, "", path.parent)
 
 
 def write(folder, cases, **first):
@@ -31,7 +35,7 @@ def started(monkeypatch):
             commands.append(command)
             super().__init__(command, **kwargs)
 
-    monkeypatch.setattr(reading_apart.subprocess, "Popen", Noted)
+    monkeypatch.setattr(validating_apart.subprocess, "Popen", Noted)
     return commands
 
 
@@ -39,7 +43,7 @@ def started(monkeypatch):
 def given_back(monkeypatch):
     """How often memory was given back."""
     times = []
-    monkeypatch.setattr(reading_apart, "give_back", lambda: times.append(True))
+    monkeypatch.setattr(validating_apart, "give_back", lambda: times.append(True))
     return times
 
 
@@ -48,22 +52,22 @@ def given_back(monkeypatch):
 )
 def test_a_large_set_is_what_it_would_be_if_it_were_read_here(tmp_path, started, first):
     path = write(tmp_path, LARGE, **first)
-    there, here = read_apart(path), read_eval_set_file(path)
+    there, here = validated_apart(read(path)), validated(read(path))
     assert len(started) == 1
     assert there.eval_set == here.eval_set
     assert there.problems == here.problems
-    assert there.cases.heads == here.cases.heads
-    assert [one.data() for one in there.cases.stored] == [one.data() for one in here.cases.stored]
+    assert [one.problems for one in there.cases] == [one.problems for one in here.cases]
+    assert [one.data() for one in there.cases] == [one.data() for one in here.cases]
     assert there.fingerprint == here.fingerprint
     assert there.document.text == path.read_text()
-    assert all(case in there.document.cases for case in there.cases.stored)
+    assert there.cases == there.document.cases
 
 
 def test_a_small_set_starts_no_process_and_leaves_no_memory_behind(tmp_path, started, given_back):
-    assert len(read_apart(write(tmp_path, 2)).cases) == 2
+    assert len(validated_apart(read(write(tmp_path, 2))).cases) == 2
     assert not started
     assert not given_back
-    read_apart(write(tmp_path, LARGE))
+    validated_apart(read(write(tmp_path, LARGE)))
     assert len(given_back) == 1
 
 
@@ -75,17 +79,24 @@ def test_it_is_read_here_where_no_process_can(tmp_path, monkeypatch, code):
         def __init__(self, command, **kwargs):
             super().__init__([command[0], "-c", code], **kwargs)
 
-    monkeypatch.setattr(reading_apart.subprocess, "Popen", Failing)
-    assert len(read_apart(path).cases) == LARGE
+    monkeypatch.setattr(validating_apart.subprocess, "Popen", Failing)
+    assert validated_apart(read(path)).case("case 499")
 
 
 def test_it_is_read_here_where_no_process_can_be_started(tmp_path, monkeypatch):
     path = write(tmp_path, LARGE)
-    monkeypatch.setattr(reading_apart.sys, "executable", str(tmp_path / "gone"))
-    assert len(read_apart(path).cases) == LARGE
+    monkeypatch.setattr(validating_apart.sys, "executable", str(tmp_path / "gone"))
+    assert validated_apart(read(path)).case("case 499")
 
 
 def test_a_file_that_is_not_there_is_a_problem(tmp_path):
-    read = read_apart(tmp_path / "gone.evalset.json")
-    assert read.eval_set is None
-    assert "no such file" in str(read.problems[0])
+    gone = validated_apart(read(tmp_path / "gone.evalset.json"))
+    assert gone.eval_set is None
+    assert "no such file" in str(gone.problems[0])
+
+
+def test_what_was_read_is_validated_although_the_file_is_another_one_by_now(tmp_path):
+    file = read(write(tmp_path, LARGE, conversation=1))
+    write(tmp_path, LARGE)
+    assert len(validated_apart(file).errors) == 1
+    assert not validated_apart(read(file.path)).errors
