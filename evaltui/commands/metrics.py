@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.commands.output import width, write_lines
 from evaltui.commands.usage import UsageError, complain, require_one_agent
-from evaltui.core.metrics.preflight import MetricCheck, check_metric
-from evaltui.core.metrics.preflight_lines import check_lines
+from evaltui.core.metrics.preflight import MetricCheck, check_lines, check_metric
 from evaltui.core.metrics.registry import METRICS, MetricInfo
 from evaltui.core.metrics.requirements import Facts
 from evaltui.core.model.problems import EvalSetError

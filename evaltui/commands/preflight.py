@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from evaltui.commands.output import write_lines
 from evaltui.commands.usage import UsageError
-from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.metrics.preflight_lines import check_lines
+from evaltui.core.metrics.preflight import MetricCheck, check_lines
 from evaltui.core.metrics.requirements import Readiness
 from evaltui.text.wording import did_you_mean
 

@@ -19,7 +19,7 @@ from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.editing.set import new_set_text, set_id_problem
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
-from evaltui.core.metrics.never_passing import never_passes
+from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from evaltui.commands.output import width, write_lines, write_stderr
 from evaltui.commands.usage import UsageError
-from evaltui.core.metrics.preflight_lines import check_lines
+from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status

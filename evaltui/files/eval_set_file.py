@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.model.aliases import spelt
 from evaltui.core.model.case_id import required_field
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import CaseList, StoredCase

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaltui.core.editing.references import dangling, idle_rules, slow_rules
-from evaltui.core.model.aliases import spelt
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.config_files import config_file
@@ -91,7 +91,7 @@ def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
     if loaded.eval_set is None or not isinstance(text, str) or not text:
         return problems
     # Models load slowly, and reading this module must not wait for them.
-    from evaltui.core.metrics.never_passing import never_passes
+    from evaltui.core.metrics.response_match import never_passes
 
     try:
         used = find_config(file)

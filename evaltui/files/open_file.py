@@ -10,7 +10,7 @@ from typing import Any
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.merge import Conflict, Merged, merge
 from evaltui.core.jsondoc.shapes import CONFIG, EVAL_SET, FileShape
-from evaltui.core.model.aliases import spelt
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal

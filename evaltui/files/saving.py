@@ -10,7 +10,7 @@ from typing import Any, NewType
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
-from evaltui.core.model.aliases import spelt
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.atomic import Change, NotAsComparedError, read_regular, saving_in, write_all
 from evaltui.files.json_text import decode, parse

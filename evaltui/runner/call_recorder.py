@@ -20,17 +20,19 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes
 from evaltui.core.recordings.entry import (
     JUDGE_OF,
+    Asked,
     Entry,
+    Fingerprints,
     ModelCall,
     Shared,
     ToolCall,
     entry_from_json,
     entry_to_json,
+    fingerprints_without,
     said_of,
     shared_of,
 )
 from evaltui.core.recordings.playback import Playback
-from evaltui.core.recordings.request import Asked, Fingerprints, fingerprints_without
 from evaltui.core.secrets import Secrets
 from evaltui.runner.errors import error_from_json, error_to_json, message_of
 from evaltui.text.values import show_value

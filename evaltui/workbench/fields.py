@@ -17,7 +17,7 @@ from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import Edit, Remove
-from evaltui.core.model.aliases import camel
+from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.tool_schema import Tool
 from evaltui.files.json_text import parse

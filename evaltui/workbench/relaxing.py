@@ -17,8 +17,7 @@ from evaltui.core.compare.rules import match_data, rules_of_case
 from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
 from evaltui.core.jsondoc.edits import Edit, EditError, apply_to_data
 from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.model.arg_path import ALL_ARGS, parse_arg_path
-from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at

@@ -6,9 +6,8 @@ import sys
 import pytest
 
 from evaltui.commands.chat_lines import ChatLines
-from evaltui.core.model.events import Event, Step, tool_call, tool_result, transfer
+from evaltui.core.model.events import Event, Step, split, tool_call, tool_result, transfer
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.recording.steps import split
 from evaltui.core.secrets import Secrets
 
 

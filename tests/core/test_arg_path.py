@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.model.arg_path import ANY_INDEX, arg_path_text, parse_arg_path, reaches
+from evaltui.core.model.arg_rule import ANY_INDEX, arg_path_text, parse_arg_path, reaches
 from evaltui.core.model.problems import format_path
 
 MODEST = settings(max_examples=150, deadline=None)

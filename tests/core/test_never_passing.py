@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evaltui.core.metrics.never_passing import never_passes
+from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.proposals import arg_paths, proposals
-from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.json_values import ABSENT
 
 

@@ -12,22 +12,20 @@ from pydantic import ValidationError
 
 from evaltui import EvalCase, EvalConfig
 from evaltui.core.model import events
+from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.model.events import SIMULATED_USER, Event
-from evaltui.core.model.personas import PREBUILT_PERSONAS
-from evaltui.core.model.simulator_config import SimulatorConfig
+from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.simulation.instructions import (
+from evaltui.core.simulation.user import (
+    SimulatedUser,
     described,
+    ends,
     instructions,
+    lines_of,
     persona_of,
     prebuilt_personas,
     prompt_id,
-)
-from evaltui.core.simulation.user import (
-    SimulatedUser,
-    ends,
-    lines_of,
     simulated_user,
     stopped,
     stopped_in_words,

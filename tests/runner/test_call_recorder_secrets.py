@@ -9,8 +9,7 @@ from datetime import datetime
 import pytest
 
 from evaltui.core.model.modes import modes_of
-from evaltui.core.recordings.entry import Shared, ToolCall, entry_from_json
-from evaltui.core.recordings.request import Asked, fingerprints
+from evaltui.core.recordings.entry import Asked, Shared, ToolCall, entry_from_json, fingerprints
 from evaltui.core.secrets import Secrets
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording, ToolOutcome
 

@@ -25,11 +25,10 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
+from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
-from evaltui.core.model.simulator_config import SimulatorConfig
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.simulation.instructions import prebuilt_personas
-from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, lines_of
+from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, lines_of, prebuilt_personas
 from evaltui.runner.child import simulating
 from evaltui.runner.child.adapters.adk import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording

@@ -17,8 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from evaltui.core.compare.rules import exactly, is_number, lets_pass, match_in_words
-from evaltui.core.model.arg_path import ALL_ARGS, ANY_INDEX, ArgPath, arg_path_text
-from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.arg_rule import ALL_ARGS, ANY_INDEX, ArgPath, ArgRule, arg_path_text
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.regexes import SlowRegexError

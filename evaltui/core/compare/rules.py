@@ -29,8 +29,17 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from evaltui.core.model.arg_path import ALL_ARGS, ANY_INDEX, ArgPath, parse_arg_path, reaches
-from evaltui.core.model.arg_rule import Approx, ArgRule, Match, MatchBy
+from evaltui.core.model.arg_rule import (
+    ALL_ARGS,
+    ANY_INDEX,
+    Approx,
+    ArgPath,
+    ArgRule,
+    Match,
+    MatchBy,
+    parse_arg_path,
+    reaches,
+)
 from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side, value_at, without
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.regexes import PATIENCE, Patience, SlowRegexError

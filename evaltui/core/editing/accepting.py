@@ -19,7 +19,7 @@ from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import in_style
 from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike, apply_to_data
-from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, scored_text, tool_calls, tool_responses
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult

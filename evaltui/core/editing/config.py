@@ -10,11 +10,9 @@ from evaltui.core.editing.json_paths import put_field, put_member
 from evaltui.core.editing.references import BLOCK, RULES, CaseRef, References
 from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.model.aliases import camel
-from evaltui.core.model.arg_path import parse_arg_path
-from evaltui.core.model.arg_rule import ArgRule
+from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
 from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
-from evaltui.core.model.json_values import value_at
+from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath
 

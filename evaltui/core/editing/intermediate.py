@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from evaltui.core.editing.json_paths import dicts, field_path, in_style, insert_at
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
-from evaltui.core.model.aliases import spelt
-from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.json_values import list_at, spelt, value_at
 from evaltui.core.model.problems import JsonPath
 
 Shape = Literal["lists", "events"]

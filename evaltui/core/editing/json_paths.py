@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove, alike
-from evaltui.core.model.aliases import camel, spelt
-from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.json_values import camel, list_at, spelt, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import eval_ids_of
 

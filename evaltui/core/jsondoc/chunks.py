@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.jsondoc.spans import BOM, Node, Tree, decode_at, skip_space
-from evaltui.core.model.aliases import camel
+from evaltui.core.model.json_values import camel
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 
 CASES = "eval_cases"

@@ -12,7 +12,7 @@ from evaltui.core.jsondoc.preview import LineChange, changed_lines
 from evaltui.core.jsondoc.spans import Tree
 from evaltui.core.jsondoc.splices import Splice, applied, differences
 from evaltui.core.jsondoc.windows import Editor
-from evaltui.core.model.aliases import spelt
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import StoredCase
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.model.aliases import spelt
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import eval_ids_of
 
 

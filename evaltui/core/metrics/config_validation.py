@@ -12,7 +12,6 @@ from typing import Any
 
 from evaltui.core.metrics.metric import MISPLACED, effective_threshold, names_function
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.model.aliases import likely_typos, path_as_spelt
 from evaltui.core.model.config import (
     BaseCriterion,
     CustomMetric,
@@ -21,8 +20,9 @@ from evaltui.core.model.config import (
     Interval,
     OwnCriterion,
 )
+from evaltui.core.model.json_values import path_as_spelt
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.problems import JsonPath, Problem, likely_typos
 from evaltui.text.wording import did_you_mean
 
 _OF_CRITERION = ("lower_is_better", "lowerIsBetter")

@@ -11,9 +11,8 @@ from evaltui.core.metrics.judges.judge import judge_options
 from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
 from evaltui.core.metrics.metric import MISPLACED, CriterionError, names_function, nothing_to_score
 from evaltui.core.metrics.registry import METRICS, MetricInfo, MetricInput
-from evaltui.core.model.config import EvalConfig, EvalMetric
+from evaltui.core.model.config import EvalConfig, EvalMetric, SimulatorConfig
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.core.model.simulator_config import SimulatorConfig
 from evaltui.text.wording import nearest
 
 # What the Gemini API and Vertex AI call the models of google-genai's own kind.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any, NamedTuple
 
-from evaltui.core.model.aliases import spelt
 from evaltui.core.model.events import describe_response
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.wording import in_words

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.aliases import spelt
+from evaltui.core.model.json_values import spelt
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase

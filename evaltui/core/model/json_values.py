@@ -1,8 +1,9 @@
-"""Parsed JSON: read by path, two values side by side, values as keys."""
+"""Parsed JSON: read by path and in both spellings of a key, two values side by side, values as keys."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from evaltui.core.model.problems import JsonPath
@@ -85,3 +86,27 @@ def without(value: Any, places: Collection[JsonPath]) -> Any:
             if (item := without(given, inside.get(index, ()))) is not ABSENT
         ]
     return value
+
+
+@cache
+def camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def spelt(name: str, data: Mapping[str, Any]) -> str:
+    """The key under which a field is given; its snake_case name where it is given twice or not at all."""
+    return camel(name) if name not in data and camel(name) in data else name
+
+
+def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
+    """A path of snake_case keys with the keys that the data has."""
+    found: JsonPath = ()
+    for step in path:
+        key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
+        found = (*found, key)
+        if isinstance(data, dict):
+            data = data.get(key)
+        elif isinstance(data, list) and isinstance(step, int):
+            data = data[step]
+    return found

@@ -1,6 +1,4 @@
-"""When models and tools are asked and when what they answered before is taken: what a user chooses, and how a
-run treats each of them.
-"""
+"""What users choose from: when models and tools are asked, how turns are scored, which personas there are."""
 
 from __future__ import annotations
 
@@ -62,3 +60,6 @@ def modes_of(models: RecordMode, tools: ToolMode | None, by_tool: Mapping[str, T
         by_tool = {name: "stub" if mode == "record" else mode for name, mode in by_tool.items()}
         rest = "stub" if rest == "record" else rest
     return Modes(models, rest, by_tool)
+
+
+PREBUILT_PERSONAS = ("EXPERT", "NOVICE", "EVALUATOR")

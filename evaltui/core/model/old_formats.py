@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from evaltui.core.model.aliases import likely_typos
-from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, Problem, Severity, likely_typos
 from evaltui.text.values import show_value
 from evaltui.text.wording import in_words
 

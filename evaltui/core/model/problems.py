@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 JsonPath = tuple[str | int, ...]
 
@@ -69,3 +70,21 @@ def format_path(path: JsonPath) -> str:
         else:
             text += f"[{step!r}]"
     return text
+
+
+def likely_typos(
+    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath
+) -> Iterator[Problem]:
+    """Warnings for keys that are near to a field that is absent; each field comes with all its spellings.
+
+    Other unknown keys are the user's own: where this is called, ADK tolerates them.
+    """
+    # Loads difflib, of which the process of an agent has no need.
+    from evaltui.text.wording import nearest
+
+    fields = [tuple(field) for field in fields]
+    known = {spelling for field in fields for spelling in field}
+    absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
+    for key in data:
+        if key not in known and (hit := nearest(key, absent, likeness=0.75)):
+            yield Problem.warning((*path, key), f"unknown key; did you mean {hit!r}?")

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from evaltui.core.model.aliases import spelt
 from evaltui.core.model.case_id import CaseSummary, summary_of
+from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import Problem
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import Any
 from google.genai.types import Content
 from pydantic import BaseModel
 
-from evaltui.core.model.aliases import camel, likely_typos, path_as_spelt, spelt
 from evaltui.core.model.eval_set import (
     EvalCase,
     EvalSet,
@@ -24,8 +23,9 @@ from evaltui.core.model.eval_set import (
     SessionInput,
     tool_calls,
 )
+from evaltui.core.model.json_values import camel, path_as_spelt, spelt
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, Problem, Severity, likely_typos
 from evaltui.core.model.stored_cases import eval_ids_of
 from evaltui.text.wording import in_words
 

@@ -14,9 +14,8 @@ from typing import Any
 from google.genai import types
 
 from evaltui.core.model.eval_set import AgentDetails, AppDetails, Invocation
-from evaltui.core.model.events import SIMULATED_USER, Event, Json, Kind, Step
-from evaltui.core.recording.steps import STEP_FIELDS, is_final, split
-from evaltui.core.trace.requests import instruction_text
+from evaltui.core.model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final, split
+from evaltui.core.trace.spans import instruction_text
 
 
 def app_details_by_turn(events: Iterable[Event]) -> dict[int | None, AppDetails]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evaltui.core.model.events import Event, Json, Step
-from evaltui.core.recording.steps import split
+from evaltui.core.model.events import Event, Json, Step, split
 from evaltui.text.values import visible
 
 CONFIRMATION = "adk_request_confirmation"

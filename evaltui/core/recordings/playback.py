@@ -9,8 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import ABSENT, side_by_side
-from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall, asked_of, describe
-from evaltui.core.recordings.request import Fingerprints, call_key
+from evaltui.core.recordings.entry import (
+    JUDGE_OF,
+    Entry,
+    Fingerprints,
+    ModelCall,
+    Shared,
+    ToolCall,
+    asked_of,
+    call_key,
+    describe,
+)
 from evaltui.text.values import cut, show_change, show_value, visible
 
 _SHOWN = 60

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
-from evaltui.core.recordings.request import Asked
-from evaltui.core.simulation.instructions import prompt_id
+from evaltui.core.recordings.entry import Asked
 from evaltui.core.simulation.user import (
     SimulatedUser,
     SimulatedUserError,
     Stop,
     ends,
     lines_of,
+    prompt_id,
     stopped_in_words,
 )
 from evaltui.runner.call_recorder import ModelExchange, NotRecordedError, current_call_recorder

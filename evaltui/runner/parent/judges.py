@@ -10,8 +10,7 @@ from pathlib import Path
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.recordings.entry import JUDGE_OF
-from evaltui.core.recordings.request import Asked
+from evaltui.core.recordings.entry import JUDGE_OF, Asked
 from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder, ModelExchange

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaltui.core.model.events import Event, Json
 from evaltui.core.trace.graph import AgentUse, Graph
-from evaltui.core.trace.requests import Request
+from evaltui.core.trace.spans import Request
 from evaltui.text.lines import Line
 from evaltui.text.values import show_duration, visible, visible_block, visible_lines
 from evaltui.tui.pages.calls import inline_args

@@ -230,7 +230,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return
         # These colour JSON, which the first frame need not wait for.
         from evaltui.core.trace.graph import graph_of
-        from evaltui.core.trace.requests import request_of
+        from evaltui.core.trace.spans import request_of
         from evaltui.tui.pages.trace_details import write_events, write_graph, write_request, write_response
 
         spans = self._outline.tree.spans

@@ -147,7 +147,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_preflight(self) -> None:
         if (run := self.workbench.runs.current) is not None:
-            from evaltui.core.metrics.preflight_lines import check_lines
+            from evaltui.core.metrics.preflight import check_lines
             from evaltui.tui.screens.details import DetailsScreen
 
             title: Line = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]

@@ -10,9 +10,8 @@ from typing import Any
 
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.set import EditBuilder, SetEditor
-from evaltui.core.model.aliases import camel
-from evaltui.core.model.json_values import value_at
-from evaltui.core.model.personas import PREBUILT_PERSONAS
+from evaltui.core.model.json_values import camel, value_at
+from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
 from evaltui.workbench.case_rows.rubrics import add_rubric, rubric_rows
 from evaltui.workbench.case_rows.session import add_to_states, final_state_rows, session_rows

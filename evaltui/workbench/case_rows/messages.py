@@ -9,8 +9,8 @@ from typing import Any, Literal
 from evaltui.core.editing.messages import MessageEditor, response_in
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.editing.turn import TurnEditor
-from evaltui.core.model.aliases import spelt
 from evaltui.core.model.events import describe_response
+from evaltui.core.model.json_values import spelt
 from evaltui.core.recording.waiting import REQUESTS
 from evaltui.text.values import show_size, show_value
 from evaltui.workbench.case_rows.turn_source import TurnSource, add_turn

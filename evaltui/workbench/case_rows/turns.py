@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.turn import EXPECTATION_KINDS, ExpectationKind
-from evaltui.core.model.aliases import spelt
-from evaltui.core.model.json_values import value_at
+from evaltui.core.model.json_values import spelt, value_at
 from evaltui.text.values import show_value
 from evaltui.workbench.case_rows.calls import call_rows, intermediate_rows, response_rows
 from evaltui.workbench.case_rows.messages import message_rows

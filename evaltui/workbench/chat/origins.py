@@ -13,11 +13,10 @@ from evaltui.core.compare.explain import MAX_REASONS, describe_call
 from evaltui.core.compare.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation, scored_text
-from evaltui.core.model.events import SIMULATED_USER, Event, Json
+from evaltui.core.model.events import SIMULATED_USER, Event, Json, split
 from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import expected_places, steps_of_invocation
-from evaltui.core.recording.steps import split
 from evaltui.core.recording.waiting import CallPlace, responses_in
 from evaltui.core.simulation.user import SimulatedUserError
 from evaltui.text.values import show_change, visible

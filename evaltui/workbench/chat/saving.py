@@ -15,7 +15,7 @@ from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.references import References
 from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.editing.set import SetEditor
-from evaltui.core.metrics.never_passing import never_passes
+from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError

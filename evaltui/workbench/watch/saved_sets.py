@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.aliases import spelt
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.fingerprints import CasePrint, case_print
+from evaltui.core.model.json_values import spelt
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.files.eval_sets import read_set_data
 from evaltui.files.saving import fingerprint_of

@@ -13,9 +13,9 @@ from evaltui.core.editing.case import CaseEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.metrics.scoring import score_case
-from evaltui.core.model.aliases import camel
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import Call, ResponseDiff, Status, TurnResult
 
 MODEST = settings(max_examples=100, deadline=None)

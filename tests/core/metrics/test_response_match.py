@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import metric_input, turn
 
-from evaltui.core.metrics.response_match import response_match_score
-from evaltui.core.metrics.rouge import rouge_1_f, words
+from evaltui.core.metrics.response_match import response_match_score, rouge_1_f, words
 from evaltui.core.model.eval_set import Invocation, scored_text, unscored_texts
 from evaltui.core.model.outcome import Status
 
@@ -161,7 +160,7 @@ def test_score_is_symmetric_and_within_bounds(one, other):
 
 def test_stemmer_is_loaded_only_when_texts_differ():
     program = (
-        "import sys; from evaltui.core.metrics.rouge import rouge_1_f\n"
+        "import sys; from evaltui.core.metrics.response_match import rouge_1_f\n"
         "assert rouge_1_f('The answers are equal', 'the answers are equal!') == 1.0\n"
         "assert 'rouge_score' not in sys.modules and 'nltk' not in sys.modules\n"
         "assert 0 < rouge_1_f('the answer is equal', 'the answers are equal') < 1\n"
@@ -172,7 +171,7 @@ def test_stemmer_is_loaded_only_when_texts_differ():
 
 def test_the_stemmer_brings_nothing_else_with_it():
     program = (
-        "import sys; from evaltui.core.metrics.rouge import rouge_1_f\n"
+        "import sys; from evaltui.core.metrics.response_match import rouge_1_f\n"
         "assert rouge_1_f('an answer', 'answers') > 0\n"
         "heavy = {'nltk', 'numpy', 'scipy', 'sklearn', 'pandas'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
@@ -182,7 +181,7 @@ def test_the_stemmer_brings_nothing_else_with_it():
 
 def test_nltk_is_whole_for_others_afterwards():
     program = (
-        "from evaltui.core.metrics.rouge import rouge_1_f\n"
+        "from evaltui.core.metrics.response_match import rouge_1_f\n"
         "rouge_1_f('an answer', 'answers')\n"
         "from nltk.stem import SnowballStemmer\n"
         "assert SnowballStemmer('english').stem('running') == 'run'\n"
@@ -193,7 +192,7 @@ def test_nltk_is_whole_for_others_afterwards():
 
 def test_the_stemmer_of_an_nltk_that_is_there_already():
     program = (
-        "import sys, nltk.stem; from evaltui.core.metrics.rouge import rouge_1_f\n"
+        "import sys, nltk.stem; from evaltui.core.metrics.response_match import rouge_1_f\n"
         "assert 0 < rouge_1_f('the answer is equal', 'the answers are equal') < 1\n"
         "assert sys.modules['nltk'] is nltk"
     )

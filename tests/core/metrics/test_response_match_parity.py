@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from metric_cases import metric_input, thresholds, turn
 
 from evaltui.core.metrics.registry import run_metric
-from evaltui.core.metrics.rouge import rouge_1_f
+from evaltui.core.metrics.response_match import rouge_1_f
 
 eval_case = pytest.importorskip("google.adk.evaluation.eval_case")
 eval_metrics = pytest.importorskip("google.adk.evaluation.eval_metrics")

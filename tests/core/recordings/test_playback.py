@@ -10,18 +10,19 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import JudgedBy, MetricResult, RepeatResult, Status
 from evaltui.core.recordings.entry import (
+    Asked,
     ModelCall,
     Shared,
     ToolCall,
     entry_from_json,
     entry_to_json,
+    fingerprints,
     said_of,
     shared_of,
     written,
 )
 from evaltui.core.recordings.merging import merged, stubs_of_case
 from evaltui.core.recordings.playback import Playback
-from evaltui.core.recordings.request import Asked, fingerprints
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 

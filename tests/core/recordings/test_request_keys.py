@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaltui.core.recordings.request import Asked, fingerprints, without_today
+from evaltui.core.recordings.entry import Asked, fingerprints, without_today
 
 NOON = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)
 

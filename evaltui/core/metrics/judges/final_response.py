@@ -1,21 +1,34 @@
-"""`final_response_match_v2`: does the answer agree with the expected one?"""
+"""`final_response_match_v2`: does the answer agree with the expected one?
+
+What google-adk 2.13 makes of a judge's answer, its quirks included, is here too, for `--adk-verdicts`.
+Source: `_parse_critique` of its final_response_match_v2 and the parser of its rubric_based_evaluator.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 
-from evaltui.core.metrics.judges.adk_answers import read_validity_as_adk
 from evaltui.core.metrics.judges.json_answers import VALIDITY
-from evaltui.core.metrics.judges.judge import Judge, judge_options
-from evaltui.core.metrics.judges.labels import read_validity
+from evaltui.core.metrics.judges.judge import (
+    Judge,
+    Sample,
+    ask_samples,
+    counted,
+    judge_options,
+    judgement,
+    votes_of,
+)
+from evaltui.core.metrics.judges.labels import VALIDITY_KEY, read_validity, unreadable
 from evaltui.core.metrics.judges.over_turns import (
     result_over_turns,
     turn_without_verdict,
     unless_open,
     voided_as_adk,
 )
+from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.judges.transcript import entries, transcript
-from evaltui.core.metrics.judges.voting import Sample, ask_samples, counted, judgement, votes_of
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
     MetricInput,
@@ -27,9 +40,74 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.eval_set import THOUGHT, Invocation, scored_text, unscored_texts
-from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Vote
 from evaltui.core.prompts import fenced, prompt
 from evaltui.text.values import cut
+
+_AFTER_KEY = r'":\s*\[*\s*"*([^"^\]\s]*)"*\s*\]*\s*[,\n}]'
+_VALID = re.compile(f'"{VALIDITY_KEY}{_AFTER_KEY}')
+_INVALID = re.compile('"is_the_agent_response_invalid' + _AFTER_KEY)
+_NEGATIVE = ("invalid", "almost", "false", "partially_valid", "partially")
+
+# google-adk's own begin at empty lines before, which takes forever where there are thousands.
+_ID = re.compile(r"^[^\S\n]*ID: (.*)$", re.MULTILINE)
+_PROPERTY = re.compile(r"^[^\S\n]*Property: (.*)$", re.MULTILINE)
+_RATIONALE = re.compile(r"(?<=Rationale: ).*")
+_VERDICT = re.compile(r"(?<=Verdict: ).*")
+
+_ASCII_LOOKALIKES = str.maketrans("‘’“”–—", "''\"\"--")
+
+
+def read_validity_as_adk(text: str) -> Vote:
+    """The first label behind the key decides; under the key `…_invalid`, everything but `true` and `invalid`
+    is a yes."""
+    if found := _VALID.search(text):
+        label = found[1].rstrip(",}")
+        if label in ("valid", "true"):
+            return Vote(1.0, label=label)
+        return Vote(0.0, label=label) if label in _NEGATIVE else unreadable(text)
+    if found := _INVALID.search(text):
+        label = found[1].rstrip(",}")
+        return Vote(float(label not in ("true", "invalid")), label=label)
+    return unreadable(text)
+
+
+def read_fulfilment_as_adk(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str, Vote]]:
+    """The verdicts in lines, in their order, by the id of the rubric; one may come more than once.
+
+    Nothing where there are not as many rationales and verdicts as properties. A verdict that holds `yes` is
+    one, else one that holds `no` is none, `unknown` among them.
+    """
+    properties = list(_PROPERTY.finditer(text))
+    rationales = _RATIONALE.findall(text)
+    verdicts = _VERDICT.findall(text)
+    if not len(properties) == len(rationales) == len(verdicts):
+        return []
+    by_id = {rubric.id: rubric.id for rubric in rubrics}
+    by_text = {_normalised(rubric.text): rubric.id for rubric in rubrics}
+    votes = []
+    after = -1
+    for stated, rationale, said in zip(properties, rationales, verdicts, strict=True):
+        ids = [found[1].strip() for found in _ID.finditer(text) if after < found.start() < stated.start()]
+        subject = by_id.get(ids[-1]) if ids and ids[-1] else None
+        if subject is None:
+            subject = by_text.get(_normalised(stated[1]))
+        if subject is not None:
+            votes.append((subject, Vote(_score(said), rationale.strip(), said.strip())))
+        after = stated.start()
+    return votes
+
+
+def _score(verdict: str) -> float | None:
+    if "yes" in verdict.lower():
+        return 1.0
+    return 0.0 if "no" in verdict.lower() else None
+
+
+def _normalised(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text).translate(_ASCII_LOOKALIKES)
+    return re.sub(r"\s+", " ", plain).strip(" *_`#>-•\"'").lower()
+
 
 _PROMPT = "final_response_match"
 _LONGEST_SUBJECT = 300

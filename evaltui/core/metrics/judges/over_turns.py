@@ -6,9 +6,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions
+from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Sample, judged_by
 from evaltui.core.metrics.judges.labels import unreadable
-from evaltui.core.metrics.judges.voting import Sample, judged_by
 from evaltui.core.metrics.metric import (
     MetricInput,
     in_turns,

@@ -6,24 +6,162 @@ google-adk has Vertex AI rate them, which takes a Google Cloud project.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from evaltui.core.metrics.judges.judge import Judge
-from evaltui.core.metrics.judges.over_turns import NO_ANSWER
-from evaltui.core.metrics.judges.ratings import Scale, rate
+from evaltui.core.metrics.judges.json_answers import RATING, read_json
+from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, counted, judge_options
+from evaltui.core.metrics.judges.labels import contradiction, without_verdict
+from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
+    CriterionError,
     MetricInput,
     left_out,
     not_evaluated,
     nothing_to_score,
+    required_threshold,
     unpaired,
     unscored_turn,
+    verdict,
 )
 from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
-from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.prompts import fenced, prompt
+from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.prompts import Prompt, fenced, prompt
+from evaltui.text.values import show_value
+
+# A score in prose, but not a scale: `Score: 2`, not `the score, 1 to 5`.
+_STATED = re.compile(
+    r"\b(?:score|rating)\W+(?:(?:is|was|of)\W+)?(\d+(?:\.\d+)?)\b(?!\s*(?:to\b|or\b|[-–,]\s*\d|\.\.))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The least and the greatest number that a judge may give."""
+
+    least: float
+    greatest: float
+
+    def __str__(self) -> str:
+        return f"{self.least:g} to {self.greatest:g}"
+
+    def holds(self, number: float) -> bool:
+        return self.least <= number <= self.greatest
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What one answer of a judge says: its vote, and the passages that speak for and against it."""
+
+    vote: Vote
+    evidence: tuple[tuple[str, str], ...] = ()
+
+
+async def rate(
+    given: MetricInput,
+    judge: Judge,
+    prompt: Prompt,
+    scale: Scale,
+    subject: str,
+    texts: Mapping[int, str],
+    others: Mapping[int, InvocationScore],
+) -> MetricResult:
+    """Have turns rated. `texts` is what the judge is asked about each, `others` are the turns it is not asked
+    about; `subject` says what is rated.
+
+    Of several ratings of a turn the middle one counts, of two in the middle the lower: for ratings that are
+    either 0 or 1 this is the majority. Raises CriterionError.
+    """
+    threshold = required_threshold(given.metric)
+    if not scale.holds(threshold) and not given.as_adk:
+        raise CriterionError(
+            f"{given.metric.metric_name} is a number from {scale}, and its threshold is {threshold:g}: "
+            "give it one that an answer can reach and can miss"
+        )
+    options = judge_options(given.metric)
+    samples = await ask_samples(judge, given.metric.metric_name, texts, options, RATING, as_adk=given.as_adk)
+    turns = [
+        others[number] if number in others else _rated_turn(given, samples[number], scale, subject, threshold)
+        for number in range(len(given.actual))
+    ]
+    return result_over_turns(given, turns, samples, options, prompt)
+
+
+def _rated_turn(
+    given: MetricInput, samples: Sequence[Sample], scale: Scale, subject: str, threshold: float
+) -> InvocationScore:
+    ratings = [
+        read_rating(sample.text, scale)
+        if isinstance(sample, Answer)
+        else Rating(Vote(None, problem=str(sample)))
+        for sample in samples
+    ]
+    votes = tuple(rating.vote for rating in ratings)
+    deciding = middle(ratings)
+    if deciding is None or deciding.vote.score is None:
+        judgement = Judgement("", subject, None, votes=votes)
+        return undecided(given, votes[0].problem, (judgement,))
+    vote = deciding.vote
+    score = deciding.vote.score
+    status = verdict(score, threshold)
+    reasons = [f"rated {score:g} on a scale from {scale}"] if status is Status.FAILED else []
+    if status is Status.FAILED and vote.rationale:
+        reasons[0] += f": {vote.rationale}"
+    reasons += [problem] if (problem := counted(votes)) else []
+    judgement = Judgement("", subject, score, vote.rationale, deciding.evidence, votes)
+    return InvocationScore(score, status, "; ".join(reasons), (judgement,))
+
+
+def middle(ratings: Sequence[Rating]) -> Rating | None:
+    """The first rating with the middle score, the lower one of two; None where none has a score."""
+    scores = sorted(rating.vote.score for rating in ratings if rating.vote.score is not None)
+    if not scores:
+        return None
+    score = scores[(len(scores) - 1) // 2]
+    return next(rating for rating in ratings if rating.vote.score == score)
+
+
+def read_rating(text: str, scale: Scale) -> Rating:
+    """What a judge says in JSON: `score`, `reason`, and `for` and `against` with what it quotes.
+
+    Without a score where there is none on the scale, or where there are two that differ.
+    """
+    answer = read_json(text)
+    found = answer.objects_with("score")
+    if not found:
+        return Rating(without_verdict(answer, text))
+    last, score = found[-1], _number(found[-1]["score"])
+    rationale = str(last.get("reason") or last.get("rationale") or "").strip()
+    said = show_value(last["score"])
+    stated = [*(one["score"] for one in found), *map(float, _STATED.findall(answer.prose))]
+    if len({_number(one) for one in stated}) > 1:
+        return Rating(contradiction((show_value(one) for one in stated), rationale))
+    if score is None or not scale.holds(score):
+        return Rating(Vote(None, rationale, said, f"{said} is no score: {scale} was asked for"))
+    evidence = [(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))]
+    return Rating(Vote(score, rationale), tuple(evidence))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _quotes(value: Any) -> list[str]:
+    quotes = value if isinstance(value, list) else [value]
+    return [quote.strip() for quote in quotes if isinstance(quote, str) and quote.strip()]
+
 
 _SHARE = Scale(0.0, 1.0)
 

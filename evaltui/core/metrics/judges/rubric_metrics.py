@@ -7,10 +7,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from evaltui.core.metrics.judges.adk_answers import read_fulfilment_as_adk
-from evaltui.core.metrics.judges.final_response import answer_of
+from evaltui.core.metrics.judges.final_response import answer_of, read_fulfilment_as_adk
 from evaltui.core.metrics.judges.json_answers import FULFILMENT
-from evaltui.core.metrics.judges.judge import Answer, Judge, judge_options
+from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, judge_options, judgement
 from evaltui.core.metrics.judges.labels import read_fulfilment, unreadable
 from evaltui.core.metrics.judges.over_turns import (
     result_over_turns,
@@ -25,7 +24,6 @@ from evaltui.core.metrics.judges.rubrics import (
     rubrics_of_turn,
 )
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
-from evaltui.core.metrics.judges.voting import Sample, ask_samples, judgement
 from evaltui.core.metrics.metric import (
     MetricInput,
     left_out,

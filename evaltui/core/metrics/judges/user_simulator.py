@@ -9,11 +9,19 @@ import re
 from collections.abc import Iterable, Sequence
 
 from evaltui.core.metrics.judges.json_answers import SIMULATED_USER, read_json
-from evaltui.core.metrics.judges.judge import Judge, JudgeFailedError, judge_options
+from evaltui.core.metrics.judges.judge import (
+    Judge,
+    JudgeFailedError,
+    Sample,
+    ask_samples,
+    counted,
+    deciding,
+    judge_options,
+    votes_of,
+)
 from evaltui.core.metrics.judges.labels import VALIDITY, only_vote, unreadable, without_verdict
 from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
 from evaltui.core.metrics.judges.transcript import json_line
-from evaltui.core.metrics.judges.voting import Sample, ask_samples, counted, deciding, votes_of
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
@@ -21,11 +29,11 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     verdict,
 )
+from evaltui.core.model.config import filled
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
-from evaltui.core.model.simulator_config import filled
 from evaltui.core.prompts import fenced, prompt
-from evaltui.core.simulation.instructions import STOP_SIGNAL, persona_of
+from evaltui.core.simulation.user import STOP_SIGNAL, persona_of
 
 _KEY = "is_valid"
 # What google-adk takes for the label, quirks included.

@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from evaltui.core.model.events import Json
-from evaltui.core.recordings.request import UNASKED_CONFIG, Asked
+from evaltui.core.recordings.entry import UNASKED_CONFIG, Asked
 from evaltui.runner.call_recorder import ModelExchange, current_call_recorder
 from evaltui.runner.child.adapters.base import Reporter, current_reporter, plain_json
 from evaltui.runner.errors import message_of

@@ -8,8 +8,7 @@ from itertools import groupby
 
 from google.adk.events.event import Event
 
-from evaltui.core.model.events import Json, Step
-from evaltui.core.recording.steps import is_made_id
+from evaltui.core.model.events import Json, Step, is_made_id
 from evaltui.core.recording.waiting import CONFIRMATION
 from evaltui.runner.child.adapters.past import call_of, content_of
 

@@ -21,8 +21,7 @@ from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 
-from evaltui.core.model.events import Json
-from evaltui.core.recording.steps import split
+from evaltui.core.model.events import Json, split
 from evaltui.runner.call_recorder import ToolOutcome, current_call_recorder
 from evaltui.runner.child.adapters.adk_events import step_of
 from evaltui.runner.child.adapters.base import Reporter, current_reporter, nested_in

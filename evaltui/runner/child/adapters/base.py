@@ -10,8 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evaltui.core.model.events import Event, Json, Kind, Step
-from evaltui.core.recording.steps import split
+from evaltui.core.model.events import Event, Json, Kind, Step, split
 from evaltui.core.recording.waiting import CallPlace, NotWaitingError, WaitingCalls
 
 DEFAULT_APP_NAME = "evaltui"

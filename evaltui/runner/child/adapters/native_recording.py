@@ -12,7 +12,7 @@ from google.genai import types
 from pydantic import BaseModel
 
 from evaltui.core.model.events import Json
-from evaltui.core.recordings.request import Asked
+from evaltui.core.recordings.entry import Asked
 from evaltui.runner.call_recorder import ModelExchange, ToolOutcome, current_call_recorder
 from evaltui.runner.child.adapters.base import plain_json
 from evaltui.runner.child.adapters.past import copy_state, removed_keys, state_delta

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from evaltui.core.model.events import Json, Step
+from evaltui.core.model.events import Json, Step, is_made_id
 from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.core.recording.steps import is_made_id
 
 
 def plain_copy(value: Any, path: JsonPath) -> Any:

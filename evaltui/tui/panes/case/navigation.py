@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from evaltui.core.model.arg_path import parse_arg_path
+from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.text.lines import Line, cells

@@ -11,7 +11,7 @@ from judge_cases import MATCH, ScriptedJudge, failed, given, judged, turn, valid
 pytest.importorskip("google.adk.evaluation.local_eval_service")
 from adk_judging import judged_by_adk, validity_by_adk
 
-from evaltui.core.metrics.judges.adk_answers import read_validity_as_adk
+from evaltui.core.metrics.judges.final_response import read_validity_as_adk
 
 pytestmark = [pytest.mark.compat, pytest.mark.filterwarnings("ignore:.*EXPERIMENTAL")]
 

@@ -19,13 +19,16 @@ from scripted_judge import (
 )
 
 from evaltui.core.metrics.judges.quality import (
+    Rating,
+    Scale,
+    middle,
     multi_turn_task_success_v1,
     multi_turn_tool_use_quality_v1,
     multi_turn_trajectory_quality_v1,
+    read_rating,
     response_evaluation_score,
     safety_v1,
 )
-from evaltui.core.metrics.judges.ratings import Rating, Scale, middle, read_rating
 from evaltui.core.metrics.metric import CriterionError
 from evaltui.core.model.outcome import Status, Vote
 

@@ -12,12 +12,11 @@ from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.hallucinations import read_findings
+from evaltui.core.metrics.judges.hallucinations import read_findings, sentences
 from evaltui.core.metrics.judges.json_answers import FULFILMENT, RATING, SENTENCES, SIMULATED_USER, VALIDITY
 from evaltui.core.metrics.judges.labels import read_fulfilment, read_validity
-from evaltui.core.metrics.judges.ratings import Scale, read_rating
+from evaltui.core.metrics.judges.quality import Scale, read_rating
 from evaltui.core.metrics.judges.rubrics import HeldRubric
-from evaltui.core.metrics.judges.sentences import sentences
 from evaltui.core.metrics.judges.user_simulator import read_is_valid
 
 SHORT = HeldRubric("short", "The answer is short.", "the case")

@@ -22,7 +22,7 @@ from judge_cases import (
 pytest.importorskip("google.adk.evaluation.local_eval_service")
 from adk_judging import fulfilment_by_adk, judged_by_adk
 
-from evaltui.core.metrics.judges.adk_answers import read_fulfilment_as_adk
+from evaltui.core.metrics.judges.final_response import read_fulfilment_as_adk
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 
 pytestmark = [

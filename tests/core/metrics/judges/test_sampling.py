@@ -5,8 +5,13 @@ import asyncio
 import pytest
 from judge_cases import ScriptedJudge, failed
 
-from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions
-from evaltui.core.metrics.judges.voting import ask_samples, judged_by
+from evaltui.core.metrics.judges.judge import (
+    Answer,
+    JudgeFailedError,
+    JudgeModelOptions,
+    ask_samples,
+    judged_by,
+)
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy
 from evaltui.core.prompts import Prompt
 

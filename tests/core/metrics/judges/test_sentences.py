@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.sentences import sentences
+from evaltui.core.metrics.judges.hallucinations import sentences
 
 FRUIT = """There are three kinds of fruits:
 1. Apples are red.

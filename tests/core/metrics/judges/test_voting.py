@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.voting import counted, deciding
+from evaltui.core.metrics.judges.judge import counted, deciding
 from evaltui.core.model.outcome import Vote
 
 votes = st.lists(st.builds(Vote, st.sampled_from([1.0, 0.0, None]), st.text(max_size=3)), max_size=7)
