@@ -58,7 +58,18 @@ class EvalSetFile:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {case.eval_id: number for number, case in enumerate(self.cases)}
+        return {case.eval_id: number for number, case in reversed([*enumerate(self.cases)])}
+
+    @cached_property
+    def value(self) -> Any:
+        """The set as JSON data, each case parsed when it is asked for."""
+        if self.document is not None:
+            return self.document.value
+        return {"eval_set_id": self.eval_set_id, "eval_cases": CaseList(self.cases)}
+
+    def number(self, eval_id: str) -> int | None:
+        """Which case it is, from 0, the first one of several with one id; None where there is none."""
+        return self._numbers.get(eval_id)
 
     @property
     def errors(self) -> list[Problem]:

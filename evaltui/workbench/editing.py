@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.json_paths import Changes, eval_ids
+from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError, alike
@@ -74,25 +74,6 @@ class Editing:
             return self.config_data(set_path)
         except EvalSetError as error:
             return _UnreadableConfig(error)
-
-    def number(self, key: CaseId) -> int:
-        """Which case of its set it is, from 0. Raises ValueError where the set has no such case."""
-        return eval_ids(self.data(self.sets.file_of(key.path))).index(key.eval_id)
-
-    def case_data(self, key: CaseId) -> tuple[Any, int] | None:
-        """The JSON of a set that has the case, and which of its cases it is; None while it is being read.
-
-        A set that is being edited is there as a whole, of any other only this case.
-        """
-        file = self.sets.file_of(key.path)
-        if (draft := self.open_file(file)) is not None:
-            return draft.document.value, self.number(key)
-        opened = self.sets.opened(file)
-        stored = opened.case(key.eval_id) if opened else None
-        if opened is None or stored is None:
-            return None
-        entry = self.sets.entry_of(key.path)
-        return {"eval_set_id": entry.eval_set_id if entry else "", "eval_cases": [stored.data()]}, 0
 
     def is_dirty(self, path: Path) -> bool:
         draft = self._files.known(path)

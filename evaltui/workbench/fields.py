@@ -132,15 +132,11 @@ class DeclaredTool:
 
 
 @dataclass(frozen=True)
-class CaseSource:
-    """A case of a set as it is now."""
+class RowSource:
+    """What the rows of a case are made of."""
 
-    data: Any
-    """The parsed JSON of the set."""
-    config: Any
-    """That of the config beside it, None where there is no file."""
-    case: int
-    """Its number in the set, from 0."""
+    editor: CaseEditor
+    """The case as it is now."""
     tools: Sequence[DeclaredTool] = ()
     problems: Sequence[Problem] = ()
     """Those of the whole set."""
@@ -150,17 +146,12 @@ class CaseSource:
     """The rows of turns: those of a turn that is the same object as before are not made again."""
 
     @cached_property
-    def editor(self) -> CaseEditor:
-        """Raises EditError where the set has no such case."""
-        return CaseEditor(self.data, self.case, self.config)
-
-    @cached_property
     def tools_by_name(self) -> Mapping[str, DeclaredTool]:
         return {tool.name: tool for tool in self.tools}
 
     def build(self, edit: Callable[[CaseEditor], Changes | list[Edit]]) -> EditBuilder:
         """An edit of this case, to be made from the data that there is by then."""
-        number = self.case
+        number = self.editor.number
         return lambda eval_set: edit(eval_set.case(number))
 
 

@@ -115,6 +115,13 @@ class OpenSets:
             task.add_done_callback(lambda _: self._was_read(path))
         return None
 
+    def now(self, path: Path) -> EvalSetFile | None:
+        """As `opened`; one that is to be edited need not wait for being validated."""
+        opened = self.opened(path)
+        if opened is None and self.files.known(path) is not None:
+            return self._read_already(path) or self.open(path)
+        return opened
+
     def _was_read(self, path: Path) -> None:
         del self._reading[path]
         self._changed()

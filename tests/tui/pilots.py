@@ -11,12 +11,13 @@ import waiting
 from textual.app import App
 from textual.pilot import Pilot
 
+from evaltui.core.editing.case import CaseEditor
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.tui.pages.case import write_rows
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.fields import CaseSource
+from evaltui.workbench.fields import RowSource
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
@@ -59,4 +60,4 @@ def write_case(page: Page, case: EvalCase, eval_set_id: str, config: EvalConfig 
     """The page of a case; `config` is the one that scores the set."""
     data = {"eval_set_id": eval_set_id, "eval_cases": [case.model_dump(mode="json", exclude_unset=True)]}
     marks = [mark.model_dump() for mark in config.evaltui.turns] if config else []
-    write_rows(page, case_rows(CaseSource(data, {"evaltui": {"turns": marks}}, 0)))
+    write_rows(page, case_rows(RowSource(CaseEditor(data, 0, {"evaltui": {"turns": marks}}))))

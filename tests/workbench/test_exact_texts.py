@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evaltui.core.jsondoc.writing import in_one_line, laid_out
-from evaltui.workbench.case_document import CaseDocument
+from evaltui.workbench.selected_case import SelectedCase
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -44,14 +44,14 @@ async def the_case(folder, text):
     workbench = Workbench(folder)
     await workbench.open()
     workbench.editing.data(path)
-    document = CaseDocument(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
-    document.follow()
-    return workbench, path, document
+    selected = SelectedCase(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
+    selected.follow()
+    return workbench, path, selected
 
 
-def taken(workbench, path, document, text):
+def taken(workbench, path, selected, text):
     """The bytes on disk once the JSON of the case is this."""
-    made = document.replaced(text)
+    made = selected.replaced(text)
     if made is not None:
         assert workbench.editing.do("change the JSON", path, made[0])
         assert workbench.editing.save(path)
@@ -69,13 +69,13 @@ SEPARATORS = "\u2028\u2029\x85\x7f\ufeff"
 async def test_a_set_with_odd_characters_gets_what_was_typed_and_nothing_else(write_agent, newline):
     case = LAID_OUT.replace("\\/ {", SEPARATORS).replace("\n", "\n    ")
     before = in_a_set(f"\n    {case}\n  ").replace("\n", newline)
-    workbench, path, document = await the_case(write_agent(ECHO), before)
-    shown = document.text()
+    workbench, path, selected = await the_case(write_agent(ECHO), before)
+    shown = selected.text()
     json.loads(shown)
     assert "\r" not in shown
-    assert document.replaced(shown) is None
-    assert document.replaced(shown.replace("\n", "\r\n")) is None
-    after = taken(workbench, path, document, shown.replace('"x": 1e3,', '"new": 1,\n  "x": 1e3,'))
+    assert selected.replaced(shown) is None
+    assert selected.replaced(shown.replace("\n", "\r\n")) is None
+    after = taken(workbench, path, selected, shown.replace('"x": 1e3,', '"new": 1,\n  "x": 1e3,'))
     assert after.decode() == before.replace('"x": 1e3,', f'"new": 1,{newline}      "x": 1e3,')
     workbench.editing.undo()
     assert workbench.editing.open_file(path).document.text == before
@@ -83,9 +83,9 @@ async def test_a_set_with_odd_characters_gets_what_was_typed_and_nothing_else(wr
 
 async def test_a_key_put_first_in_a_case_on_one_line_changes_nothing_else(write_agent):
     before = in_a_set(CASE)
-    workbench, path, document = await the_case(write_agent(ECHO), before)
-    assert document.text() == LAID_OUT
-    after = taken(workbench, path, document, '{ "first": 1.0,' + LAID_OUT[1:])
+    workbench, path, selected = await the_case(write_agent(ECHO), before)
+    assert selected.text() == LAID_OUT
+    after = taken(workbench, path, selected, '{ "first": 1.0,' + LAID_OUT[1:])
     assert after.decode() == before.replace('{"eval_id"', '{"first": 1.0, "eval_id"')
 
 
@@ -94,9 +94,9 @@ async def test_arguments_are_compared_as_json_text_is(write_agent, other):
     call = {"tool_uses": [{"name": "find", "args": {"n": 1, "m": 2} if "m" in other else {"n": 1}}]}
     turn = {"user_content": {"parts": [{"text": "hello"}]}, "intermediate_data": call}
     case = json.dumps({"eval_id": "one", "conversation": [turn]})
-    workbench, path, document = await the_case(write_agent(ECHO), in_a_set(case))
-    row = next(row for row in document.rows if row.id == ("turn", 0, "call", 0))
-    shown, take = document.call_json(row)
+    workbench, path, selected = await the_case(write_agent(ECHO), in_a_set(case))
+    row = next(row for row in selected.rows if row.id == ("turn", 0, "call", 0))
+    shown, take = selected.call_json(row)
     assert take(shown) is None
     assert workbench.editing.undo_label is None
     assert take(other) is None

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.case_rows.turns import next_expectation, toggle_context
-from evaltui.workbench.fields import CaseSource, DeclaredTool, FieldError, first_value, text_of, value_of
+from evaltui.workbench.fields import DeclaredTool, FieldError, RowSource, first_value, text_of, value_of
 
 TOOLS = (
     DeclaredTool(
@@ -71,7 +72,7 @@ class Bench:
 
     @property
     def source(self):
-        return CaseSource(self.document.value, self.config.value, 0, self.tools)
+        return RowSource(CaseEditor(self.document.value, 0, self.config.value), self.tools)
 
     @property
     def rows(self):

@@ -30,7 +30,7 @@ def test_the_first_frame_does_not_wait_for_the_models():
         *(f"evaltui.tui.screens.{screen}" for screen in ("details", "keys", "prompt", "chooser")),
         "evaltui.tui.screens.finding",
         "evaltui.workbench.chat.controller",
-        "evaltui.workbench.case_document",
+        "evaltui.workbench.selected_case",
     ],
 )
 def test_the_first_frame_does_not_wait_for_what_is_seen_later(seen_later, first_frame):

@@ -12,7 +12,6 @@ from evaltui.core.jsondoc import chunks, spans
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Put
 from evaltui.core.model import validation
-from evaltui.core.model.case_id import CaseId
 from evaltui.files import journal
 from evaltui.files.journal import Journal, recoverable
 from evaltui.files.saving import fingerprint
@@ -149,8 +148,7 @@ async def test_what_was_changed_outside_alone_is_read_alone(opened, read):
     done = read()
     assert done["models"] == 1
     assert done["characters"] < 8 * SIZE
-    key = CaseId(path.name, "case 3")
-    assert workbench.editing.case_data(key)[0]["eval_cases"][3] == theirs[3]
+    assert workbench.sets.opened(path).value["eval_cases"][3] == theirs[3]
 
 
 def test_a_large_text_is_packed_for_the_journal_while_edits_go_on(tmp_path, monkeypatch):

@@ -18,12 +18,12 @@ from evaltui.workbench.case_rows.session import add_to_states, final_state_rows,
 from evaltui.workbench.case_rows.turn_source import add_turn
 from evaltui.workbench.case_rows.turns import turn_rows
 from evaltui.workbench.fields import (
-    CaseSource,
     Completion,
     Field,
     FieldError,
     Operation,
     Row,
+    RowSource,
     remove_at,
     unknown_fields,
     value_of,
@@ -31,7 +31,7 @@ from evaltui.workbench.fields import (
 )
 
 
-def scenario_rows(source: CaseSource) -> Iterator[Row]:
+def scenario_rows(source: RowSource) -> Iterator[Row]:
     path = source.editor.scenario.path
     yield Row(("scenario",), "section", "Simulated user", path=path)
 
@@ -43,7 +43,7 @@ def scenario_rows(source: CaseSource) -> Iterator[Row]:
 
     fields = (("starting_prompt", "begins", set_prompt), ("conversation_plan", "plan", set_plan))
     for name, label, change in fields:
-        value = field_value(source.data, path, name)
+        value = field_value(source.editor.data, path, name)
         text = value if isinstance(value, str) else ""
         yield Row(
             ("scenario", name),
@@ -53,13 +53,13 @@ def scenario_rows(source: CaseSource) -> Iterator[Row]:
             shown=None if text else "(nothing)",
             quiet=not text,
             field=Field(f"change what the simulated user {label}", text, "text", change),
-            path=field_path(source.data, path, name),
+            path=field_path(source.editor.data, path, name),
         )
-    yield _persona(source, field_path(source.data, path, "user_persona"))
+    yield _persona(source, field_path(source.editor.data, path, "user_persona"))
 
 
-def _persona(source: CaseSource, path: JsonPath) -> Row:
-    persona = value_at(source.data, path)
+def _persona(source: RowSource, path: JsonPath) -> Row:
+    persona = value_at(source.editor.data, path)
 
     def change(typed: str) -> EditBuilder:
         value = value_of(typed.strip()) if typed.strip() else None
@@ -118,7 +118,7 @@ _KNOWN = (
 )
 
 
-def case_rows(source: CaseSource) -> list[Row]:
+def case_rows(source: RowSource) -> list[Row]:
     """Every row of a case. Raises EditError where the set has no such case."""
     path = source.editor.path
     rows = [
@@ -135,7 +135,7 @@ def case_rows(source: CaseSource) -> list[Row]:
     return with_problems(rows, found)
 
 
-def additions(source: CaseSource) -> tuple[Operation, ...]:
+def additions(source: RowSource) -> tuple[Operation, ...]:
     """What can be added to a case, wherever in it one is."""
     editor = source.editor
     add_rubrics = add_rubric(source, None)
@@ -165,19 +165,19 @@ def _others(row: Row, more: tuple[Operation, ...]) -> tuple[Operation, ...]:
     return tuple(one for one in more if one.label not in labels)
 
 
-def _facts(source: CaseSource) -> Iterator[Row]:
-    editor, eval_set = source.editor, SetEditor(source.data)
+def _facts(source: RowSource) -> Iterator[Row]:
+    editor, eval_set = source.editor, SetEditor(source.editor.data)
 
     def rename(typed: str) -> EditBuilder:
-        if problem := eval_set.eval_id_problem(typed, source.case):
+        if problem := eval_set.eval_id_problem(typed, source.editor.number):
             raise FieldError(problem)
-        return lambda current: current.rename_case(source.case, typed)
+        return lambda current: current.rename_case(source.editor.number, typed)
 
     old, path = editor.eval_id, editor.field_path("eval_id")
     field = Field("rename the case", old, "line", rename, live=False)
     yield Row(("id",), "fact", "id", value=old, field=field, rename=field, path=path)
     yield Row(("set",), "fact", "set", value=eval_set.eval_set_id)
-    created = field_value(source.data, editor.path, "creation_timestamp")
+    created = field_value(source.editor.data, editor.path, "creation_timestamp")
     if isinstance(created, int | float) and created:
         yield Row(("created",), "fact", "created", value=_moment(created))
 
@@ -189,7 +189,7 @@ def _moment(timestamp: float) -> str:
         return f"{timestamp}"
 
 
-def _unknown(source: CaseSource) -> Iterator[Row]:
+def _unknown(source: RowSource) -> Iterator[Row]:
     for key, value in unknown_fields(source.editor.value, _KNOWN):
         path = (*source.editor.path, key)
         shown = json.dumps(value, ensure_ascii=False)
@@ -197,11 +197,11 @@ def _unknown(source: CaseSource) -> Iterator[Row]:
         yield Row(row_id, "fact", key, "", value, shown, quiet=True, delete=remove_at(path), path=path)
 
 
-def _conversation(source: CaseSource) -> Iterator[Row]:
-    conversation = value_at(source.data, source.editor.field_path("conversation"))
+def _conversation(source: RowSource) -> Iterator[Row]:
+    conversation = value_at(source.editor.data, source.editor.field_path("conversation"))
     if isinstance(conversation, list):
         for turn, raw in enumerate(conversation):
-            key = source.case, turn, len(conversation)
+            key = source.editor.number, turn, len(conversation)
             before, rows = source.known.get(key, (None, []))
             if before is not raw:
                 rows = turn_rows(source, turn)

@@ -10,10 +10,10 @@ from evaltui.core.editing.session import RUBRIC_TYPES, RubricField, RubricsEdito
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.model.json_values import value_at
-from evaltui.workbench.fields import CaseSource, Field, Operation, Row, RowId, required_text
+from evaltui.workbench.fields import Field, Operation, Row, RowId, RowSource, required_text
 
 
-def add_rubric(source: CaseSource, turn: int | None) -> Operation:
+def add_rubric(source: RowSource, turn: int | None) -> Operation:
     return Operation(
         "add a rubric to the case" if turn is None else "add a rubric to the turn",
         _build(source, turn, lambda rubrics: rubrics.add("")),
@@ -22,7 +22,7 @@ def add_rubric(source: CaseSource, turn: int | None) -> Operation:
     )
 
 
-def rubric_rows(source: CaseSource, turn: int | None) -> Iterator[Row]:
+def rubric_rows(source: RowSource, turn: int | None) -> Iterator[Row]:
     for number in range(len(_rubrics(source.editor, turn))):
         yield _row(source, turn, number)
 
@@ -32,7 +32,7 @@ def _rubrics(case: CaseEditor, turn: int | None) -> RubricsEditor:
 
 
 def _build(
-    source: CaseSource, turn: int | None, edit: Callable[[RubricsEditor], Changes | list[Edit]]
+    source: RowSource, turn: int | None, edit: Callable[[RubricsEditor], Changes | list[Edit]]
 ) -> EditBuilder:
     return source.build(lambda case: edit(_rubrics(case, turn)))
 
@@ -41,8 +41,8 @@ def _id(turn: int | None, number: int) -> RowId:
     return ("rubric", number) if turn is None else ("turn", turn, "rubric", number)
 
 
-def _row(source: CaseSource, turn: int | None, number: int) -> Row:
-    data = source.data
+def _row(source: RowSource, turn: int | None, number: int) -> Row:
+    data = source.editor.data
     path = (*_rubrics(source.editor, turn).path, number)
 
     def change(field: RubricField) -> Callable[[str], EditBuilder]:

@@ -16,11 +16,11 @@ from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.tool_schema import check_state
 from evaltui.workbench.fields import (
-    CaseSource,
     Field,
     FieldError,
     Operation,
     Row,
+    RowSource,
     remove_at,
     required_text,
     unknown_fields,
@@ -38,12 +38,12 @@ _FIELDS: tuple[tuple[SessionField, str, str], ...] = (
 # Session input
 
 
-def session_rows(source: CaseSource) -> Iterator[Row]:
+def session_rows(source: RowSource) -> Iterator[Row]:
     session = source.editor.session
     if session.exists:
         for number, (name, word, default) in enumerate(_FIELDS):
             yield _session_row(source, name, word, default, "session" if number == 0 else "")
-        for key, value in unknown_fields(value_at(source.data, session.path), _KNOWN):
+        for key, value in unknown_fields(value_at(source.editor.data, session.path), _KNOWN):
             path = (*session.path, key)
             shown = json.dumps(value, ensure_ascii=False)
             unknown = ("session", "unknown", key)
@@ -62,9 +62,9 @@ def session_rows(source: CaseSource) -> Iterator[Row]:
     yield from _state_rows(source)
 
 
-def _session_row(source: CaseSource, field: SessionField, word: str, default: str, label: str) -> Row:
+def _session_row(source: RowSource, field: SessionField, word: str, default: str, label: str) -> Row:
     session = source.editor.session
-    value = field_value(source.data, session.path, field)
+    value = field_value(source.editor.data, session.path, field)
     text = value if isinstance(value, str) else ""
 
     def change(typed: str) -> EditBuilder:
@@ -96,7 +96,7 @@ def _session_row(source: CaseSource, field: SessionField, word: str, default: st
 class _State:
     """One of the two states of a case."""
 
-    source: CaseSource
+    source: RowSource
     id: str
     label: str
     of: Callable[[CaseEditor], StateEditor]
@@ -158,20 +158,20 @@ class _State:
         )
 
 
-def _state(source: CaseSource) -> _State:
+def _state(source: RowSource) -> _State:
     return _State(source, "state", "state", lambda case: case.session.state)
 
 
-def _final_state(source: CaseSource) -> _State:
+def _final_state(source: RowSource) -> _State:
     return _State(source, "final_state", "final state", lambda case: case.final_state)
 
 
-def add_to_states(source: CaseSource) -> tuple[Operation, ...]:
+def add_to_states(source: RowSource) -> tuple[Operation, ...]:
     """Adding a key to either state."""
     return _state(source).add, _final_state(source).add
 
 
-def _state_rows(source: CaseSource) -> Iterator[Row]:
+def _state_rows(source: RowSource) -> Iterator[Row]:
     state, exists = _state(source), source.editor.session.exists
     if not state.editor.value:
         path = state.editor.path if exists else None
@@ -181,7 +181,7 @@ def _state_rows(source: CaseSource) -> Iterator[Row]:
     yield from state.rows(check_state(saved, state.editor.value) if isinstance(saved, dict) else [])
 
 
-def final_state_rows(source: CaseSource) -> Iterator[Row]:
+def final_state_rows(source: RowSource) -> Iterator[Row]:
     state = _final_state(source)
     if not state.editor.value:
         row_id = ("final_state",)
@@ -189,5 +189,5 @@ def final_state_rows(source: CaseSource) -> Iterator[Row]:
         shown = "not checked"
         yield Row(row_id, "fact", "final state", shown=shown, quiet=True, adds=(state.add,), path=path)
         return
-    before = value_at(source.data, source.editor.session.state.path)
+    before = value_at(source.editor.data, source.editor.session.state.path)
     yield from state.rows(check_state(before, state.editor.value) if isinstance(before, dict) else [])

@@ -15,12 +15,12 @@ from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, apply_to_data
 from evaltui.core.recording.waiting import CONFIRMATION, REQUESTS
 from evaltui.workbench.case_rows.rubrics import add_rubric
-from evaltui.workbench.fields import CaseSource, Operation, RowId
+from evaltui.workbench.fields import Operation, RowId, RowSource
 
 
 @dataclass(frozen=True)
 class TurnSource:
-    source: CaseSource
+    source: RowSource
     number: int
     """Its number in the case, from 0."""
 
@@ -111,7 +111,7 @@ def _insert_response_turn(index: int, response: dict[str, Any]) -> Callable[[Cas
     return lambda case: case.insert_response_turn(index, response)
 
 
-def add_turn(source: CaseSource, index: int) -> Operation:
+def add_turn(source: RowSource, index: int) -> Operation:
     """A turn before the one at `index`, and what its user says is typed next."""
     edit = source.build(lambda case: case.insert_turn(index))
     return Operation("add a turn", edit, ("turn", index, "user", 0), "value")

@@ -12,7 +12,7 @@ from evaltui.workbench.case_rows.calls import call_rows, intermediate_rows, resp
 from evaltui.workbench.case_rows.messages import message_rows
 from evaltui.workbench.case_rows.rubrics import rubric_rows
 from evaltui.workbench.case_rows.turn_source import TurnSource, add_turn
-from evaltui.workbench.fields import CaseSource, Operation, Row, remove_at, unknown_fields
+from evaltui.workbench.fields import Operation, Row, RowSource, remove_at, unknown_fields
 
 EXPECTATION_TEXTS: dict[ExpectationKind, str] = {
     "calls": "expects these calls",
@@ -41,7 +41,7 @@ _KNOWN = (
 )
 
 
-def turn_rows(source: CaseSource, number: int) -> list[Row]:
+def turn_rows(source: RowSource, number: int) -> list[Row]:
     turn = TurnSource(source, number)
     return [
         _heading(turn),
@@ -96,7 +96,7 @@ def _heading(turn: TurnSource) -> Row:
 
 
 def _agents(turn: TurnSource) -> Iterator[Row]:
-    data = turn.source.data
+    data = turn.source.editor.data
     path = field_path(data, turn.editor.path, "app_details")
     details = field_value(data, path, "agent_details")
     for key, agent in details.items() if isinstance(details, dict) else ():
@@ -119,7 +119,7 @@ def _agents(turn: TurnSource) -> Iterator[Row]:
 
 def _unknown(turn: TurnSource) -> Iterator[Row]:
     path = turn.editor.path
-    for key, value in unknown_fields(value_at(turn.source.data, path), _KNOWN):
+    for key, value in unknown_fields(value_at(turn.source.editor.data, path), _KNOWN):
         yield Row(
             turn.id("unknown", key),
             "fact",
@@ -137,7 +137,7 @@ def _unknown(turn: TurnSource) -> Iterator[Row]:
 # What any row of a turn may change
 
 
-def next_expectation(source: CaseSource, number: int) -> tuple[Operation, int]:
+def next_expectation(source: RowSource, number: int) -> tuple[Operation, int]:
     """The next of the four kinds of expectation, and how many calls are taken out by it."""
     turn = TurnSource(source, number)
     kind = turn.editor.expectation.kind
@@ -150,13 +150,13 @@ def next_expectation(source: CaseSource, number: int) -> tuple[Operation, int]:
     return Operation(label, edit), len(turn.calls) if wanted in ("none", "unspecified") else 0
 
 
-def toggle_context(source: CaseSource, number: int) -> Operation:
+def toggle_context(source: RowSource, number: int) -> Operation:
     turn = TurnSource(source, number)
     on = not turn.editor.expectation.context
     label = f"turn {number + 1}: run it without scoring" if on else f"turn {number + 1}: score it"
     return Operation(label, turn.build(lambda editor: editor.set_context(on=on)))
 
 
-def attach(source: CaseSource, number: int, payload: bytes, mime_type: str) -> Operation:
+def attach(source: RowSource, number: int, payload: bytes, mime_type: str) -> Operation:
     edit = TurnSource(source, number).build(lambda turn: turn.user.attach_file(payload, mime_type))
     return Operation("attach a file", edit)

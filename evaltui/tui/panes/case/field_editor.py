@@ -76,7 +76,7 @@ class FieldEditor:
         path = self._workbench.navigation.selection.path
         left = None
         if path is not None and adds is None:
-            left = self._workbench.editing.unapplied.at(path, *self._pane.document.place_of(row, part))
+            left = self._workbench.editing.unapplied.at(path, *self._pane.selected.place_of(row, part))
         text, problem = (left.text, left.problem) if left else (field.text, "")
         widget = self.text if field.kind in ("text", "json") else self.line
         self.line.one_line = field.kind == "line"

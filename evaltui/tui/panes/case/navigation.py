@@ -17,9 +17,9 @@ from evaltui.tui.pages.case import OpenField, Placed, write_rows
 from evaltui.tui.pages.eval_set import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
-from evaltui.workbench.case_document import CaseDocument
 from evaltui.workbench.differences import expected_call, judged_row
 from evaltui.workbench.fields import Operation, Part, Row, RowId
+from evaltui.workbench.selected_case import SelectedCase
 from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -31,7 +31,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self.document = CaseDocument(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
+        self.selected = SelectedCase(workbench.agent, workbench.sets, workbench.navigation, workbench.editing)
         self.rows: list[Row] = []
         self.current = 0
         """Index of the row that the cursor is on."""
@@ -104,8 +104,8 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         path = self._workbench.navigation.selection.path
         if path is None:
             return row
-        parts = dict.fromkeys(self.document.place_of(row, part) for part in _PARTS if row.of(part))
-        places = [*parts, self.document.place_of(None, "raw")] if row.id == ("id",) else [*parts]
+        parts = dict.fromkeys(self.selected.place_of(row, part) for part in _PARTS if row.of(part))
+        places = [*parts, self.selected.place_of(None, "raw")] if row.id == ("id",) else [*parts]
         unapplied = self._workbench.editing.unapplied
         left = [found for at, name in places if (found := unapplied.at(path, at, name))]
         problems = [Problem(Severity.ERROR, (), f"not in the case yet: {one}") for one in left]
@@ -146,8 +146,8 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def read_rows(self) -> None:
         """Reads the rows after a change of the case."""
-        self.document.follow()
-        self.rows = self.document.rows
+        self.selected.follow()
+        self.rows = self.selected.rows
 
     def find_current(self) -> None:
         """Keeps the cursor on its row, or at its index where the row is gone."""
@@ -170,10 +170,10 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         if selection.turn is not None:
             self.move_to_id(("turn", selection.turn))
         elif before is None or before.case != selection.case:
-            renamed_from = self.document.renamed_from
+            renamed_from = self.selected.renamed_from
             if renamed_from is None or before is None or before.case != renamed_from:
                 self.current, self._at = 0, self.rows[0].id
-                if self.document.is_new:
+                if self.selected.is_new:
                     self.move_to_id(("turn", 0, "user", 0))
 
     def show_expected(self, at: DifferenceAt) -> None:

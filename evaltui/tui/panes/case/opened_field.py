@@ -155,7 +155,7 @@ class FieldChanges:
         field.problem = ""
         try:
             make = field.field.change(field.handled)
-            if problem := self._pane.document.refuses(make):
+            if problem := self._pane.selected.refuses(make):
                 raise FieldError(problem)
         except (FieldError, EditError) as error:
             field.problem = str(error)
@@ -192,7 +192,7 @@ class FieldChanges:
         row, path = self._row(field), self._workbench.navigation.selection.path
         if row is None or path is None or field.adds is not None:
             return
-        at, unapplied = self._pane.document.place_of(row, field.part), self._workbench.editing.unapplied
+        at, unapplied = self._pane.selected.place_of(row, field.part), self._workbench.editing.unapplied
         if field.problem or (field.handled != field.field.text and not field.field.live):
             unapplied.keep(path, *at, field.handled, field.problem)
         else:
@@ -201,7 +201,7 @@ class FieldChanges:
     def drop_unapplied(self, field: OpenedField) -> None:
         row, path = self._row(field), self._workbench.navigation.selection.path
         if row is not None and path is not None and field.adds is None and not field.is_gone:
-            place = self._pane.document.place_of(row, field.part)
+            place = self._pane.selected.place_of(row, field.part)
             self._workbench.editing.unapplied.drop(path, *place)
 
     def finish(self, field: OpenedField) -> bool:
@@ -237,7 +237,7 @@ class FieldChanges:
         """Takes over what was changed elsewhere in the row; False where the field has to be closed."""
         if field.adds is not None or field.is_gone:
             return True
-        if self._pane.document.key != field.case:
+        if self._pane.selected.case != field.case:
             return False
         now = self.now(field)
         if now is None:

@@ -43,9 +43,9 @@ class OutsideEditing:
             return
         from evaltui.tui.screens.details import RawScreen
 
-        place = self._pane.document.place_of(None, "raw")
+        place = self._pane.selected.place_of(None, "raw")
         left = self._workbench.editing.unapplied.at(key.path, *place)
-        now = self._pane.document.text()
+        now = self._pane.selected.text()
         shown = text if text is not None else left.text if left else now
         replace_case = partial(self._replace_case, now)
         screen = RawScreen(f"JSON of {key.eval_id}", shown, replace_case, self._save)
@@ -53,17 +53,17 @@ class OutsideEditing:
 
     def _replace_case(self, before: str, text: str) -> str | None:
         """Makes a JSON text the case, which was `before`; returns why it cannot be."""
-        key, document = self._workbench.navigation.selection.case, self._pane.document
-        document.follow()
-        if key is None or not document.rows:
+        key, selected = self._workbench.navigation.selection.case, self._pane.selected
+        selected.follow()
+        if key is None or not selected.rows:
             return "the case is gone"
         try:
-            if document.text() != before != text:
+            if selected.text() != before != text:
                 return "the case was changed outside meanwhile; f4 takes this over theirs, once this is left"
-            made = document.replaced(text)
+            made = selected.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
-        self._workbench.editing.unapplied.drop(key.path, *document.place_of(None, "raw"))
+        self._workbench.editing.unapplied.drop(key.path, *selected.place_of(None, "raw"))
         if made is None:
             return None
         make, new_id = made
@@ -81,20 +81,20 @@ class OutsideEditing:
     def _raw_left(self, key: CaseId, unfinished: str | None) -> None:
         if unfinished is None:
             return
-        document = self._pane.document
-        document.follow()
-        if document.key != key:
+        selected = self._pane.selected
+        selected.follow()
+        if selected.case != key:
             self._pane.app.copy_to_clipboard(unfinished)
             self._workbench.say("the case is gone: the JSON that was left unfinished is in the clipboard")
             return
-        at = document.place_of(None, "raw")
+        at = selected.place_of(None, "raw")
         self._workbench.editing.unapplied.keep(key.path, *at, unfinished, "f4 goes on with it")
         self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
 
     def edit_in_editor(self, row: Row) -> None:
         """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
-        arguments = self._pane.document.call_json(row)
-        whole = self._pane.document.text()
+        arguments = self._pane.selected.call_json(row)
+        whole = self._pane.selected.text()
         text, replace_text = arguments or (whole, partial(self._replace_case, whole))
         try:
             changed = edit_outside(self._pane.app, text, ".json")
@@ -139,8 +139,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     # Following the workbench
 
     def follow(self) -> None:
-        if self.document.follow():
-            self.rows = self.document.rows
+        if self.selected.follow():
+            self.rows = self.selected.rows
             self.find_current()
         self._editor.follow()
         self.go_to_selection()
@@ -151,7 +151,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         selection = self._workbench.navigation.selection
         opened = self._workbench.sets.opened(self._workbench.navigation.file)
         return (
-            id(self._workbench.sets.workspace) if not self.rows else self.document.version,
+            id(self._workbench.sets.workspace) if not self.rows else self.selected.version,
             selection.path,
             selection.case,
             id(opened) if not self.rows else None,
@@ -267,7 +267,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif row.turn is None:
             self._workbench.say("go to a turn: there it changes what is expected of calls")
         else:
-            operation, lost = self.document.next_expectation(row.turn)
+            operation, lost = self.selected.next_expectation(row.turn)
             self._editor.perform(operation, "")
             if lost:
                 count = "its call is" if lost == 1 else f"its {lost} calls are"
@@ -276,7 +276,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_context_turn(self) -> None:
         row = self.ready_row()
         if row is not None:
-            operation = None if row.turn is None else self.document.toggle_context(row.turn)
+            operation = None if row.turn is None else self.selected.toggle_context(row.turn)
             self._editor.perform(operation, "go to the turn that is to be run and not scored")
 
     def action_add_other(self) -> None:
@@ -307,7 +307,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         except OSError as error:
             self._workbench.say(f"{text} is not attached: {error}")
             return
-        if self.do(self.document.attach(turn, file.payload, file.mime_type)):
+        if self.do(self.selected.attach(turn, file.payload, file.mime_type)):
             self._workbench.say(file.said)
 
     def action_raw_case(self) -> None:

@@ -1,9 +1,10 @@
-"""The selected case as it is being edited: its rows, and what can be done to the whole of it."""
+"""The selected case: its rows, and what can be done to the whole of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable
+from operator import is_
 from typing import Any
 
 from evaltui.core.editing.case import CaseEditor
@@ -13,28 +14,34 @@ from evaltui.core.jsondoc.edits import EditError, PutText, alike
 from evaltui.core.jsondoc.writing import in_one_line, laid_out
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, JsonPath
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.open_file import OpenFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.fields import CaseSource, FieldError, Operation, Row, declared_tools, object_of
+from evaltui.workbench.fields import FieldError, Operation, Row, RowSource, declared_tools, object_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 
 
-class CaseDocument:
-    """`rows` are made anew in `follow`, where something in them may have changed; `version` counts that."""
+class SelectedCase:
+    """The rows of the selected case, made anew in `follow`, and what can be done to the whole of it."""
 
     def __init__(self, agent: AgentState, sets: OpenSets, navigation: Navigation, editing: Editing) -> None:
+        self.case: CaseId | None = None
+        """None without a selected case."""
+        self.rows: list[Row] = []
+        """None of them while its set is being read, and for what is not shaped like a case."""
+        self.version = 0
+        """Another one whenever the rows are."""
+        self.renamed_from: CaseId | None = None
+        """What the case was called when the rows were last made; None where that is the same."""
         self._agent = agent
         self._sets = sets
         self._navigation = navigation
         self._editing = editing
-        self.key: CaseId | None = None
-        self.rows: list[Row] = []
-        self.version = 0
-        self.renamed_from: CaseId | None = None
-        self._source: CaseSource | None = None
+        self._source: RowSource | None = None
         # What the rows were made of: kept, so that none of it is taken for something new with its address.
         self._made_of: tuple[Any, ...] = ()
         # Rows of turns, as long as the case, the config and the tools of the agent are the same.
@@ -42,101 +49,69 @@ class CaseDocument:
 
     def follow(self) -> bool:
         """Whether the rows are others than before."""
-        key = self._navigation.selection.case
-        file = self._sets.file_of(key.path) if key else None
-        draft = self._editing.open_file(file) if file else None
-        opened = self._sets.opened(file)
-        config = self._config(key) if key else None
-        data = draft.document.value if draft else None
-        made_of = (key, data, opened, config, self._agent.info)
-        if len(made_of) == len(self._made_of) and all(
-            one is other or (number == 0 and one == other)
-            for number, (one, other) in enumerate(zip(made_of, self._made_of, strict=True))
-        ):
+        case = self._navigation.selection.case
+        eval_set = self._sets.now(self._sets.file_of(case.path)) if case else None
+        config = self._config(case) if case else None
+        is_open = case is not None and self._open_file(case) is not None
+        before, made_of = self._made_of, (eval_set, config, self._agent.info, is_open)
+        if case == self.case and _are_same(before, made_of):
             return False
-        before = self._made_of
-        same_around = before and before[3] is config and before[4] is self._agent.info
-        if not same_around or before[0] != key:
+        if case != self.case or not _are_same(before[1:], made_of[1:]):
             self._known = {}
-        self._made_of = made_of
-        previous, self.key = self.key, key
-        self._source = self._read(key, data, config) if key else None
+        previous, self.case, self._made_of = self.case, case, made_of
+        self._source = self._read(case, eval_set, config) if case and eval_set else None
         self.rows = _rows_of(self._source) if self._source else []
-        renamed = previous is not None and key is not None and previous.path == key.path
+        renamed = previous is not None and case is not None and previous.path == case.path
         self.renamed_from = previous if renamed and self._is_gone(previous) else None
         self.version += 1
         return True
 
-    def _is_gone(self, key: CaseId | None) -> bool:
-        entry = self._sets.entry_of(key.path) if key else None
-        return (
-            entry is not None and key is not None and all(one.eval_id != key.eval_id for one in entry.cases)
-        )
+    def _is_gone(self, case: CaseId | None) -> bool:
+        entry = self._sets.entry_of(case.path) if case else None
+        return entry is not None and case is not None and entry.number(case.eval_id) is None
 
-    def _config(self, key: CaseId) -> Any:
+    def _config(self, case: CaseId) -> Any:
         try:
-            return self._editing.config_data(self._sets.file_of(key.path))
+            return self._editing.config_data(self._sets.file_of(case.path))
         except (OSError, EvalSetError):
             return None
 
-    def _read(self, key: CaseId, data: Any, config: Any) -> CaseSource | None:
-        file = self._sets.file_of(key.path)
-        opened = self._sets.opened(file)
-        if data is None:
-            found = self._editing.case_data(key)
-            if found is None and opened is not None and not self._editing.refuses_to_edit(file):
-                # A set with errors has no models, and yet its cases can be mended.
-                try:
-                    data = self._editing.data(file)
-                except (OSError, EvalSetError):
-                    return None
-            elif found is None:
-                return None
-            else:
-                data = found[0]
-                return CaseSource(data, config, found[1], declared_tools(self._agent.info))
-        number = self._number(key, data)
-        if number is None:
+    def _read(self, case: CaseId, eval_set: EvalSetFile, config: Any) -> RowSource | None:
+        number = eval_set.number(case.eval_id)
+        # A set with errors cannot be run, and yet its cases can be mended.
+        if number is None or (eval_set.eval_set is None and self._editing.refuses_to_edit(eval_set.path)):
             return None
-        problems = opened.problems if opened else ()
-        draft = self._editing.open_file(file)
-        saved = self._saved(draft.saved.value if draft and draft.saved else None, number, key)
-        return CaseSource(
-            data, config, number, declared_tools(self._agent.info), problems, saved, self._known
-        )
-
-    def _number(self, key: CaseId, data: Any) -> int | None:
-        """Where the case is; most often it is where it was, which is not looked for among thousands."""
-        known = self._source.case if self._source else 0
         try:
-            if CaseEditor(data, known).eval_id == key.eval_id:
-                return known
+            editor = CaseEditor(eval_set.value, number, config)
         except EditError:
-            pass
-        try:
-            return self._editing.number(key)
-        except (ValueError, OSError):
             return None
+        open_file = self._open_file(case)
+        problems = eval_set.problems if open_file is not None or eval_set.eval_set is None else ()
+        saved = self._saved(open_file.saved.value if open_file and open_file.saved else None, number, case)
+        return RowSource(editor, declared_tools(self._agent.info), problems, saved, self._known)
+
+    def _open_file(self, case: CaseId) -> OpenFile | None:
+        return self._editing.open_file(self._sets.file_of(case.path))
 
     @staticmethod
-    def _saved(data: Any, number: int, key: CaseId) -> Any:
+    def _saved(data: Any, number: int, case: CaseId) -> Any:
         """The case as it is on disk, where it has not moved."""
         try:
             saved = CaseEditor(data, number)
         except EditError:
             return None
-        return saved.value if saved.eval_id == key.eval_id else None
+        return saved.value if saved.eval_id == case.eval_id else None
 
     @property
     def is_new(self) -> bool:
         """Whether the case is in no file yet, as far as is known."""
-        draft = self._editing.open_file(self._sets.file_of(self.key.path)) if self.key else None
-        return draft is not None and draft.dirty and self._now.saved is None
+        open_file = self._open_file(self.case) if self.case else None
+        return open_file is not None and open_file.dirty and self._now.saved is None
 
     # What can be done
 
     @property
-    def _now(self) -> CaseSource:
+    def _now(self) -> RowSource:
         if self._source is None:
             raise EditError("no case is shown")
         return self._source
@@ -153,7 +128,7 @@ class CaseDocument:
     def refuses(self, build: EditBuilder) -> str | None:
         """Why a change cannot be made, as a sentence."""
         try:
-            build(SetEditor(self._now.data, self._now.config))
+            build(SetEditor(self._now.editor.data, self._now.editor.config))
         except (EditError, EvalSetError) as error:
             return str(error)
         return None
@@ -175,12 +150,15 @@ class CaseDocument:
 
     # As JSON
 
+    @property
+    def _written(self) -> str | None:
+        """The case as it is written in its file; None where that is not known."""
+        path, eval_set = self._now.editor.path, self._made_of[0]
+        return eval_set.document.text_at(path) if eval_set.document else None
+
     def text(self) -> str:
         """The case as it is written in its file, its lines moved to the left; on one line it is laid out."""
-        now = self._now
-        assert self.key is not None
-        draft = self._editing.open_file(self._sets.file_of(self.key.path))
-        written = draft.document.text_at(now.editor.path) if draft else json.dumps(now.editor.value)
+        written = self._written or json.dumps(self._now.editor.value)
         if "\n" not in written:
             return laid_out(written)
         indent = _indent(written)
@@ -191,36 +169,31 @@ class CaseDocument:
 
         Raises FieldError and EditError for a text that cannot be the case.
         """
-        now = self._now
-        assert self.key is not None
-        draft = self._editing.open_file(self._sets.file_of(self.key.path))
+        editor = self._now.editor
         value = object_of(text)
-        path = now.editor.path
-        if _lines(text) == _lines(self.text()) or alike(value, now.editor.value):
+        if _lines(text) == _lines(self.text()) or alike(value, editor.value):
             return None
         new_id = field_value(value, (), "eval_id")
         if not isinstance(new_id, str):
             raise FieldError("a case needs an eval_id, which is a text")
-        if problem := SetEditor(now.data).eval_id_problem(new_id, now.case):
+        if problem := SetEditor(editor.data).eval_id_problem(new_id, editor.number):
             raise FieldError(problem)
-        written = draft.document.text_at(path) if draft else ""
-        case = now.case
+        written = self._written or ""
 
         def build(eval_set: SetEditor) -> Changes:
-            renaming = eval_set.rename_case(case, new_id)
+            renaming = eval_set.rename_case(editor.number, new_id)
             own = _indented(text, written) if "\n" in written else in_one_line(text, written)
-            return Changes([PutText(path, own)], renaming.of_config)
+            return Changes([PutText(editor.path, own)], renaming.of_config)
 
         return build, new_id
 
     def call_json(self, row: Row) -> tuple[str, Callable[[str], str | None]] | None:
         """The arguments of the call that a row belongs to, and what takes them back; None elsewhere."""
-        if len(row.id) < 4 or row.id[2] != "call" or self.key is None:
+        if len(row.id) < 4 or row.id[2] != "call" or self.case is None:
             return None
-        now, key = self._now, self.key
+        editor, selected = self._now.editor, self.case
         turn, number = int(row.id[1]), int(row.id[3])
-        call = now.editor.turn(turn).call(number)
-        case = now.case
+        call = editor.turn(turn).call(number)
         shown = json.dumps(call.arguments or {}, ensure_ascii=False, indent=2)
 
         def apply(text: str) -> str | None:
@@ -231,18 +204,23 @@ class CaseDocument:
             if alike(args, call.arguments or {}):
                 return None
             self.follow()
-            found = self._now.editor.turn(turn).calls if self.key == key else []
+            found = self._now.editor.turn(turn).calls if self.case == selected else []
             there = [[one.name, one.arguments] for one in found[number : number + 1]]
             if not alike(there, [[call.name, call.arguments]]):
                 return "the call was changed outside meanwhile, or is another one now: go to it again"
             self._editing.do(
                 f"change the arguments of {call.name}",
-                self._sets.file_of(key.path),
-                lambda eval_set: eval_set.case(case).turn(turn).call(number).replace_arguments(args),
+                self._sets.file_of(selected.path),
+                lambda eval_set: eval_set.case(editor.number).turn(turn).call(number).replace_arguments(args),
             )
             return None
 
         return shown, apply
+
+
+def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    """Whether they are the same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _indent(written: str) -> str:
@@ -263,7 +241,7 @@ def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n")
 
 
-def _rows_of(source: CaseSource) -> list[Row]:
+def _rows_of(source: RowSource) -> list[Row]:
     """None for a case that is not shaped like one: the problems of its set are shown in their place."""
     try:
         return case_rows(source)
