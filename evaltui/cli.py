@@ -21,7 +21,7 @@ from evaltui.commands.arguments import (
     runs_parser,
     workbench_parser,
 )
-from evaltui.commands.usage import WRONG_USE
+from evaltui.commands.output import WRONG_USE
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 

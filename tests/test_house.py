@@ -25,10 +25,7 @@ SMALL_WITH_REASON = {
     "start.py": "begins before anything is imported",
     "events.py": "a public name",
     "commands/lint.py": "a command",
-    "commands/preflight.py": "a command",
     "runner/child/adapters/adk_missing.py": "without google-adk, the adapter must not be read",
-    "tui/panes/too_small.py": "a pane",
-    "tui/panes/trace_filter.py": "a pane",
 }
 NO_EXCEPTION = "these are none any more, take them from the list"
 LINES_OF_A_FILE = 400

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn, get_args
 
-from evaltui.commands.usage import WRONG_USE
+from evaltui.commands.output import WRONG_USE
 from evaltui.core.model.modes import RecordMode, ToolMode
 
 _WORKBENCH_USAGE = """\

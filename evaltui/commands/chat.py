@@ -11,9 +11,15 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from evaltui.commands.chat_lines import ChatLines
-from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
-from evaltui.commands.usage import UsageError, complain, require_one_agent
+from evaltui.commands.chat_lines import (
+    HAD_ERRORS,
+    ChatLines,
+    host_settings,
+    read_initial_session,
+    say,
+    secrets_to_hide,
+)
+from evaltui.commands.output import UsageError, complain, require_one_agent
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError

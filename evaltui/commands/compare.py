@@ -6,9 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
-from evaltui.commands.output import colored
+from evaltui.commands.output import UsageError, colored, complain, require_one_agent
 from evaltui.commands.reporting import ReportTarget, parse_targets, report_width, write_text
-from evaltui.commands.usage import UsageError, complain, require_one_agent
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.model.outcome import Status

@@ -1,4 +1,4 @@
-"""What one `evaltui run` runs, shows and reports."""
+"""What one `evaltui run` runs, shows while it runs, and reports."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 import gc
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from evaltui.commands.preflight import announce
-from evaltui.commands.progress import Progress
+from evaltui.commands.metrics import announce
+from evaltui.commands.output import UsageError
 from evaltui.commands.reporting import ReportTarget, write_reports
-from evaltui.commands.usage import UsageError
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
@@ -29,7 +29,7 @@ from evaltui.files.workspace import SelectionError, open_workspace, select
 from evaltui.reports.model import RunReport, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
-from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone
+from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, Noted, RepeatDone, Update
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import find_run, open_run, run_id
@@ -37,6 +37,58 @@ from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
 from evaltui.text.values import visible
+
+_EVERY = 0.1
+
+
+class Progress:
+    """Rewrites its line at most ten times a second; silent where stderr is no terminal."""
+
+    def __init__(self, stream: TextIO, cases: int) -> None:
+        self._stream = stream
+        self._cases = cases
+        self._shown = stream.isatty()
+        self._done: Counter[Status] = Counter()
+        self._current = ""
+        self._began = time.monotonic()
+        self._painted = 0.0
+
+    def take(self, update: Update) -> None:
+        match update:
+            case CaseDone(result):
+                self._done[result.status] += 1
+            case CaseStarted(case=case):
+                self._current = case.eval_id
+            case Happened():
+                return
+        if self._shown and time.monotonic() - self._painted > _EVERY:
+            self._paint()
+
+    def _paint(self) -> None:
+        self._painted = time.monotonic()
+        done = self._done.total()
+        bad = ", ".join(
+            f"{self._done[status]} {status.lower()}"
+            for status in (Status.FAILED, Status.ERROR)
+            if self._done[status]
+        )
+        line = f"{done}/{self._cases}{', ' + bad if bad else ''} · {self._painted - self._began:.0f} s"
+        current = self._current.encode("ascii", "replace").decode()
+        self._write(f"\r\x1b[2K{line} · {current}"[:100])
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown and self._painted:
+            self._write("\r\x1b[2K")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            # The terminal is gone.
+            self._shown = False
+
 
 HAD_ERRORS = 3
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.commands.usage import complain
+from evaltui.commands.output import complain
 from evaltui.core.model.problems import Severity
 from evaltui.files.lint import format_problem
 from evaltui.files.lint import lint as find_problems

@@ -1,16 +1,15 @@
-"""`evaltui metrics`: every metric there is, and which of them can be computed here."""
+"""`evaltui metrics`, and what cannot be computed here, said before a run: metrics with their requirements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.commands.output import width, write_lines
-from evaltui.commands.usage import UsageError, complain, require_one_agent
+from evaltui.commands.output import UsageError, complain, require_one_agent, width, write_lines
 from evaltui.core.metrics.preflight import MetricCheck, check_lines, check_metric
 from evaltui.core.metrics.registry import METRICS, MetricInfo
-from evaltui.core.metrics.requirements import Facts
+from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import agent_folder, is_agent
 from evaltui.files.workspace import open_workspace
@@ -18,9 +17,11 @@ from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.parent.metric_host import checked, facts_of
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import visible
+from evaltui.text.wording import did_you_mean
 
 if TYPE_CHECKING:
     from evaltui.runner.plan import SetPlan
+
 
 _NAMES = max(map(len, METRICS))
 _INDENT = 4
@@ -111,3 +112,27 @@ def _asked_for_in(info: MetricInfo) -> str:
     if not info.gates:
         return "always reported"
     return "criteria" if info.source == "adk" else "evaltui.criteria"
+
+
+_WIDTH = 80
+
+
+def announce(checks: Sequence[MetricCheck], required: Sequence[str]) -> None:
+    """Show on stderr which metrics do not run as they should; all of them where some are required.
+
+    Raises UsageError where one that is required cannot run, or is asked for by no config.
+    """
+    if required or not all(check.is_fine for check in checks):
+        write_lines(check_lines(checks, _WIDTH, every=bool(required)), to_stderr=True)
+    asked = {check.metric for check in checks}
+    for name in required:
+        if name not in asked:
+            raise UsageError(f"--require: no config asks for {name}{did_you_mean(name, asked)}")
+    if missing := _listed(
+        check.metric for check in checks if check.metric in required and check.readiness is Readiness.CANNOT
+    ):
+        raise UsageError(f"--require: nothing was run, because {missing} cannot run here")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

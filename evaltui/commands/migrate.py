@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from evaltui.commands.usage import UsageError, complain
+from evaltui.commands.output import UsageError, complain
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, Severity
-from evaltui.files.eval_sets import SUFFIXES, read_eval_set
+from evaltui.files.eval_sets import SUFFIXES, changes, migrated_text, read_eval_set
 from evaltui.files.lint import format_problem
-from evaltui.files.migration import changes, migrated_text
 from evaltui.files.saving import ChangedOutsideError, save
 
 

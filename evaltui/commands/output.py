@@ -1,4 +1,4 @@
-"""Writing to standard output, whatever it is."""
+"""Writing to standard output, whatever it is, and refusals of what was asked for in the wrong way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
+
+from evaltui.files.folders import agents_in, may_be_agent
 
 if TYPE_CHECKING:
     from evaltui.text.lines import Line
@@ -62,3 +65,30 @@ def colored(stream: TextIO | None = None) -> bool:
 def width() -> int:
     """The cells of a line: those of the terminal; 80 where there is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+
+
+WRONG_USE = 2
+
+
+class UsageError(ValueError):
+    """The command was called in a way that cannot work; one sentence."""
+
+
+def complain(command: str, problem: object) -> int:
+    """Say what was wrong with the call, line by line; returns the exit code for it."""
+    for line in str(problem).splitlines():
+        write_stderr(f"evaltui {command}: {line}")
+    return WRONG_USE
+
+
+def require_one_agent(agent_dir: Path) -> None:
+    """Raises UsageError for what does not exist, and for a folder that is no agent, naming those it holds."""
+    if not agent_dir.exists():
+        raise UsageError(f"{agent_dir} does not exist")
+    agents = [str(agent_dir / name) for name in agents_in(agent_dir)]
+    if len(agents) == 1:
+        raise UsageError(f"{agent_dir} is a folder above the agent; name the agent itself: {agents[0]}")
+    if agents:
+        raise UsageError(f"{agent_dir} holds several agents: {', '.join(agents)}; name one of them")
+    if not may_be_agent(agent_dir):
+        raise UsageError(f"{agent_dir} holds no agent: it has no agent.py, __init__.py or root_agent.yaml")

@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from evaltui.commands.chat_lines import ChatLines
-from evaltui.commands.output import write_stderr, write_stdout
-from evaltui.commands.talking import HAD_ERRORS, host_settings, read_initial_session, say, secrets_to_hide
-from evaltui.commands.usage import UsageError, complain, require_one_agent
+from evaltui.commands.chat_lines import (
+    HAD_ERRORS,
+    ChatLines,
+    host_settings,
+    read_initial_session,
+    say,
+    secrets_to_hide,
+)
+from evaltui.commands.output import UsageError, complain, require_one_agent, write_stderr, write_stdout
 from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.editing.set import new_set_text, set_id_problem
 from evaltui.core.jsondoc.document import JsonDocument

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from evaltui.commands.output import colored, write_stderr, write_stdout
-from evaltui.commands.usage import UsageError
+from evaltui.commands.output import UsageError, colored, write_stderr, write_stdout
 
 if TYPE_CHECKING:
     from evaltui.reports.model import RunReport

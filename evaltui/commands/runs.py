@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaltui.commands.output import width, write_lines
-from evaltui.commands.usage import UsageError, complain, require_one_agent
+from evaltui.commands.output import UsageError, complain, require_one_agent, width, write_lines
 from evaltui.core.model.outcome import Status
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts

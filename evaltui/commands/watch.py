@@ -7,8 +7,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 
-from evaltui.commands.output import width, write_lines, write_stderr
-from evaltui.commands.usage import UsageError
+from evaltui.commands.output import UsageError, width, write_lines, write_stderr
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE

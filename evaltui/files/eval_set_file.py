@@ -14,8 +14,8 @@ from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import CaseList, StoredCase
-from evaltui.files.case_paths import case_path
 from evaltui.files.eval_sets import read_set_data, set_name
+from evaltui.files.folders import case_path
 from evaltui.files.json_text import duplicate_keys, locate
 from evaltui.files.saving import Fingerprint, read_source
 

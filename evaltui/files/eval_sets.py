@@ -1,7 +1,8 @@
-"""Reading eval set files of every format."""
+"""Reading eval set files of every format, and writing those of old formats anew."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,9 @@ from evaltui.core.model.old_formats import (
     from_old_eval_set,
     from_old_test,
     kind_of,
+    left_out,
     session_input,
+    texts_without_author,
 )
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
@@ -21,6 +24,7 @@ from evaltui.text.wording import in_words
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
+
 
 SUFFIXES = (".evalset.json", ".test.json")
 
@@ -172,3 +176,27 @@ def _cannot_read(error: OSError) -> Problem:
     missing = isinstance(error, FileNotFoundError)
     message = "no such file" if missing else f"cannot be read: {error.strerror or error}"
     return Problem.error((), message)
+
+
+def changes(old: Path) -> list[Problem]:
+    """Warnings for what a converted set has not, or has otherwise than the file of an old format."""
+    try:
+        text = read_text(old)
+    except OSError:
+        return []
+    data = parse(text) if isinstance(text, str) else text
+    if not isinstance(text, str) or isinstance(data, Problem):
+        return []
+    return locate([*texts_without_author(data), *left_out(data)], text, str(old))
+
+
+def migrated_text(eval_set: EvalSet, new: Path) -> str:
+    """The text of a converted set as the file `new`.
+
+    The set is named after the new file: google-adk looks sets up by their file's name.
+    """
+    # Models load slowly, and reading this module must not wait for them.
+    from evaltui.core.model.eval_set import dump
+
+    named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
+    return json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n"

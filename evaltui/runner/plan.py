@@ -17,7 +17,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.files.case_paths import case_path
+from evaltui.files.folders import case_path
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
 

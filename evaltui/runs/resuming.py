@@ -13,8 +13,7 @@ from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_files import changed_files, files_of
-from evaltui.files.case_paths import case_path
-from evaltui.files.folders import agent_folder
+from evaltui.files.folders import agent_folder, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.header import LoggedSet, RunHeader

@@ -13,7 +13,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.files.case_paths import case_path
+from evaltui.files.folders import case_path
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT

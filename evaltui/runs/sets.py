@@ -11,9 +11,9 @@ from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
-from evaltui.files.case_paths import file_of
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
+from evaltui.files.folders import file_of
 from evaltui.files.workspace import open_workspace, select
 from evaltui.runner.plan import SetPlan
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.problems import Problem
-from evaltui.files.eval_sets import SUFFIXES, read_eval_set, set_name
-from evaltui.files.migration import migrated_text
+from evaltui.files.eval_sets import SUFFIXES, migrated_text, read_eval_set, set_name
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.state import Selection

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.files.case_paths import case_path, file_of
+from evaltui.files.folders import case_path, file_of
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from evaltui.core.editing.json_paths import (
     remove_field,
     set_id,
 )
-from evaltui.core.editing.messages import MessageEditor
 from evaltui.core.editing.references import CaseRef, References
 from evaltui.core.editing.session import RubricsEditor, ScenarioEditor, SessionEditor, StateEditor
-from evaltui.core.editing.turn import TurnEditor
+from evaltui.core.editing.turn import MessageEditor, TurnEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Put, Remove
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath

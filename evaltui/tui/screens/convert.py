@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.core.model.problems import Problem
-from evaltui.files.migration import migrated_text
+from evaltui.files.eval_sets import migrated_text
 from evaltui.text.lines import Line
 from evaltui.tui.pages.writer import Page, write_json, write_problems
 from evaltui.tui.screens.prompt import (

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from evaltui.core.editing.messages import MessageEditor, response_in
 from evaltui.core.editing.set import EditBuilder
-from evaltui.core.editing.turn import TurnEditor
+from evaltui.core.editing.turn import MessageEditor, TurnEditor, response_in
 from evaltui.core.model.events import describe_response
 from evaltui.core.model.json_values import spelt
 from evaltui.core.recording.waiting import REQUESTS
