@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import platformdirs
 import pytest
+from forked_hosts import ForkedHosts, can_fork
 
+from evaltui.runner.parent import supervisor
 from evaltui.runner.parent.warm_hosts import WarmHosts
 
 _KEYS = (
@@ -105,6 +107,27 @@ def no_settings_of_the_user(
 def no_warm_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No host is kept ready after the last run of a test. Tests of that have a fixture of this name."""
     monkeypatch.setattr(WarmHosts, "prepare", lambda self: None)
+
+
+@pytest.fixture(scope="session")
+def host_template() -> Iterator[ForkedHosts]:
+    hosts = ForkedHosts()
+    yield hosts
+    hosts.close()
+
+
+@pytest.fixture(autouse=True)
+def forked_hosts(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, host_template: ForkedHosts
+) -> None:
+    """Hosts need not import libraries, see `forked_hosts`."""
+    if can_fork() and "fresh_hosts" not in request.fixturenames:
+        monkeypatch.setattr(supervisor, "subprocess", host_template)
+
+
+@pytest.fixture
+def fresh_hosts() -> None:
+    """Each host is started as it is for users: what that shows is what the test is about."""
 
 
 WriteAgent = Callable[..., Path]

@@ -5,22 +5,31 @@ from __future__ import annotations
 from contextlib import suppress
 
 import psutil
+from forked_hosts import TEMPLATE
 
 
 def hosts() -> list[psutil.Process]:
-    """Each of them is the child of a guard, which is a child of this process."""
-    found = []
-    for guard in _those_of_evaltui(psutil.Process()):
-        with suppress(psutil.NoSuchProcess):
-            found += _those_of_evaltui(guard)
-    return found
+    """Each of them is the child of a guard, which is a child of this process or of the hosts' template."""
+    own = [psutil.Process()]
+    guards = [*_children(own, "evaltui.runner."), *_children(_children(own, str(TEMPLATE)))]
+    return _children(guards)
 
 
-def _those_of_evaltui(parent: psutil.Process) -> list[psutil.Process]:
+def descendants() -> list[psutil.Process]:
+    """All that was started below this process, but for the template."""
+    found = psutil.Process().children(recursive=True)
+    templates = _children([psutil.Process()], str(TEMPLATE))
+    return [one for one in found if one not in templates]
+
+
+def _children(parents: list[psutil.Process], word: str = "") -> list[psutil.Process]:
+    """The children in whose command line a word begins so."""
     found = []
-    for one in parent.children():
+    for parent in parents:
         # Some end just now.
         with suppress(psutil.NoSuchProcess):
-            if any(word.startswith("evaltui.runner.") for word in one.cmdline()):
-                found.append(one)
+            for one in parent.children():
+                with suppress(psutil.NoSuchProcess):
+                    if any(each.startswith(word) for each in one.cmdline()):
+                        found.append(one)
     return found

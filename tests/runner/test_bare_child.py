@@ -17,6 +17,8 @@ from evaltui.runner.parent.failures import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.pool import HostSettings, start_host
 from evaltui.runner.protocol import decode_event
 
+pytestmark = pytest.mark.usefixtures("fresh_hosts")
+
 # The first thing that the interpreter of the agent does: refuse whatever is not its own or evaltui's.
 REFUSAL = """
     import sys

@@ -10,6 +10,8 @@ from evaltui import EvalConfig, EvalSet, RunResult, Status, evaluate
 from evaltui.runner.plan import Happened
 from evaltui.runner.protocol import DisturbedChannelError, SealedLines, encode
 
+pytestmark = pytest.mark.usefixtures("fresh_hosts")
+
 TEXT_ONLY = EvalConfig(criteria={"response_match_score": 0.9})
 
 

@@ -13,11 +13,14 @@ from importlib.util import find_spec
 
 import psutil
 import pytest
+from host_processes import descendants
 from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
+
+pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
 TEXT_ONLY = EvalConfig(criteria={"response_match_score": 0.9})
 
@@ -193,10 +196,6 @@ async def test_an_adk_agent_without_google_adk_says_what_to_install(write_agent)
     assert error.traceback == ""
 
 
-def children() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
-
-
 @pytest.mark.parametrize("hang", [HANGS["await"], HANGS["loop in C"]], ids=["await", "loop in C"])
 async def test_cancelling_ends_every_process(write_agent, hang):
     agent = write_agent(HANGING.format(hang=hang))
@@ -213,7 +212,7 @@ async def test_cancelling_ends_every_process(write_agent, hang):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert children() == []
+    assert descendants() == []
 
 
 LEAVING_BEHIND = """
@@ -298,7 +297,7 @@ async def test_an_agent_ended_by_a_signal_is_an_error_that_names_it(write_agent,
     assert statuses(result) == [Status.PASSED, Status.ERROR]
     assert result.cases[1].error is not None
     assert says in result.cases[1].error.message
-    assert children() == []
+    assert descendants() == []
 
 
 async def test_everything_that_is_printed_becomes_console_lines(write_agent):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from evaltui.runner.parent.pool import HostSettings, start_host
+
+pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
 
 async def test_the_users_own_modules_are_told_wherever_they_are(write_agent, tmp_path, monkeypatch):

@@ -23,6 +23,8 @@ from evaltui.runner.parent.pool import HostSettings, begin_loading
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.warm_hosts import WarmHosts
 
+pytestmark = pytest.mark.usefixtures("fresh_hosts")
+
 MESSAGE = {"role": "user", "parts": [{"text": "hello"}]}
 
 # None of these libraries is needed by anything but the agent.

@@ -11,7 +11,7 @@ from evaltui.runner.parent.warm_hosts import WarmHosts
 from evaltui.runner.protocol import decode_event
 
 pytest.importorskip("google.adk")
-pytestmark = pytest.mark.adk
+pytestmark = [pytest.mark.adk, pytest.mark.usefixtures("fresh_hosts")]
 
 AGENT = """
     import sys

@@ -12,6 +12,8 @@ import pytest
 from evaltui.core.model.events import Event
 from evaltui.workbench.workbench import Workbench
 
+pytestmark = pytest.mark.usefixtures("fresh_hosts")
+
 AGENT = """
     import os, sys
     EARLY = "colorsys" in sys.modules

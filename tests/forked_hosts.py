@@ -1,0 +1,109 @@
+"""Hosts that are copies of one process in which google-genai and google-adk have been imported.
+
+Importing them is nearly all of what a host with a small agent costs. A copy is a process of its own, with its
+own guard, pipes, environment and working folder. What importing itself shows is not seen in it, nor what is
+seen from outside: its command line and the environment it began with. Tests of that use `fresh_hosts`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+TEMPLATE = Path(__file__).with_name("host_template.py")
+
+
+def can_fork() -> bool:
+    """Whether the system tells who waits for a process that it is not the parent of."""
+    return hasattr(os, "pidfd_open")
+
+
+class ForkedHosts:
+    """Stands for `subprocess` where guards are started: `Popen` makes a copy of the template."""
+
+    PIPE = subprocess.PIPE
+
+    def __init__(self) -> None:
+        self._control: socket.socket | None = None
+
+    def _begin(self) -> socket.socket:
+        self._python = _python()
+        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-u", str(TEMPLATE), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        return control
+
+    def close(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._process.wait()
+
+    def Popen(self, command: Sequence[str], **settings: Any) -> ForkedGuard | subprocess.Popen[bytes]:
+        """A real one where another Python would start, or with other settings."""
+        if self._control is None:
+            self._control = self._begin()
+        if _python() != self._python:
+            return subprocess.Popen(command, **settings)
+        return self._fork(self._control, command, **settings)
+
+    def _fork(
+        self,
+        control: socket.socket,
+        command: Sequence[str],
+        *,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        pass_fds: Sequence[int],
+        env: Mapping[str, str],
+        start_new_session: bool,
+    ) -> ForkedGuard:
+        assert command[1:5] == ["-P", "-u", "-m", "evaltui.runner.child.guard"]
+        assert (stdout, stderr, start_new_session) == (self.PIPE, self.PIPE, True)
+        folder = os.open(".", os.O_RDONLY)
+        (said, says), (complained, complains) = os.pipe(), os.pipe()
+        request = json.dumps(dict(env)).encode()
+        socket.send_fds(control, [request], [folder, stdin, says, complains, *pass_fds])
+        for descriptor in (folder, says, complains):
+            os.close(descriptor)
+        number, (process,), _, _ = socket.recv_fds(control, 64, 1)
+        return ForkedGuard(int(number), process, os.fdopen(said, "rb"), os.fdopen(complained, "rb"))
+
+
+def _python() -> tuple[str, dict[str, str]]:
+    """Which Python starts, and what it reads when it does."""
+    return sys.executable, {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+
+
+class ForkedGuard:
+    """What is used of a `subprocess.Popen`."""
+
+    def __init__(self, pid: int, process: int, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.pid = pid
+        self.stdout, self.stderr = stdout, stderr
+        self.returncode: int | None = None
+        self._process = process
+
+    def wait(self) -> int:
+        """Its exit code is known to its own parent only."""
+        select.select([self._process], [], [])
+        self.returncode = 0
+        os.close(self._process)
+        return 0
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            signal.pidfd_send_signal(self._process, signal.SIGKILL)
