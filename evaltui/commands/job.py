@@ -132,7 +132,7 @@ def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
     chosen = select(open_workspace(options.agent_dir), options.selectors)
     request = RunRequest(
         options.agent_dir,
-        {entry.path: eval_ids for entry, eval_ids in chosen},
+        {eval_set.path: eval_ids for eval_set, eval_ids in chosen},
         only_failed=options.failed,
         runs=options.runs,
         pass_if=options.pass_if,

@@ -59,7 +59,7 @@ def _agent_and_sets(place: Path) -> tuple[Path, list[SetPlan]]:
         above = (folder for folder in place.resolve().parents if is_agent(folder))
         return next(above, place.parent), [sets.open(place).plan()]
     require_one_agent(place)
-    return place, [sets.open(entry.path).plan() for entry in open_workspace(place).sets]
+    return place, [sets.open(eval_set.path).plan() for eval_set in open_workspace(place).sets]
 
 
 def _checks(agent_dir: Path, sets: Sequence[SetPlan]) -> tuple[MetricCheck, ...]:

@@ -132,14 +132,14 @@ def _find_set(agent_dir: Path, name: str) -> Path:
         if path.is_file():
             return path
     sets = open_workspace(agent_dir).sets
-    found = [entry.path for entry in sets if entry.eval_set_id == name]
+    found = [eval_set.path for eval_set in sets if eval_set.eval_set_id == name]
     if len(found) > 1:
         raise UsageError(
             f"{name!r} is the id of several sets, {' and '.join(map(str, found))}; name the file instead"
         )
     if found:
         return found[0]
-    known = [entry.eval_set_id for entry in sets]
+    known = [eval_set.eval_set_id for eval_set in sets]
     if not name.endswith(_NEW_SET):
         hint = did_you_mean(name, known) or f"; for a new set, name its file: NAME{_NEW_SET}"
         raise UsageError(f"no eval set {name!r} in {folder}{hint}")
@@ -153,14 +153,14 @@ def _find_set(agent_dir: Path, name: str) -> Path:
 
 def _require_free(path: Path, eval_id: str) -> None:
     """Raises UsageError or EvalSetError where the set cannot get a case of this id."""
-    entry = read_eval_set_file(path, "given", path.parent)
-    if entry.format in ("old test", "old eval set"):
+    eval_set = read_eval_set_file(path, "given", path.parent)
+    if eval_set.format in ("old test", "old eval set"):
         raise UsageError(f"{path} is of an old format; `evaltui migrate` makes an eval set of it")
     # What is wrong with a case of it need not keep the set from getting another.
-    errors = [one for one in entry.problems if one.severity is Severity.ERROR and len(one.path) < 2]
+    errors = [one for one in eval_set.problems if one.severity is Severity.ERROR and len(one.path) < 2]
     if errors:
         raise EvalSetError(errors)
-    if any(case.eval_id == eval_id for case in entry.cases):
+    if any(case.eval_id == eval_id for case in eval_set.cases):
         raise UsageError(f"{path} already has a case {eval_id!r}; give the new one another id")
 
 

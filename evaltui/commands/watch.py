@@ -48,7 +48,7 @@ async def watch(options: argparse.Namespace) -> int:
         if getattr(options, name) != default:
             raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
     chosen = select(open_workspace(options.agent_dir), options.selectors)
-    given = [str(entry.path) for entry, _ in chosen if entry.origin == "given"]
+    given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
     workbench = Workbench(options.agent_dir, given, options.record or DEFAULT_MODE, options.config)
@@ -56,7 +56,7 @@ async def watch(options: argparse.Namespace) -> int:
     if options.runs is not None:
         workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
     try:
-        return await _Lines(workbench, {entry.case_path: ids for entry, ids in chosen}).follow()
+        return await _Lines(workbench, {eval_set.case_path: ids for eval_set, ids in chosen}).follow()
     finally:
         await workbench.close()
 
@@ -80,7 +80,7 @@ class _Lines:
         await workbench.open()
         # A single case is selected while nobody has chosen: here it is the cases that were named.
         workbench.navigation.select(
-            Selection(workbench.sets.entries[0].case_path if workbench.sets.entries else None)
+            Selection(workbench.sets.listed[0].case_path if workbench.sets.listed else None)
         )
         keys = [key for key in workbench.sets.every_case() if self._counts(key)]
         named = [key for key in keys if self._chosen.get(key.path) is not None]

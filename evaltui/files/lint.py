@@ -62,9 +62,9 @@ def format_problem(problem: Problem) -> str:
 def _files_in(folder: Path) -> list[Path]:
     """The sets of a folder and their configs."""
     sets = open_workspace(folder).sets if is_agent(folder) else sets_below(folder, folder)
-    used = [config_file(entry.path) for entry in sets]
+    used = [config_file(eval_set.path) for eval_set in sets]
     configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if one.is_file())
-    return [*(entry.path for entry in sets), *configs]
+    return [*(eval_set.path for eval_set in sets), *configs]
 
 
 def _is_config(file: Path) -> bool:
@@ -124,7 +124,7 @@ def _lint_config(file: Path) -> list[Problem]:
     data, sets = parse(text), _neighbours(file)
     turns = {one.eval_set_id: {case.eval_id: case.summary.turns for case in one.cases} for one in sets}
     tools = {one.eval_set_id: {case.eval_id: case.summary.tools for case in one.cases} for one in sets}
-    unread = any(entry.format is None for entry in sets)
+    unread = any(eval_set.format is None for eval_set in sets)
     found = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
     if not unread:
         found += idle_rules(data, tools)

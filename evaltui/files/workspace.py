@@ -77,7 +77,7 @@ class Workspace:
     @cached_property
     def by_case_path(self) -> Mapping[str, EvalSetFile]:
         """The sets by the path that their cases have in `CaseId`."""
-        return {entry.case_path: entry for entry in self.sets}
+        return {eval_set.case_path: eval_set for eval_set in self.sets}
 
     def find(self, case: CaseId, eval_set_id: str, *, by_label: bool) -> CaseId | None:
         """The case of a run as it is called now; None where it is not any more.
@@ -98,13 +98,13 @@ class Workspace:
 
     @cached_property
     def _cases(self) -> frozenset[CaseId]:
-        return frozenset(CaseId(entry.case_path, case.eval_id) for entry in self.sets for case in entry.cases)
+        return frozenset(CaseId(one.case_path, case.eval_id) for one in self.sets for case in one.cases)
 
     @cached_property
     def _labels(self) -> Mapping[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for entry in self.sets:
-            found.setdefault(entry.eval_set_id, []).append(entry.case_path)
+        for eval_set in self.sets:
+            found.setdefault(eval_set.eval_set_id, []).append(eval_set.case_path)
         return found
 
 
@@ -135,7 +135,7 @@ def open_workspace(
     missing = [Skipped(path, "no such file or folder") for path in map(Path, given) if not path.exists()]
     return Workspace(
         folder,
-        tuple(sorted(sets.values(), key=lambda entry: entry.path)),
+        tuple(sorted(sets.values(), key=lambda eval_set: eval_set.path)),
         tuple(sorted([*skipped.values(), *missing], key=lambda one: one.path)),
     )
 
@@ -232,20 +232,20 @@ def select(workspace: Workspace, selectors: Sequence[str] = ()) -> list[Selectio
                 "above, up to the root of its project"
                 f"{_skipped_hint(workspace)}"
             )
-        return [(entry, None) for entry in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
+        return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
     chosen: dict[Path, Selection] = {}
     for selector in selectors:
-        for entry, cases in _resolve(workspace, selector):
-            key = entry.path.resolve()
-            earlier = chosen.get(key, (entry, ()))[1]
+        for eval_set, cases in _resolve(workspace, selector):
+            key = eval_set.path.resolve()
+            earlier = chosen.get(key, (eval_set, ()))[1]
             both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
-            chosen[key] = (entry, both)
+            chosen[key] = (eval_set, both)
     return list(chosen.values())
 
 
 def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
     if sets := _named(workspace, selector):
-        return [(entry, None) for entry in _not_empty(sets, selector)]
+        return [(eval_set, None) for eval_set in _not_empty(sets, selector)]
     failure: SelectionError | None = None
     colons = [index for index, letter in enumerate(selector) if letter == ":"]
     for colon in reversed(colons):
@@ -263,11 +263,11 @@ def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     paths = [Path(name), workspace.folder / name]
     for path in paths:
         if name and path.is_file():
-            own = [entry for entry in workspace.sets if entry.path.resolve() == path.resolve()]
+            own = [eval_set for eval_set in workspace.sets if eval_set.path.resolve() == path.resolve()]
             return own or [read_eval_set_file(path, "given", workspace.folder)]
-    by_id = [entry for entry in workspace.sets if entry.eval_set_id == name]
+    by_id = [eval_set for eval_set in workspace.sets if eval_set.eval_set_id == name]
     if len(by_id) > 1:
-        files = " and ".join(str(entry.path) for entry in by_id)
+        files = " and ".join(str(eval_set.path) for eval_set in by_id)
         raise SelectionError(f"{name!r} is the id of several sets, {files}; name the file instead")
     if by_id:
         return by_id
@@ -280,11 +280,11 @@ def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
 
 
 def _with_cases(sets: Sequence[EvalSetFile], name: str, cases: str) -> list[Selection]:
-    known = [case.eval_id for entry in sets for case in entry.cases]
+    known = [case.eval_id for eval_set in sets for case in eval_set.cases]
     wanted = (cases,) if cases in known else tuple(cases.split(","))
-    if unread := [entry for entry in sets if entry.problems and not entry.cases]:
+    if unread := [eval_set for eval_set in sets if eval_set.problems and not eval_set.cases]:
         # Loading it says what is wrong with it, which matters more than what is not in it.
-        return [(entry, wanted) for entry in unread]
+        return [(eval_set, wanted) for eval_set in unread]
     for case in wanted:
         if not case:
             raise SelectionError(f"a case is missing after {name}:")
@@ -292,23 +292,23 @@ def _with_cases(sets: Sequence[EvalSetFile], name: str, cases: str) -> list[Sele
             hint = did_you_mean(case, known) or _list_of(known)
             raise SelectionError(f"no case {case!r} in {name}{hint}")
     picked: list[Selection] = []
-    for entry in sets:
-        own = {case.eval_id for case in entry.cases}
+    for eval_set in sets:
+        own = {case.eval_id for case in eval_set.cases}
         if here := tuple(case for case in wanted if case in own):
-            picked.append((entry, here))
+            picked.append((eval_set, here))
     return picked
 
 
 def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
     """A set that cannot be read is not empty: loading it says what is wrong."""
-    if any(entry.cases or entry.problems for entry in sets):
+    if any(eval_set.cases or eval_set.problems for eval_set in sets):
         return sets
     raise SelectionError(f"{name} has no cases, so there is nothing to run")
 
 
 def _no_such_set(workspace: Workspace, selector: str) -> SelectionError:
     name = selector.partition(":")[0]
-    ids = [entry.eval_set_id for entry in workspace.sets]
+    ids = [eval_set.eval_set_id for eval_set in workspace.sets]
     hint = did_you_mean(name, ids) or _list_of(ids)
     return SelectionError(f"no eval set {name!r} in {workspace.folder}{hint}")
 

@@ -162,8 +162,8 @@ def _passed(agent_dir: Path) -> frozenset[CaseId]:
     except (OSError, ValueError) as error:
         raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
     # Of a log that knows set ids only, sets that share one cannot be told apart.
-    entries = open_workspace(agent_dir).sets if run.header.by_label else ()
-    files = Counter(entry.eval_set_id for entry in entries)
+    sets = open_workspace(agent_dir).sets if run.header.by_label else ()
+    files = Counter(eval_set.eval_set_id for eval_set in sets)
     return frozenset(
         one.id
         for one in run.results

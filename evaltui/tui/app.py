@@ -112,12 +112,12 @@ class WorkbenchApp(KeysInOrder[int]):
         if self.workbench.sets.workspace is None:
             return False
         try:
-            entry = select(self.workbench.sets.workspace, [name])[0][0]
+            eval_set = select(self.workbench.sets.workspace, [name])[0][0]
         except SelectionError as error:
             self.refusal = str(error)
             return False
         self.workbench.navigation.select(
-            Selection(entry.case_path, entry.cases[0].eval_id if entry.cases else None)
+            Selection(eval_set.case_path, eval_set.cases[0].eval_id if eval_set.cases else None)
         )
         return True
 

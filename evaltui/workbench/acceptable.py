@@ -108,9 +108,9 @@ def _several(editing: Editing) -> Iterator[Choice]:
 
 def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
     filtered = editing.navigation.filtered
-    for entry in editing.sets.entries:
-        numbers = filtered.kept.get(entry.case_path, ()) if filtered.filter else range(len(entry.cases))
-        keys = (CaseId(entry.case_path, entry.cases[number].eval_id) for number in numbers)
+    for eval_set in editing.sets.listed:
+        numbers = filtered.kept.get(eval_set.case_path, ()) if filtered.filter else range(len(eval_set.cases))
+        keys = (CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers)
         yield from (key for key in keys if key in editing.outcomes.results.attention)
 
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def refuses_to_convert(sets: OpenSets, selection: Selection) -> str | None:
     """Why the selected file cannot be converted, as a sentence."""
-    entry = sets.entry_of(selection.path)
-    if entry is None:
+    eval_set = sets.by_case_path(selection.path)
+    if eval_set is None:
         return "nothing is selected"
-    if entry.format is None:
-        return f"{entry.path.name} cannot be read: {entry.problems[0]}"
-    if entry.format == "eval set":
-        return f"{entry.path.name} has no old format, so there is nothing to convert"
+    if eval_set.format is None:
+        return f"{eval_set.path.name} cannot be read: {eval_set.problems[0]}"
+    if eval_set.format == "eval set":
+        return f"{eval_set.path.name} has no old format, so there is nothing to convert"
     return None
 
 

@@ -89,13 +89,13 @@ class Editing:
 
     def refuses_to_edit(self, path: Path | None) -> str | None:
         """Why a set cannot be edited, as a sentence; None where it can."""
-        entry = self.sets.entry(path)
-        if entry is None:
+        eval_set = self.sets.by_path(path)
+        if eval_set is None:
             return "nothing is selected"
-        if entry.format is None:
-            return f"{entry.path.name} cannot be read, so it cannot be edited: {entry.problems[0]}"
-        if entry.format != "eval set":
-            return f"{entry.path.name} has an old format: M converts it to a new file"
+        if eval_set.format is None:
+            return f"{eval_set.path.name} cannot be read, so it cannot be edited: {eval_set.problems[0]}"
+        if eval_set.format != "eval set":
+            return f"{eval_set.path.name} has an old format: M converts it to a new file"
         return None
 
     # Doing, and back
@@ -337,7 +337,7 @@ class Editing:
 
     def _known_path(self, path: Path) -> Path:
         """A path as the sets have theirs, which need not be absolute."""
-        sets = [entry.path for entry in self.sets.entries]
+        sets = [eval_set.path for eval_set in self.sets.listed]
         known = (*sets, *map(self.sets.config_path, sets))
         return next((one for one in known if one.absolute() == path), path)
 

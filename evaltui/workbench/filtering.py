@@ -84,9 +84,9 @@ class _Searched:
     Only what is looked in is folded: the texts of a large set are many megabytes.
     """
 
-    def __init__(self, entry: EvalSetFile) -> None:
-        self._cases = entry.cases
-        self.set_id = entry.eval_set_id.casefold()
+    def __init__(self, eval_set: EvalSetFile) -> None:
+        self._cases = eval_set.cases
+        self.set_id = eval_set.eval_set_id.casefold()
 
     @cached_property
     def ids(self) -> list[str]:
@@ -301,9 +301,9 @@ class Filtered:
             self._sets, self._searched = (), []
             return
         self._search_in(sets)
-        for entry, searched in zip(sets, self._searched, strict=True):
-            if numbers := self._keep(entry, searched, status, also, scores or (lambda key: None)):
-                self.kept[entry.case_path] = numbers
+        for eval_set, searched in zip(sets, self._searched, strict=True):
+            if numbers := self._keep(eval_set, searched, status, also, scores or (lambda key: None)):
+                self.kept[eval_set.case_path] = numbers
 
     def prepare(self, sets: Sequence[EvalSetFile]) -> None:
         """Fold what a word is looked for in, before one is typed."""
@@ -314,23 +314,23 @@ class Filtered:
     def _search_in(self, sets: Sequence[EvalSetFile]) -> None:
         if sets is not self._sets:
             self._sets = sets
-            self._searched = [_Searched(entry) for entry in sets]
+            self._searched = [_Searched(eval_set) for eval_set in sets]
 
     def _keep(
         self,
-        entry: EvalSetFile,
+        eval_set: EvalSetFile,
         searched: _Searched,
         status: Callable[[CaseId], str],
         also: CaseId | None,
         scores: Callable[[CaseId], Scores | None],
     ) -> list[int]:
         wanted = self.filter
-        numbers: Sequence[int] = range(len(entry.cases))
+        numbers: Sequence[int] = range(len(eval_set.cases))
         for term in wanted.texts:
             numbers = term.among(searched, numbers)
         if not (wanted.statuses or wanted.not_statuses or wanted.scores):
             return list(numbers)
-        keys = ((number, CaseId(entry.case_path, entry.cases[number].eval_id)) for number in numbers)
+        keys = ((number, CaseId(eval_set.case_path, eval_set.cases[number].eval_id)) for number in numbers)
         return [number for number, key in keys if key == also or self._came_out(key, status, scores)]
 
     def _came_out(

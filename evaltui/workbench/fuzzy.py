@@ -72,13 +72,13 @@ class _Word:
 
 
 def _jumps(words: Sequence[_Word], sets: Sequence[EvalSetFile]) -> Iterator[Jump]:
-    for entry in sets:
-        set_id = entry.eval_set_id.casefold()
-        for case in entry.cases:
+    for eval_set in sets:
+        set_id = eval_set.eval_set_id.casefold()
+        for case in eval_set.cases:
             if (found := _found(words, case, set_id)) is not None:
                 score, marked = found
-                key = CaseId(entry.case_path, case.eval_id)
-                yield Jump(key, entry.eval_set_id, case.summary.first_text, score, marked)
+                key = CaseId(eval_set.case_path, case.eval_id)
+                yield Jump(key, eval_set.eval_set_id, case.summary.first_text, score, marked)
 
 
 def _found(words: Sequence[_Word], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:

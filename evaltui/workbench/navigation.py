@@ -54,10 +54,10 @@ class Navigation:
 
     def select_nearest(self, wanted: Selection) -> None:
         """Selects what is wanted, or what is left of it; the caller notifies."""
-        entry = self._sets.entry_of(wanted.path)
-        if entry is None:
+        eval_set = self._sets.by_case_path(wanted.path)
+        if eval_set is None:
             self.selection = self._first()
-        elif wanted.eval_id is None or any(case.eval_id == wanted.eval_id for case in entry.cases):
+        elif wanted.eval_id is None or eval_set.number(wanted.eval_id) is not None:
             self.selection = wanted
         else:
             self.selection = Selection(wanted.path)
@@ -66,7 +66,7 @@ class Navigation:
         first = next(self._sets.every_case(), None)
         if first is not None:
             return Selection(*first)
-        return Selection(self._sets.entries[0].case_path) if self._sets.entries else Selection()
+        return Selection(self._sets.listed[0].case_path) if self._sets.listed else Selection()
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
@@ -131,22 +131,22 @@ class Navigation:
 
     def prepare_filter(self) -> None:
         """A filter is about to be typed."""
-        self._filtered.prepare(self._sets.entries)
+        self._filtered.prepare(self._sets.listed)
 
     def _filter(self, text: str, also: CaseId | None = None) -> None:
         self._filtered_from = self._filter_source()
-        self._filtered.update(text, self._sets.entries, self._outcomes.last_status, also, self._last_scores)
+        self._filtered.update(text, self._sets.listed, self._outcomes.last_status, also, self._last_scores)
 
     def _filter_source(self) -> object:
         """Differs where the filter may keep other cases than before."""
-        return id(self._sets.entries), self._outcomes.version
+        return id(self._sets.listed), self._outcomes.version
 
     def _kept(self) -> dict[CaseId, None]:
         """The cases that the filter keeps, in their order."""
         return {
-            CaseId(entry.case_path, entry.cases[number].eval_id): None
-            for entry in self._sets.entries
-            for number in self.filtered.kept.get(entry.case_path, ())
+            CaseId(eval_set.case_path, eval_set.cases[number].eval_id): None
+            for eval_set in self._sets.listed
+            for number in self.filtered.kept.get(eval_set.case_path, ())
         }
 
     def _last_scores(self, key: CaseId) -> Scores | None:

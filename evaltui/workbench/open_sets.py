@@ -68,14 +68,14 @@ class OpenSets:
         return self.workspace is not None
 
     @property
-    def entries(self) -> tuple[EvalSetFile, ...]:
+    def listed(self) -> tuple[EvalSetFile, ...]:
         return self.workspace.sets if self.workspace else ()
 
-    def entry(self, file: Path | None) -> EvalSetFile | None:
+    def by_path(self, path: Path | None) -> EvalSetFile | None:
         """The set in a file."""
-        return next((entry for entry in self.entries if entry.path == file), None)
+        return next((eval_set for eval_set in self.listed if eval_set.path == path), None)
 
-    def entry_of(self, path: str | None) -> EvalSetFile | None:
+    def by_case_path(self, path: str | None) -> EvalSetFile | None:
         """The set whose cases have this path in their `CaseId`."""
         return None if path is None or self.workspace is None else self.workspace.by_case_path.get(path)
 
@@ -89,9 +89,9 @@ class OpenSets:
 
     def every_case(self) -> Iterator[CaseId]:
         """The cases of all sets, in their order."""
-        for entry in self.entries:
-            for case in entry.cases:
-                yield CaseId(entry.case_path, case.eval_id)
+        for eval_set in self.listed:
+            for case in eval_set.cases:
+                yield CaseId(eval_set.case_path, case.eval_id)
 
     def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
         """The case of a run as it is called now; None where it is not any more."""
@@ -131,9 +131,9 @@ class OpenSets:
         known = self._opened.get(path)
         return known.file if known else None
 
-    def errors(self, entry: EvalSetFile) -> list[Problem]:
+    def errors(self, eval_set: EvalSetFile) -> list[Problem]:
         """Why a set cannot be run, as far as is known: before it is opened not everything is."""
-        return (self.last_opened(entry.path) or entry).errors
+        return (self.last_opened(eval_set.path) or eval_set).errors
 
     def open(self, path: Path) -> EvalSetFile:
         """A set as it is now, in any thread; slow unless only its edits have to be looked at.
@@ -201,7 +201,7 @@ class OpenSets:
 
     def _known(self, path: Path) -> EvalSetFile | None:
         """A set as it was when it was last looked at, opened or not."""
-        return self.last_opened(path) or self.entry(path)
+        return self.last_opened(path) or self.by_path(path)
 
     def _new(self, path: Path) -> EvalSetFile:
         return EvalSetFile(path, self.case_path(path), path.name, "", "agent directory", "eval set", ())
@@ -209,7 +209,7 @@ class OpenSets:
     def _read_already(self, path: Path) -> EvalSetFile | None:
         """A set that was read or edited, opened or not, and is still the same."""
         version = self._version(path)
-        for known in (self.last_opened(path), self.entry(path)):
+        for known in (self.last_opened(path), self.by_path(path)):
             if known is None:
                 continue
             if known.document is not None and known.document.chunks is version:
@@ -237,8 +237,8 @@ class OpenSets:
 
     def sets_of_config(self, config: Path) -> list[EvalSetFile]:
         """The sets that a config scores."""
-        config_of = config_files((entry.path for entry in self.entries), self.config)
-        return [entry for entry in self.entries if config_of[entry.path] == config]
+        config_of = config_files((eval_set.path for eval_set in self.listed), self.config)
+        return [eval_set for eval_set in self.listed if config_of[eval_set.path] == config]
 
     def is_config(self, path: Path) -> bool:
         """Whether a file is a config and no set, wherever it is and however it is called."""
@@ -246,7 +246,7 @@ class OpenSets:
 
     def scored_by(self, paths: Collection[Path]) -> set[Path]:
         """The sets that there are among these files, and those that configs among them score, or did."""
-        sets = {entry.path for entry in self.entries}
+        sets = {eval_set.path for eval_set in self.listed}
         above = {path.parent for path in paths if path not in sets}
         is_for_all = self.config is not None and self.config in paths
         return {path for path in sets if path in paths or is_for_all or not above.isdisjoint(path.parents)}
@@ -260,9 +260,9 @@ class OpenSets:
         """Shows files, sets and configs, as they are being edited; sets that a config scores with it."""
         if self.workspace is None:
             return
-        entries = {entry.path: entry for entry in self.entries}
-        others = {path for path in paths if path not in entries}
-        config_of = config_files(entries, self.config) if others else {}
+        listed = {eval_set.path: eval_set for eval_set in self.listed}
+        others = {path for path in paths if path not in listed}
+        config_of = config_files(listed, self.config) if others else {}
         scored = [
             path
             for path, config in config_of.items()
@@ -272,11 +272,11 @@ class OpenSets:
         sets = [path for path in paths if path not in configs and not self.files.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
             if self.files.known(path) is not None or path in self._opened:
-                entries[path] = self.open(path)
+                listed[path] = self.open(path)
             else:
-                entries[path] = entries[path].scored_by(self._config_now(path))
+                listed[path] = listed[path].scored_by(self._config_now(path))
         self.workspace = replace(
-            self.workspace, sets=tuple(sorted(entries.values(), key=lambda entry: entry.path))
+            self.workspace, sets=tuple(sorted(listed.values(), key=lambda eval_set: eval_set.path))
         )
         self._note_files()
 
@@ -286,4 +286,4 @@ class OpenSets:
         return opened.config.path if opened and opened.config else None
 
     def _note_files(self) -> None:
-        self._file_of_path.update((entry.case_path, entry.path) for entry in self.entries)
+        self._file_of_path.update((eval_set.case_path, eval_set.path) for eval_set in self.listed)

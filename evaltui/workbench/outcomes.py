@@ -120,8 +120,8 @@ class Outcomes:
 
     def history(self, key: CaseId) -> CasePast | None:
         """What previous runs say of a case; None while they are being read, and observers are called then."""
-        entry = self._sets.entry_of(key.path)
-        return self._histories.get(key, entry.eval_set_id) if entry else None
+        eval_set = self._sets.by_case_path(key.path)
+        return self._histories.get(key, eval_set.eval_set_id) if eval_set else None
 
     # Changes
 
@@ -145,7 +145,7 @@ class Outcomes:
 
     def keep_only(self, keys: Collection[CaseId]) -> None:
         """Forgets cases that are gone. What came of those in a file that cannot be read now is still true."""
-        unreadable = [entry.case_path for entry in self._sets.entries if entry.format is None]
+        unreadable = [eval_set.case_path for eval_set in self._sets.listed if eval_set.format is None]
         kept = {*keys, *(key for path in unreadable for key, _ in self.results.of(path))}
         for results, traces in self._all():
             results.keep_only(kept)

@@ -172,7 +172,7 @@ def last_outcomes(
     `code` is the agent's version now; results of an agent that was changed since have version -1.
     A log that cannot be read is passed over.
     """
-    wanted = {CaseId(entry.case_path, case.eval_id) for entry in workspace.sets for case in entry.cases}
+    wanted = {CaseId(one.case_path, case.eval_id) for one in workspace.sets for case in one.cases}
     names = {run: name for name, run in run_names(agent_dir).items()}
     for log in run_logs(agent_dir)[: -MOST_RUNS - 1 : -1]:
         if not wanted:

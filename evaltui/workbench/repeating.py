@@ -49,9 +49,9 @@ def title_of(sets: OpenSets, selection: Selection) -> str:
     key = selection.case
     if key is not None:
         return f"Run {key.eval_id} several times"
-    entry = sets.entry_of(selection.path)
-    count = len(entry.cases) if entry else 0
-    return f"Run every case of {entry.eval_set_id if entry else 'the set'} several times ({count} cases)"
+    eval_set = sets.by_case_path(selection.path)
+    count, name = (len(eval_set.cases), eval_set.eval_set_id) if eval_set else (0, "the set")
+    return f"Run every case of {name} several times ({count} cases)"
 
 
 def proposal(sets: OpenSets, selection: Selection, last: Run | None) -> str:

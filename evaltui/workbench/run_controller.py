@@ -94,7 +94,7 @@ class RunController:
             return "the eval sets are still being read"
         if self.current is not None and self.is_running:
             return f"run {self.current.number} is not over yet: esc cancels it"
-        if not any(entry.cases for entry in self._sets.entries):
+        if not any(eval_set.cases for eval_set in self._sets.listed):
             return "there is no case to run"
         return None
 
@@ -113,16 +113,16 @@ class RunController:
         selection = self._navigation.selection
         if (key := selection.case) is not None:
             self._start(key.eval_id, {self._sets.file_of(key.path): (key.eval_id,)}, repeated)
-        elif entry := self._sets.entry_of(selection.path):
-            self._start(entry.eval_set_id, {entry.path: None}, repeated)
+        elif eval_set := self._sets.by_case_path(selection.path):
+            self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
 
     def run_set(self) -> None:
         """Runs every case of the selected set."""
-        if entry := self._sets.entry_of(self._navigation.selection.path):
-            self._start(entry.eval_set_id, {entry.path: None})
+        if eval_set := self._sets.by_case_path(self._navigation.selection.path):
+            self._start(eval_set.eval_set_id, {eval_set.path: None})
 
     def run_all(self) -> None:
-        self._start("every set", {entry.path: None for entry in self._sets.entries if entry.cases})
+        self._start("every set", {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases})
 
     def run_failed(self) -> None:
         """Runs every case whose last result is one to stop at."""
@@ -136,7 +136,7 @@ class RunController:
         """Runs what was run last, as far as it still exists."""
         if self._last is not None:
             title, chosen, repeated = self._last
-            paths = {entry.path for entry in self._sets.entries}
+            paths = {eval_set.path for eval_set in self._sets.listed}
             there = {path: eval_ids for path, eval_ids in chosen.items() if path in paths}
             self._start(title, there, repeated)
 

@@ -47,7 +47,7 @@ class EditedSets:
 
     def __init__(self, sets: OpenSets) -> None:
         self.config = sets.config
-        self._entries = sets.entries
+        self._entries = sets.listed
         self._open = sets.open
 
     def open(self, path: Path) -> SetToRun:
@@ -57,11 +57,11 @@ class EditedSets:
         return SetToRun(path, opened.eval_set.eval_set_id, StoredCases(opened.cases), opened.config)
 
     def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
-        for entry in self._entries:
-            if entry.case_path == case_path_in_log:
-                return entry.path
+        for eval_set in self._entries:
+            if eval_set.case_path == case_path_in_log:
+                return eval_set.path
         # Logs of earlier versions may know the id only.
-        by_id = [entry.path for entry in self._entries if entry.eval_set_id == eval_set_id]
+        by_id = [eval_set.path for eval_set in self._entries if eval_set.eval_set_id == eval_set_id]
         return by_id[0] if case_path_in_log == eval_set_id and len(by_id) == 1 else None
 
 

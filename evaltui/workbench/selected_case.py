@@ -67,8 +67,8 @@ class SelectedCase:
         return True
 
     def _is_gone(self, case: CaseId | None) -> bool:
-        entry = self._sets.entry_of(case.path) if case else None
-        return entry is not None and case is not None and entry.number(case.eval_id) is None
+        eval_set = self._sets.by_case_path(case.path) if case else None
+        return eval_set is not None and case is not None and eval_set.number(case.eval_id) is None
 
     def _config(self, case: CaseId) -> Any:
         try:

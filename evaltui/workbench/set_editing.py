@@ -49,7 +49,7 @@ def refuses_cases(editing: Editing) -> str | None:
     """Why nothing can be done with the chosen cases, as a sentence."""
     keys = chosen(editing)
     if not keys:
-        return "select a case first" if editing.sets.entries else "there is no eval set yet"
+        return "select a case first" if editing.sets.listed else "there is no eval set yet"
     if editing.navigation.selection.turn is not None and not editing.navigation.marking.marked:
         return _TURNS
     paths = {editing.sets.file_of(path) for path in {key.path for key in keys}}
@@ -72,15 +72,15 @@ def refuses_paste(editing: Editing) -> str | None:
 
 def folder_for_new_set(editing: Editing) -> Path:
     """Beside the selected set, as long as it belongs to the agent, else in the agent's folder."""
-    entry = editing.sets.entry_of(editing.navigation.selection.path)
-    if entry is None or entry.origin == "given":
+    eval_set = editing.sets.by_case_path(editing.navigation.selection.path)
+    if eval_set is None or eval_set.origin == "given":
         return agent_folder(editing.sets.agent_dir)
-    return entry.path.parent
+    return eval_set.path.parent
 
 
 def new_set_problem(editing: Editing, wanted: str) -> str | None:
     """Why a new set cannot be called so, as a sentence."""
-    if problem := eval_sets.set_id_problem(wanted, [entry.eval_set_id for entry in editing.sets.entries]):
+    if problem := eval_sets.set_id_problem(wanted, [one.eval_set_id for one in editing.sets.listed]):
         return problem
     path = _set_path(editing, wanted)
     return f"there is a file {path.name} already" if path.exists() else None
@@ -164,24 +164,24 @@ def rename_case(editing: Editing, key: CaseId, case: int, wanted: str) -> bool:
 
 def set_id_problem(editing: Editing, path: Path, wanted: str) -> str | None:
     """Why a set cannot be called so, as a sentence; its own id may stay as it is."""
-    entry = editing.sets.entry(path)
-    if entry is not None and wanted == entry.eval_set_id:
+    eval_set = editing.sets.by_path(path)
+    if eval_set is not None and wanted == eval_set.eval_set_id:
         return None
     return eval_sets.set_id_problem(
-        wanted, [one.eval_set_id for one in editing.sets.entries if one.path != path]
+        wanted, [one.eval_set_id for one in editing.sets.listed if one.path != path]
     )
 
 
 def rename_set(editing: Editing, path: Path, wanted: str) -> bool:
     """Another id for a set; its file keeps its name."""
-    entry = editing.sets.entry(path)
-    if entry is None or entry.eval_set_id == wanted:
+    eval_set = editing.sets.by_path(path)
+    if eval_set is None or eval_set.eval_set_id == wanted:
         return False
     return editing.do(
-        f"rename {entry.eval_set_id} to {wanted}",
+        f"rename {eval_set.eval_set_id} to {wanted}",
         path,
         lambda eval_set: eval_set.rename(wanted),
-        after=Selection(entry.case_path),
+        after=Selection(eval_set.case_path),
     )
 
 
@@ -333,9 +333,9 @@ def _is_hidden(editing: Editing, selection: Selection) -> bool:
     """Whether a filter keeps other cases only."""
     if not editing.navigation.filtered.filter or selection.path is None:
         return False
-    entry = editing.sets.entry_of(selection.path)
+    eval_set = editing.sets.by_case_path(selection.path)
     kept = editing.navigation.filtered.kept.get(selection.path, ())
-    return entry is None or selection.eval_id not in {entry.cases[number].eval_id for number in kept}
+    return eval_set is None or selection.eval_id not in {eval_set.cases[number].eval_id for number in kept}
 
 
 def _named(keys: Sequence[CaseId]) -> str:
@@ -354,18 +354,18 @@ def _shown(editing: Editing, path: Path) -> Sequence[int]:
 def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
     """What is selected once cases are gone: the next one that is shown and stays, else one before."""
     here = editing.navigation.selection
-    entry = editing.sets.entry_of(here.path)
-    if entry is None or here.case not in gone:
+    eval_set = editing.sets.by_case_path(here.path)
+    if eval_set is None or here.case not in gone:
         return here
-    shown = _shown(editing, entry.path) or range(len(entry.cases))
-    left = {key.eval_id for key in gone if key.path == entry.case_path}
+    shown = _shown(editing, eval_set.path) or range(len(eval_set.cases))
+    left = {key.eval_id for key in gone if key.path == eval_set.case_path}
     before: str | None = None
     passed = False
     for number in shown:
-        eval_id = entry.cases[number].eval_id
+        eval_id = eval_set.cases[number].eval_id
         passed = passed or eval_id == here.eval_id
         if eval_id not in left:
             if passed:
-                return Selection(entry.case_path, eval_id)
+                return Selection(eval_set.case_path, eval_id)
             before = eval_id
-    return Selection(entry.case_path, before)
+    return Selection(eval_set.case_path, before)

@@ -18,7 +18,7 @@ from evaltui.workbench.state import Selection
 class Row(NamedTuple):
     """One line of the list: a set, one of its cases, or one turn of that; counted from 0."""
 
-    entry: int
+    set_number: int
     case: int | None = None
     turn: int | None = None
 
@@ -41,7 +41,7 @@ class _Block:
     """A set from its line `first` on, with the numbers of the cases that are shown, and their turns."""
 
     number: int
-    entry: EvalSetFile
+    eval_set: EvalSetFile
     first: int
     cases: Sequence[int]
     unfolded: Sequence[_Unfolded]
@@ -93,16 +93,16 @@ class TreeRows:
         self._sets = sets
         self._blocks: list[_Block] = []
         self.count = 0
-        for number, entry in enumerate(sets):
-            cases: Sequence[int] = range(len(entry.cases))
+        for number, eval_set in enumerate(sets):
+            cases: Sequence[int] = range(len(eval_set.cases))
             if kept is not None:
-                if entry.case_path not in kept:
+                if eval_set.case_path not in kept:
                     continue
-                cases = kept[entry.case_path]
-            elif entry.case_path in folded:
+                cases = kept[eval_set.case_path]
+            elif eval_set.case_path in folded:
                 cases = ()
-            ids = {key.eval_id for key in unfolded if key.path == entry.case_path}
-            block = _Block(number, entry, self.count, cases, _unfolded(entry, cases, ids))
+            ids = {key.eval_id for key in unfolded if key.path == eval_set.case_path}
+            block = _Block(number, eval_set, self.count, cases, _unfolded(eval_set, cases, ids))
             self._blocks.append(block)
             self.count += block.size
 
@@ -113,22 +113,22 @@ class TreeRows:
         block = self._blocks[bisect_right(self._blocks, line, key=lambda one: one.first) - 1]
         return block.row(line - block.first)
 
-    def entry(self, row: Row) -> EvalSetFile:
+    def eval_set(self, row: Row) -> EvalSetFile:
         """The set that a row is of, as it was when these rows were made."""
-        return self._sets[row.entry]
+        return self._sets[row.set_number]
 
     def selection(self, line: int) -> Selection:
         """What a line selects."""
         row = self.row(line)
-        entry = self.entry(row)
+        eval_set = self.eval_set(row)
         if row.case is None:
-            return Selection(entry.case_path)
-        return Selection(entry.case_path, entry.cases[row.case].eval_id, row.turn)
+            return Selection(eval_set.case_path)
+        return Selection(eval_set.case_path, eval_set.cases[row.case].eval_id, row.turn)
 
     def line_of(self, selection: Selection) -> int | None:
         """The line that shows what is selected, None where none does."""
         for block in self._blocks:
-            if block.entry.case_path == selection.path:
+            if block.eval_set.case_path == selection.path:
                 line = self._line_in(block, selection)
                 return None if line is None else block.first + line
         return None
@@ -137,23 +137,23 @@ class TreeRows:
         if selection.eval_id is None:
             return 0
         # Only what is shown has a line: of ten thousand cases a filter may have left one.
-        cases = block.entry.cases
+        cases = block.eval_set.cases
         found = (number for number in block.cases if cases[number].eval_id == selection.eval_id)
         number = next(found, None)
         return None if number is None else block.line_of(number, selection.turn)
 
-    def shown(self, entry: int) -> Sequence[int]:
+    def shown(self, set_number: int) -> Sequence[int]:
         """The numbers of the cases of a set that have a line."""
-        return next((block.cases for block in self._blocks if block.number == entry), ())
+        return next((block.cases for block in self._blocks if block.number == set_number), ())
 
 
-def _unfolded(entry: EvalSetFile, cases: Sequence[int], ids: Collection[str]) -> list[_Unfolded]:
+def _unfolded(eval_set: EvalSetFile, cases: Sequence[int], ids: Collection[str]) -> list[_Unfolded]:
     found: list[_Unfolded] = []
     if not ids:
         return found
     before = 0
     for place, number in enumerate(cases):
-        case = entry.cases[number]
+        case = eval_set.cases[number]
         if case.eval_id in ids and (turns := case.summary.turns):
             found.append(_Unfolded(place, turns, before))
             before += turns
@@ -209,9 +209,9 @@ class Marking:
         """Forget cases that are gone."""
         paths = {key.path for key in self._marked}
         ids = {
-            entry.case_path: {case.eval_id for case in entry.cases}
-            for entry in sets
-            if entry.case_path in paths
+            eval_set.case_path: {case.eval_id for case in eval_set.cases}
+            for eval_set in sets
+            if eval_set.case_path in paths
         }
         self._marked = {key: None for key in self._marked if key.eval_id in ids.get(key.path, ())}
 

@@ -31,7 +31,7 @@ async def measure(agent: Path) -> dict[str, float]:
     workbench = Workbench(agent)
     await workbench.open()
     await asyncio.to_thread(importlib.import_module, "evaltui.workbench.running")
-    path = workbench.sets.entries[0].path
+    path = workbench.sets.listed[0].path
     while workbench.sets.opened(path) is None:
         await asyncio.sleep(0.05)
     editing = workbench.editing

@@ -77,7 +77,7 @@ async def test_the_workbench_scores_by_it_and_edits_it(tmp_path):
     config = write(tmp_path / "strict.json", criteria(response_match_score=1))
     workbench = Workbench(agent, config=config)
     await workbench.open()
-    path = workbench.sets.entries[0].path
+    path = workbench.sets.listed[0].path
     assert workbench.sets.open(path).config.path == config
     assert workbench.sets.config_path(path) == config
     assert workbench.sets.scored_by([config]) == {path}
@@ -89,7 +89,7 @@ async def test_what_is_changed_on_screen_goes_to_the_config_above_the_sets(tmp_p
     config = tmp_path / "tests" / "eval" / "eval_config.json"
     workbench = Workbench(agent)
     await workbench.open()
-    (entry,) = workbench.sets.entries
+    (entry,) = workbench.sets.listed
     assert workbench.sets.scored_by([config]) == {entry.path}
     shown = Criteria(workbench.sets, workbench.outcomes, workbench.editing, entry.path, workbench.say)
     assert (shown.path, shown.sets) == (config, [entry])
@@ -110,7 +110,7 @@ async def test_where_it_is_not_clear_the_criteria_say_so(tmp_path):
         write(tmp_path / "tests" / name, criteria(response_match_score=1))
     workbench = Workbench(agent)
     await workbench.open()
-    (entry,) = workbench.sets.entries
+    (entry,) = workbench.sets.listed
     assert (
         "a_config.json and b_config.json;"
         in Criteria(

@@ -87,7 +87,7 @@ def test_a_recorded_case_holds_no_secret_and_passes(shop, tmp_path, capfd):
 async def test_what_is_scored_again_from_a_log_comes_out_as_in_the_run(shop):
     workbench = Workbench(shop)
     await workbench.open()
-    (entry,) = workbench.sets.entries
+    (entry,) = workbench.sets.listed
     workbench.runs.run_set()
     await workbench.runs.finished()
 

@@ -148,7 +148,7 @@ class Asked:
 
 
 def select(workbench: Workbench, name: str, eval_id: str | None = None) -> None:
-    path = next(entry.case_path for entry in workbench.sets.entries if entry.path.name == name)
+    path = next(entry.case_path for entry in workbench.sets.listed if entry.path.name == name)
     workbench.navigation.select(Selection(path, eval_id))
 
 
@@ -168,7 +168,7 @@ def several_times(workbench: Workbench) -> None:
 
 
 def some(workbench: Workbench) -> None:
-    paths = {entry.path.name: entry.case_path for entry in workbench.sets.entries}
+    paths = {entry.path.name: entry.case_path for entry in workbench.sets.listed}
     keys = [CaseId(paths["a.evalset.json"], "good"), CaseId(paths["other.evalset.json"], "two")]
     workbench.runs.run_cases("some", keys)
 

@@ -42,7 +42,7 @@ def house(write_agent):
 
 
 async def ran(app, pilot, path, case="dark"):
-    await until(pilot, lambda: app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.listed)
     app.workbench.navigation.select(Selection(path.name, case))
     app.workbench.runs.run_all()
     await until(pilot, lambda: app.workbench.runs.current.over)
@@ -169,7 +169,7 @@ async def test_by_mouse(house):
 async def test_where_nothing_differs_it_is_said(house):
     app = WorkbenchApp(Workbench(house.parent))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.entries)
+        await until(pilot, lambda: app.workbench.sets.listed)
         await pilot.press("3", "a")
         await until(pilot, lambda: "nothing run yet" in screen_text(app))
         await pilot.press("1", "a")

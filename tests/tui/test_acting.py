@@ -38,7 +38,7 @@ def heating(write_agent):
 
 async def at_the_difference(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
-    app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].case_path, "kitchen"))
+    app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "kitchen"))
     await pilot.press("R")
     await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
     await pilot.press("n")

@@ -153,7 +153,7 @@ async def test_keys_of_the_case_wait_until_its_field_is_left(write_agent, key):
     )
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.entries)
+        await until(pilot, lambda: app.workbench.sets.listed)
         await pilot.press("2", "enter")
         await until(pilot, lambda: app.focused.id == "case-line")
         await pilot.press(key)

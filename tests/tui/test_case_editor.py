@@ -37,14 +37,14 @@ def house(write_agent):
 
 
 async def in_the_case(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
     app.workbench.agent.info = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
     await pilot.press("2")
     await until(pilot, lambda: "  id          dim" in screen_text(app))
 
 
 def case(app, number=0):
-    path = app.workbench.sets.entries[0].path
+    path = app.workbench.sets.listed[0].path
     return app.workbench.editing.data(path)["eval_cases"][number]
 
 
@@ -109,7 +109,7 @@ async def test_escape_takes_a_line_back_and_keeps_a_text(house):
         assert said == "hello you\nthere"
         assert app.screen.focused is pane(app)
         await until(pilot, lambda: "  user        hello you" in screen_text(app))
-        assert app.workbench.editing.dirty_cases(app.workbench.sets.entries[0].path) == {"dim"}
+        assert app.workbench.editing.dirty_cases(app.workbench.sets.listed[0].path) == {"dim"}
 
 
 async def test_json_that_is_not_valid_is_said_and_kept(house):
@@ -215,7 +215,7 @@ async def test_the_id_is_changed_at_the_end_and_the_selection_goes_along(house):
         await pilot.press("f2", "ctrl+u", *"other", "enter")
         await until(pilot, lambda: "there is a case 'other' in this set already" in screen_text(app))
         await pilot.press("2", "enter")
-        path = app.workbench.sets.entries[0].path
+        path = app.workbench.sets.listed[0].path
         await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "other2"))
         assert case(app)["eval_id"] == "other2"
         await pilot.press("u")
@@ -296,8 +296,8 @@ async def test_an_old_set_says_why_it_cannot_be_edited(house):
     (house / "older.test.json").write_text(json.dumps(old), encoding="utf-8")
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: len(app.workbench.sets.entries) == 2)
-        entry = next(one for one in app.workbench.sets.entries if one.format != "eval set")
+        await until(pilot, lambda: len(app.workbench.sets.listed) == 2)
+        entry = next(one for one in app.workbench.sets.listed if one.format != "eval set")
         app.workbench.navigation.select(Selection(entry.case_path, entry.cases[0].eval_id))
         await pilot.press("2")
         await until(pilot, lambda: "has an old format" in screen_text(app))

@@ -303,7 +303,7 @@ async def test_a_conversation_begins_as_a_case_does(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot)
-        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].case_path, "polite"))
+        app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "polite"))
         await pilot.press("ctrl+n")
         await until(pilot, lambda: "‹ an empty session ›" in screen_text(app))
         await pilot.press("right")

@@ -30,7 +30,7 @@ def parrot(write_agent):
 
 async def opened(app, pilot, *, run=False):
     """The criteria screen over the main one, after a run if that is wanted."""
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
     if run:
         await pilot.press("R")
         await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
@@ -188,7 +188,7 @@ async def test_a_broken_config_is_shown_with_its_problem_and_can_be_left(parrot)
     (parrot / "test_config.json").write_text("{", encoding="utf-8")
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.entries)
+        await until(pilot, lambda: app.workbench.sets.listed)
         app.push_screen(CriteriaScreen(app.workbench, app.workbench.navigation.file))
         await until(pilot, lambda: "! test_config.json cannot be read" in screen_text(app))
         await pilot.press("down", "space", "left", "e", "delete", "escape")

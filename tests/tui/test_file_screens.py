@@ -44,7 +44,7 @@ def answers(path):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
 
 
 # Two versions

@@ -33,7 +33,7 @@ def parrot(write_agent):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
 
 
 async def ran(app, pilot, number):
@@ -123,7 +123,7 @@ async def test_the_palette_finds_actions_cases_and_themes(parrot, no_settings_of
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
         await started(app, pilot)
-        path = app.workbench.sets.entries[0].path
+        path = app.workbench.sets.listed[0].path
         await palette(pilot, app, "weather")
         await until(pilot, lambda: "case other  talk  weather" in screen_text(app))
         await pilot.press("enter")

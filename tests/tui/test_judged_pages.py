@@ -338,8 +338,8 @@ def folder(write_agent):
 
 async def opened(app, pilot, *metrics):
     """The result page of a case that came out like this."""
-    await until(pilot, lambda: bool(app.workbench.sets.workspace and app.workbench.sets.entries))
-    (entry,) = app.workbench.sets.entries
+    await until(pilot, lambda: bool(app.workbench.sets.workspace and app.workbench.sets.listed))
+    (entry,) = app.workbench.sets.listed
     await until(pilot, lambda: app.workbench.sets.opened(entry.path) is not None)
     key = CaseId(entry.case_path, "night")
     app.workbench.outcomes.results.put(key, scored(*metrics))

@@ -130,7 +130,7 @@ async def test_an_error_is_shown_with_its_place_and_nothing_of_it_is_obeyed(hous
     app = app_for(house)
     async with app.run_test(size=WIDE) as pilot:
         await ready(app, pilot)
-        path = app.workbench.sets.entries[0].path
+        path = app.workbench.sets.listed[0].path
         app.workbench.navigation.select(Selection(path.name, "crashes"))
         await pilot.press("r")
         await finished(app, pilot)
@@ -168,7 +168,7 @@ async def test_turns_unfold_below_their_case_and_lead_to_their_place(house):
         assert "✓ 1 hello" in screen_text(app)
         assert app.workbench.navigation.selection.turn == 1
         await pilot.press("left", "left", "left", "left")
-        assert app.workbench.navigation.selection == Selection(app.workbench.sets.entries[0].case_path)
+        assert app.workbench.navigation.selection == Selection(app.workbench.sets.listed[0].case_path)
         await until(
             pilot,
             lambda: "○ fine" not in screen_text(app).split("Cases")[0] and "▸ lights" in screen_text(app),
@@ -248,7 +248,7 @@ async def test_resizing_during_a_run_changes_the_layout(house):
     app = app_for(house, set_name="lights")
     async with app.run_test(size=WIDE) as pilot:
         await ready(app, pilot)
-        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].case_path, "endless"))
+        app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "endless"))
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.runs.current.running)
         for size in (NARROW, (40, 12), WIDE, NARROW):
@@ -262,7 +262,7 @@ async def test_quitting_cancels_the_run_first(house):
     app = app_for(house)
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
-        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].case_path, "endless"))
+        app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "endless"))
         await pilot.press("r")
         await until(pilot, lambda: app.workbench.runs.current.running)
         await pilot.press("q")
@@ -298,7 +298,7 @@ async def test_a_click_selects_and_hints_are_buttons(house, size):
         await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "fine")
         await pilot.click("#footer", offset=(2, 0))
         await finished(app, pilot)
-        path = app.workbench.sets.entries[0].path
+        path = app.workbench.sets.listed[0].path
         assert app.workbench.outcomes.status(CaseId(path.name, "fine")) == "PASSED"
 
 

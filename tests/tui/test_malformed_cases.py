@@ -68,11 +68,11 @@ async def test_no_key_ends_the_program(write_agent, cases):
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=(160, 40)) as pilot:
         while (
-            not app.workbench.sets.entries
-            or app.workbench.sets.opened(app.workbench.sets.entries[0].path) is None
+            not app.workbench.sets.listed
+            or app.workbench.sets.opened(app.workbench.sets.listed[0].path) is None
         ):
             await pilot.pause()
-        assert app.workbench.sets.errors(app.workbench.sets.entries[0])
+        assert app.workbench.sets.errors(app.workbench.sets.listed[0])
         for key in KEYS:
             await pilot.press(key)
         assert app.is_running

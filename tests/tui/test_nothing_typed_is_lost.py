@@ -28,7 +28,7 @@ def house(write_agent):
 
 
 async def in_the_case(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.listed)
     app.workbench.agent.learn_tools = lambda: None
     await pilot.press("2")
     await until(pilot, lambda: "  id          dim" in screen_text(app))
@@ -46,7 +46,7 @@ async def edit(app, pilot, *row):
 
 
 def args(app):
-    path = app.workbench.sets.entries[0].path
+    path = app.workbench.sets.listed[0].path
     case = app.workbench.editing.data(path)["eval_cases"][0]
     return case["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
 
@@ -98,7 +98,7 @@ async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where)
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:
         await in_the_case(app, pilot)
-        path = app.workbench.sets.entries[0].path
+        path = app.workbench.sets.listed[0].path
         await edit(app, pilot, *ARG)
         await pilot.press(",", "escape")
         (left,) = unapplied(app)
@@ -140,7 +140,7 @@ async def test_escape_takes_back_what_was_typed_in_its_field_and_no_other_step(h
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:
         await in_the_case(app, pilot)
-        editing, path = app.workbench.editing, app.workbench.sets.entries[0].path
+        editing, path = app.workbench.editing, app.workbench.sets.listed[0].path
         await edit(app, pilot, *ARG[:5], 1)
         await pilot.press("5")
         assert args(app)["level"] == 35
@@ -176,7 +176,7 @@ async def test_nobody_is_asked_about_two_versions_while_typing(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:
         await in_the_case(app, pilot)
-        path = app.workbench.sets.entries[0].path
+        path = app.workbench.sets.listed[0].path
         await edit(app, pilot, "turn", 0, "answer", 0)
         await pilot.press("m")
         data = json.loads(path.read_text())
@@ -195,7 +195,7 @@ async def test_nobody_is_asked_about_two_versions_once_what_was_typed_is_taken_b
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:
         await in_the_case(app, pilot)
-        editing, path = app.workbench.editing, app.workbench.sets.entries[0].path
+        editing, path = app.workbench.editing, app.workbench.sets.listed[0].path
         await edit(app, pilot, "turn", 0, "call", 0, "arg", 1)
         await pilot.press("9")
         data = json.loads(path.read_text())
@@ -237,7 +237,7 @@ async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_com
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(150, 40)) as pilot:
         await in_the_case(app, pilot)
-        path = app.workbench.sets.entries[0].path
+        path = app.workbench.sets.listed[0].path
         await edit(app, pilot, "turn", 1, "answer", 0)
         data = json.loads(path.read_text())
         del data["eval_cases"][0]["conversation"][1]

@@ -46,7 +46,7 @@ def rewrite(path, old, new):
 
 
 async def opened(app, pilot, path, case="toss"):
-    await until(pilot, lambda: app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.listed)
     app.workbench.navigation.select(Selection(path.name, case))
 
 
@@ -259,7 +259,7 @@ async def test_thousands_of_cases_are_compared_and_scrolled(coin, thorough):
         log.close({"status": status.value, "seconds": 1.0})
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app.workbench.sets.entries)
+        await until(pilot, lambda: app.workbench.sets.listed)
         await pilot.press("H")
         await until(pilot, shows(app, f"✗ {count}", RunsScreen))
         await pilot.press("equals_sign")

@@ -58,7 +58,7 @@ def caller(write_agent):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
     await until(pilot, lambda: app.screen.focused is not None)
 
 
@@ -240,7 +240,7 @@ async def test_what_was_lost_is_offered_although_another_screen_is_shown_first(
     (no_settings_of_the_user / "keys.toml").write_text("no_such_action = 'x'\n")
     app = WorkbenchApp(Workbench(parrot.parent))
     async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and app.workbench.sets.entries)
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and app.workbench.sets.listed)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
 

@@ -60,7 +60,7 @@ def desk(write_agent):
 
 async def ran(app, pilot, eval_id):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
-    app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].case_path, eval_id))
+    app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, eval_id))
     await pilot.press("r")
     await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
 
@@ -156,7 +156,7 @@ async def test_a_trace_grows_while_the_case_runs(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
-        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].case_path, "endless"))
+        app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "endless"))
         await pilot.press("t", "r")
         await until(pilot, lambda: "number 4" in screen_text(app) and "Turn 1" not in screen_text(app))
         await pilot.press("home")
@@ -213,7 +213,7 @@ async def test_the_console_shows_what_was_printed_and_counts_what_was_not_seen(d
         await pilot.press("6", "z")
         await until(pilot, lambda: "stderr" in screen_text(app) and "stdout" in screen_text(app))
         # Which case printed a line that comes when it is over cannot be known.
-        key = CaseId(app.workbench.sets.entries[0].case_path, "shouts")
+        key = CaseId(app.workbench.sets.listed[0].case_path, "shouts")
         app.workbench.console.add(1, "stdout", "a line of its own", key)
         app.workbench.say("printed")
         await until(pilot, lambda: "stdout shouts a line of its own" in " ".join(screen_text(app).split()))
@@ -242,6 +242,6 @@ async def test_a_set_has_no_trace(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
-        app.workbench.navigation.select(Selection(app.workbench.sets.entries[0].case_path))
+        app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path))
         await pilot.press("t")
         await until(pilot, lambda: "select a case" in screen_text(app))

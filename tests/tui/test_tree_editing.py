@@ -29,11 +29,11 @@ def parrot(write_agent):
 
 
 async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.entries)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
 
 
 def ids(app, name):
-    entry = next(entry for entry in app.workbench.sets.entries if entry.path.name.startswith(name))
+    entry = next(entry for entry in app.workbench.sets.listed if entry.path.name.startswith(name))
     return [case.eval_id for case in entry.cases]
 
 
@@ -46,7 +46,7 @@ def row_of(app, text):
 
 
 def select(app, name, eval_id=None):
-    path = next(entry.path for entry in app.workbench.sets.entries if entry.path.name.startswith(name))
+    path = next(entry.path for entry in app.workbench.sets.listed if entry.path.name.startswith(name))
     app.workbench.navigation.select(Selection(path.name, eval_id))
 
 

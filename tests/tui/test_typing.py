@@ -149,7 +149,7 @@ class Desk:
 
     @property
     def path(self):
-        return self.app.workbench.sets.entries[0].path
+        return self.app.workbench.sets.listed[0].path
 
     @property
     def text(self):
@@ -225,7 +225,7 @@ async def try_one(desk, field, one, key, *, by_key):
 async def test_what_is_typed_into_a_field_is_what_the_case_says(house, thorough):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=(90, 40)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.entries)
+        await until(pilot, lambda: app.workbench.sets.listed)
         app.workbench.agent.learn_tools = lambda: None
         app.workbench.agent.info = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
         await pilot.press("2")

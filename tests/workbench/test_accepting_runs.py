@@ -63,7 +63,7 @@ def house(write_agent):
 async def ran(folder, until, select="dark"):
     workbench = Workbench(folder)
     await workbench.open()
-    path = workbench.sets.entries[0].path
+    path = workbench.sets.listed[0].path
     workbench.navigation.select(Selection(path.name, select))
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
@@ -205,7 +205,7 @@ async def test_differences_are_listed_as_they_are_selected(house, until):
 async def test_why_nothing_can_be_accepted(house, until):
     workbench = Workbench(house)
     await workbench.open()
-    path = workbench.sets.entries[0].path
+    path = workbench.sets.listed[0].path
     assert refuses_in_list(workbench.editing) == "nothing run yet: r runs the case"
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)

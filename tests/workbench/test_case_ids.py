@@ -43,7 +43,7 @@ async def test_every_set_has_a_path_of_its_own_and_is_found_by_it(workbench, tmp
     }
     for path, file in files.items():
         assert sets.case_path(file) == path
-        assert sets.entry_of(path) is sets.entry(file)
+        assert sets.by_case_path(path) is sets.by_path(file)
         workbench.navigation.select(Selection(path))
         assert workbench.navigation.file == file
 
@@ -65,13 +65,13 @@ async def test_a_set_that_is_new_or_gone_has_the_same_path(workbench):
     assert set_editing.new_case(workbench.editing)
     case = workbench.navigation.selection.case
     assert case == (path, "case_1")
-    assert workbench.editing.number(case) == 0
+    assert workbench.sets.by_case_path(path).number(case.eval_id) == 0
     file = workbench.navigation.file
     assert workbench.editing.save_all()
     file.unlink()
     workbench.editing.look_outside()
     await workbench.sets.read()
-    assert workbench.sets.entry_of(path) is None
+    assert workbench.sets.by_case_path(path) is None
     assert workbench.sets.file_of(path) == file
 
 

@@ -367,7 +367,7 @@ async def test_everything_a_user_says_in_a_case_is_played(chatting, long_case, u
 
 async def test_a_case_that_is_gone_cannot_be_continued(chatting, until):
     chat = chatting.chat
-    chat.continue_from(CaseId(chatting.sets.entries[0].case_path, "nobody"), 0)
+    chat.continue_from(CaseId(chatting.sets.listed[0].case_path, "nobody"), 0)
     await until(lambda: chatting.notice)
     assert chatting.notice.text == "nobody cannot be continued: it is no longer in greetings.evalset.json"
 

@@ -59,7 +59,7 @@ async def run(workbench, until):
 def test_what_is_proposed(chatted):
     choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     assert choices.eval_id == "hi_there"
-    assert (choices.target, choices.new_set) == (chatted.sets.entries[0].path, "conversations")
+    assert (choices.target, choices.new_set) == (chatted.sets.listed[0].path, "conversations")
     assert [(turn.index, turn.text, turn.mode) for turn in choices.turns] == [
         (0, "Hi there!", "scored"),
         (1, "look here", "scored"),
@@ -72,7 +72,7 @@ def test_what_is_proposed(chatted):
 
 
 async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
-    path = chatted.sets.entries[0].path
+    path = chatted.sets.listed[0].path
     on_disk = path.read_text("utf-8")
     assert saving.save(
         chatted.agent,
@@ -100,7 +100,7 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
     ]
     assert await run(chatted, until) == "PASSED"
     chatted.editing.undo()
-    assert "hi_there" not in [info.eval_id for info in chatted.sets.entries[0].cases]
+    assert "hi_there" not in [info.eval_id for info in chatted.sets.listed[0].cases]
     assert chatted.editing.unsaved() == []
 
 

@@ -49,12 +49,12 @@ async def opened(house) -> tuple[Workbench, Path]:
     folder, config, given = house
     workbench = Workbench(folder, config=config if given else None)
     await workbench.open()
-    return workbench, workbench.sets.entries[0].path
+    return workbench, workbench.sets.listed[0].path
 
 
 def rename(workbench, path, new="better"):
     good, renamed = (CaseId(workbench.sets.case_path(path), one) for one in ("good", new))
-    number = workbench.editing.number(good)
+    number = workbench.sets.by_case_path(good.path).number(good.eval_id)
     return workbench.editing.do(
         f"rename good to {new}",
         path,
@@ -116,11 +116,11 @@ async def test_deleted_outside_it_scores_no_more_and_is_no_set(house):
     assert workbench.editing.save_all()
     config.unlink()
     workbench.editing.look_outside()
-    assert [entry.path for entry in workbench.sets.entries] == [path]
+    assert [entry.path for entry in workbench.sets.listed] == [path]
     in_use = workbench.sets.last_opened(path).config
     assert in_use is None or in_use.path is None
     workbench.editing.undo()
-    assert [entry.path for entry in workbench.sets.entries] == [path]
+    assert [entry.path for entry in workbench.sets.listed] == [path]
 
 
 async def test_another_one_that_comes_beside_the_set_scores_it(house):
@@ -148,7 +148,7 @@ async def test_edits_of_it_are_recovered(house):
     again, path = await opened(house)
     recovery = Recovery(again.editing, recoverable(house[0]), again.say)
     assert all(recovery.restore(number) for number in range(len(recovery.offers)))
-    assert [entry.path for entry in again.sets.entries] == [path]
+    assert [entry.path for entry in again.sets.listed] == [path]
     assert not again.editing.conflicts
     assert again.editing.save_all()
     assert names(path) == ["better", "bad"]

@@ -35,7 +35,7 @@ def echo(write_agent, write_set):
 async def opened(folder):
     workbench = Workbench(folder)
     await workbench.open()
-    return workbench, workbench.sets.entries[0].path
+    return workbench, workbench.sets.listed[0].path
 
 
 def answer(case, text):
@@ -56,12 +56,12 @@ async def test_an_edit_shows_in_the_list_and_undo_brings_everything_back(echo):
     workbench, path = await opened(echo)
     before = path.read_bytes()
     assert rename(workbench, path, 0, "good", "better")
-    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["better", "bad"]
+    assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["better", "bad"]
     assert workbench.navigation.selection == Selection(path.name, "better")
     assert workbench.editing.dirty_cases(path) == {"better"}
     assert workbench.editing.undo_label == "rename good"
     workbench.editing.undo()
-    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["good", "bad"]
+    assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["good", "bad"]
     assert workbench.navigation.selection == Selection(path.name, "good")
     assert not workbench.editing.is_dirty(path)
     workbench.editing.redo()
@@ -210,7 +210,7 @@ async def test_looking_outside_takes_over_what_does_not_clash(echo):
     data["eval_cases"].append({**data["eval_cases"][1], "eval_id": "third"})
     path.write_text(json.dumps(data))
     await workbench.open()
-    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["good", "bad", "third"]
+    assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["good", "bad", "third"]
     assert workbench.editing.dirty_cases(path) == {"good"}
 
 
@@ -232,7 +232,7 @@ async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
     await workbench.open()
     assert workbench.notice.text.startswith(f"{path.name} cannot be read any more: {says}")
     assert workbench.editing.refuses_to_edit(path) is None
-    assert [case.eval_id for case in workbench.sets.entries[0].cases] == ["good", "bad"]
+    assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["good", "bad"]
     assert workbench.editing.data(path)["eval_cases"][0]["eval_id"] == "good"
     path.write_text(saved.replace('"hello"', '"theirs"'))
     await workbench.open()
@@ -302,12 +302,12 @@ async def test_a_broken_edit_is_an_error_of_the_set_until_it_is_mended(echo):
     workbench, path = await opened(echo)
     workbench.editing.do("add", path, lambda eval_set: eval_set.add_case())
     workbench.editing.do("delete", path, lambda eval_set: eval_set.delete_cases([eval_set.count - 1]))
-    assert not workbench.sets.errors(workbench.sets.entries[0])
+    assert not workbench.sets.errors(workbench.sets.listed[0])
 
     workbench.editing.do("break", path, lambda _: [Put(("eval_cases", 0, "eval_id"), "bad")])
-    assert any("bad" in str(problem) for problem in workbench.sets.errors(workbench.sets.entries[0]))
+    assert any("bad" in str(problem) for problem in workbench.sets.errors(workbench.sets.listed[0]))
     workbench.editing.undo()
-    assert not workbench.sets.errors(workbench.sets.entries[0])
+    assert not workbench.sets.errors(workbench.sets.listed[0])
 
 
 @given(steps=st.lists(st.sampled_from(["type", "other", "undo", "redo", "save"]), max_size=25))
@@ -457,7 +457,7 @@ async def test_a_config_with_a_mistake_locks_only_the_edits_that_need_it(echo):
     set_editing.new_case(workbench.editing)
     workbench.navigation.select(Selection(path.name, "bad"))
     set_editing.move(workbench.editing, -1)
-    assert [case.eval_id for case in workbench.sets.entries[0].cases][:2] == ["good", "bad"]
+    assert [case.eval_id for case in workbench.sets.listed[0].cases][:2] == ["good", "bad"]
     assert workbench.editing.save_all()
     assert '"mine"' in path.read_text()
     for refused in (
@@ -497,7 +497,7 @@ async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo)
     workbench.editing.undo()
     assert "stays" in workbench.notice.text
     await workbench.open()
-    assert not workbench.sets.entries
+    assert not workbench.sets.listed
     # Written again by somebody, it is what it is there.
     path.write_text(before)
     await workbench.open()

@@ -40,7 +40,7 @@ def large(write_agent):
 async def opened(large, until):
     workbench = Workbench(large)
     await workbench.open()
-    path = workbench.sets.entries[0].path
+    path = workbench.sets.listed[0].path
     await until(lambda: workbench.sets.opened(path))
     yield workbench, path
     await workbench.close()
@@ -134,7 +134,7 @@ async def test_a_merging_save_looks_at_what_others_changed_and_at_nothing_else(o
     done = read()
     assert done["models"] == 1
     assert done["characters"] < 24 * SIZE
-    assert [one.eval_id for one in workbench.sets.entries[0].cases] == [f"case {n}" for n in range(CASES)]
+    assert [one.eval_id for one in workbench.sets.listed[0].cases] == [f"case {n}" for n in range(CASES)]
 
 
 async def test_what_was_changed_outside_alone_is_read_alone(opened, read):

@@ -156,7 +156,7 @@ async def test_an_edit_scores_an_earlier_run_again_and_the_last_one_when_it_is_b
     await run_all(workbench)
     await workbench.outcomes.open_run(log, "run of yesterday")
     assert not case_changed(workbench.outcomes.get(key))
-    number = workbench.editing.number(key)
+    number = workbench.sets.by_case_path(key.path).number(key.eval_id)
     workbench.editing.do(
         "answer", greeter, lambda eval_set: eval_set.case(number).turn(0).answer.set_text("hello")
     )

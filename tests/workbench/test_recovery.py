@@ -112,7 +112,7 @@ async def test_a_file_that_is_gone_comes_back(crashed):
     workbench, recovery = await started(crashed)
     assert recovery.offers[0].file.startswith("there is no such file any more")
     assert recovery.restore(0)
-    assert [case.eval_id for case in workbench.sets.entry(crashed.path).cases] == ["one", "two"]
+    assert [case.eval_id for case in workbench.sets.by_path(crashed.path).cases] == ["one", "two"]
     assert workbench.editing.save_all()
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
 
@@ -170,7 +170,7 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     recovery = Recovery(workbench.editing, recoverable(crashed.folder), workbench.say)
     assert recovery.restore(0)
     (path,) = workbench.editing.unsaved()
-    assert path == workbench.sets.entries[0].path
+    assert path == workbench.sets.listed[0].path
     assert workbench.navigation.selection == Selection(path.name, "one")
 
 

@@ -35,12 +35,12 @@ async def opened(folder):
 
 
 def ids(workbench, name):
-    entry = next(entry for entry in workbench.sets.entries if entry.path.name.startswith(name))
+    entry = next(entry for entry in workbench.sets.listed if entry.path.name.startswith(name))
     return [case.eval_id for case in entry.cases]
 
 
 def path_of(workbench, name):
-    return next(entry.path for entry in workbench.sets.entries if entry.path.name.startswith(name))
+    return next(entry.path for entry in workbench.sets.listed if entry.path.name.startswith(name))
 
 
 def select(workbench, name, eval_id=None, turn=None):
@@ -70,7 +70,7 @@ def mark_turns(folder, *refs):
 def texts(workbench):
     return {
         draft.path: draft.document.text
-        for entry in workbench.sets.entries
+        for entry in workbench.sets.listed
         for path in (entry.path, entry.path.parent / "test_config.json")
         if (draft := workbench.editing.open_file(path))
     }
@@ -204,7 +204,7 @@ async def test_renaming_a_set(folder):
     assert set_editing.set_id_problem(workbench.editing, path, "first") is None
     assert "letters" in set_editing.set_id_problem(workbench.editing, path, "a-b")
     assert set_editing.rename_set(workbench.editing, path, "orders")
-    assert workbench.sets.entry(path).eval_set_id == "orders"
+    assert workbench.sets.by_path(path).eval_set_id == "orders"
     assert marked_turns(config_of(workbench, "first")) == [("orders", "b")]
     undone_in_one_step(workbench, Selection(path.name))
 
@@ -220,7 +220,7 @@ async def test_the_mark_of_a_case_that_is_gone_goes_with_it(folder):
     path.write_text(path.read_text().replace('"eval_id": "z"', '"eval_id": "y"'))
     await workbench.open()
     marking = workbench.navigation.marking
-    marking.keep_only_in(workbench.sets.entries)
+    marking.keep_only_in(workbench.sets.listed)
     assert list(marking.marked) == [CaseId(path.name, "a"), CaseId(path_of(workbench, "first").name, "b")]
 
 
@@ -460,7 +460,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
     assert old.read_bytes() == before
     assert workbench.navigation.selection == Selection(new.name)
-    assert workbench.sets.entry(new).format == "eval set"
+    assert workbench.sets.by_path(new).format == "eval set"
     assert not workbench.editing.unsaved()
     assert "nothing to convert" in converting.refuses_to_convert(
         workbench.sets, workbench.navigation.selection

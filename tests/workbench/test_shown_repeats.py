@@ -134,10 +134,11 @@ async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
     passed = of_status(scored, Status.PASSED)
     coin.navigation.show_repeat(passed)
     key = coin.navigation.selection.case
+    number = coin.sets.by_case_path(key.path).number(key.eval_id)
     coin.editing.do(
         "say",
         coin.navigation.file,
-        lambda eval_set: eval_set.case(coin.editing.number(key)).turn(0).user.set_text("x"),
+        lambda eval_set: eval_set.case(number).turn(0).user.set_text("x"),
     )
     await until(lambda: coin.outcomes.get(key).stored is not scored.stored)
     new = coin.outcomes.get(key)

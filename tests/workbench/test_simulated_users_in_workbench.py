@@ -35,7 +35,7 @@ async def desk(tmp_path, until):
 
 
 def key(workbench, eval_id):
-    return CaseId(workbench.sets.entries[0].case_path, eval_id)
+    return CaseId(workbench.sets.listed[0].case_path, eval_id)
 
 
 def select(workbench, eval_id):
@@ -63,7 +63,7 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
 
 async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     refusal = BY_ID["result_to_case"].refusal
-    desk.navigation.select(Selection(desk.sets.entries[0].case_path))
+    desk.navigation.select(Selection(desk.sets.listed[0].case_path))
     assert refusal(desk) == "there is no conversation here yet: r runs the case"
     select(desk, "on_the_shelf")
     assert refusal(desk) == "the case says itself what its user says; this is for simulated users"
@@ -73,12 +73,12 @@ async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     choices = saving.proposed(desk.editing, transcript)
     assert [turn.text for turn in choices.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
     assert [turn.has_calls for turn in choices.turns] == [True, False, True]
-    assert choices.target == desk.sets.entries[0].path
+    assert choices.target == desk.sets.listed[0].path
 
     assert saving.save(desk.agent, desk.editing, transcript, choices)
     assert desk.navigation.selection.eval_id == "is_dracula_here"
-    assert desk.editing.is_dirty(desk.sets.entries[0].path)
-    data = desk.editing.data(desk.sets.entries[0].path)
+    assert desk.editing.is_dirty(desk.sets.listed[0].path)
+    data = desk.editing.data(desk.sets.listed[0].path)
     case = next(one for one in data["eval_cases"] if one["eval_id"] == "is_dracula_here")
     assert "conversation_scenario" not in case
     assert SIMULATED_USER not in json.dumps(case)

@@ -56,7 +56,7 @@ async def ran(folder, until):
 
 
 async def trace_of(workbench, eval_id, until):
-    key = CaseId(workbench.sets.entries[0].case_path, eval_id)
+    key = CaseId(workbench.sets.listed[0].case_path, eval_id)
     await until(lambda: workbench.outcomes.trace(key))
     return workbench.outcomes.trace(key)
 
@@ -88,7 +88,7 @@ async def test_the_last_run_of_a_case_counts(talker, until):
 
 async def test_a_case_that_was_not_run_has_no_trace(talker):
     workbench = await opened(talker)
-    assert workbench.outcomes.trace(CaseId(workbench.sets.entries[0].case_path, "first")) is None
+    assert workbench.outcomes.trace(CaseId(workbench.sets.listed[0].case_path, "first")) is None
 
 
 async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, monkeypatch):
@@ -117,7 +117,7 @@ async def test_a_running_case_is_followed_within_bounds(write_agent, write_set, 
     write_set(folder, endless=("forever", ""))
     workbench = await opened(folder)
     workbench.runs.run_case()
-    key = CaseId(workbench.sets.entries[0].case_path, "endless")
+    key = CaseId(workbench.sets.listed[0].case_path, "endless")
     await until(lambda: (trace := workbench.outcomes.trace(key)) and trace.left_out > 100)
     trace = workbench.outcomes.trace(key)
     assert trace.live
@@ -176,7 +176,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
 
 async def test_results_are_kept_without_what_the_log_has(talker, until):
     workbench = await ran(talker, until)
-    scored = workbench.outcomes.get(CaseId(workbench.sets.entries[0].case_path, "first"))
+    scored = workbench.outcomes.get(CaseId(workbench.sets.listed[0].case_path, "first"))
     assert scored.result.turns
     assert all(not repeat.actual for repeat in scored.result.repeats)
 

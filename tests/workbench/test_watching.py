@@ -208,18 +208,18 @@ async def test_recorded_answers_are_run_again_until_something_else_is_asked(writ
             await all_run(workbench, until)
         assert {
             scored.calls.replayed
-            for _, scored in workbench.outcomes.results.of(workbench.sets.entries[0].case_path)
+            for _, scored in workbench.outcomes.results.of(workbench.sets.listed[0].case_path)
         } == {1}
         text = (folder / "agent.py").read_text()
         (folder / "agent.py").write_text(text + "\n# nothing else is asked\n")
         await until(lambda: done(workbench, "agent.py") and not workbench.watch.waiting().keys)
         assert statuses(workbench) == {"one": "PASSED", "two": "PASSED", "three": "PASSED"}
         assert workbench.watch.last.calls.live == 0
-        workbench.navigation.select(Selection(workbench.sets.entries[0].case_path, "two"))
+        workbench.navigation.select(Selection(workbench.sets.listed[0].case_path, "two"))
         (folder / "agent.py").write_text(text.replace("repeat it", "repeat it exactly"))
         await until(lambda: done(workbench, "agent.py") and workbench.runs.current.code == 2)
         assert statuses(workbench) == {"one": "old PASSED", "two": "PASSED", "three": "old PASSED"}
-        assert workbench.outcomes.get(CaseId(workbench.sets.entries[0].case_path, "two")).calls.live == 1
+        assert workbench.outcomes.get(CaseId(workbench.sets.listed[0].case_path, "two")).calls.live == 1
 
 
 def edit(path, **changes):
@@ -242,7 +242,7 @@ def expect(text):
 async def test_of_a_set_only_the_cases_that_changed_are_run(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets.entries[0].path
+        path = workbench.sets.listed[0].path
         edit(path, other=say("them"), third=expect("hello dear us"))
         await until(lambda: done(workbench, path.name))
         assert workbench.watch.last.cases == 1
@@ -254,7 +254,7 @@ async def test_of_a_set_only_the_cases_that_changed_are_run(greeter, until):
 async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets.entries[0].path
+        path = workbench.sets.listed[0].path
         edit(path, third=expect("hello dear us"))
         await until(lambda: done(workbench, path.name))
         assert (workbench.watch.last.rescored, workbench.runs.current.number) == (1, 1)
@@ -267,7 +267,7 @@ async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until
 
 async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
     async with watched(greeter) as workbench:
-        path = workbench.sets.entries[0].path
+        path = workbench.sets.listed[0].path
         workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).answer.set_text("mine"))
         edit(path, other=expect("theirs"))
         await until(lambda: done(workbench, path.name))
@@ -288,7 +288,7 @@ async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
 async def test_what_is_saved_here_runs_the_cases_in_which_something_else_is_said(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets.entries[0].path
+        path = workbench.sets.listed[0].path
         workspace = workbench.sets.workspace
         workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("all"))
         assert workbench.editing.save(path)
@@ -302,17 +302,17 @@ async def test_sets_come_and_go(greeter, write_set, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
         write_set(greeter, "more", extra=("hi", "hi"))
-        await until(lambda: len(workbench.sets.entries) == 2)
-        assert workbench.outcomes.status(CaseId(workbench.sets.entries[1].case_path, "extra")) == "NOT_RUN"
-        workbench.sets.entries[1].path.unlink()
-        await until(lambda: len(workbench.sets.entries) == 1)
+        await until(lambda: len(workbench.sets.listed) == 2)
+        assert workbench.outcomes.status(CaseId(workbench.sets.listed[1].case_path, "extra")) == "NOT_RUN"
+        workbench.sets.listed[1].path.unlink()
+        await until(lambda: len(workbench.sets.listed) == 1)
         assert statuses(workbench) == FIRST
 
 
 async def test_a_set_that_cannot_be_read_keeps_its_results(greeter, until):
     async with watched(greeter) as workbench:
         await all_run(workbench, until)
-        path = workbench.sets.entries[0].path
+        path = workbench.sets.listed[0].path
         text = path.read_text()
         path.write_text(text[: len(text) // 2])
         await until(lambda: not list(workbench.sets.every_case()))
@@ -352,7 +352,7 @@ async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_ag
     folder = write_agent("def root_agent(message, session):\n    return message\n")
     write_set(folder, good=("hi", "hi"), fine=("ho", "ho"))
     async with watched(folder) as workbench:
-        workbench.navigation.select(Selection(workbench.sets.entries[0].case_path, "fine"))
+        workbench.navigation.select(Selection(workbench.sets.listed[0].case_path, "fine"))
         (folder / "agent.py").write_text("def root_agent(message, session):\n    return 'ho'\n")
         await until(lambda: done(workbench, "agent.py"))
         assert statuses(workbench) == {"good": "NOT_RUN", "fine": "PASSED"}

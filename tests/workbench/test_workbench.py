@@ -37,7 +37,7 @@ async def opened(folder):
 def statuses(workbench):
     return {
         case.eval_id: workbench.outcomes.status(CaseId(entry.case_path, case.eval_id))
-        for entry in workbench.sets.entries
+        for entry in workbench.sets.listed
         for case in entry.cases
     }
 
@@ -91,7 +91,7 @@ async def test_cancelling_keeps_what_is_finished(write_agent, write_set, until):
     await until(lambda: workbench.runs.current.over)
     assert workbench.runs.current.stage is Stage.CANCELLED
     assert statuses(workbench) == {"quick": "PASSED", "endless": "NOT_RUN"}
-    assert not workbench.outcomes.traces.live_events(CaseId(workbench.sets.entries[0].case_path, "endless"))
+    assert not workbench.outcomes.traces.live_events(CaseId(workbench.sets.listed[0].case_path, "endless"))
 
 
 async def test_cancelling_stops_a_stream_of_quick_cases(write_agent, write_set, until):
@@ -123,7 +123,7 @@ async def test_results_name_the_run_that_they_come_from(echo, until):
     await until(lambda: workbench.runs.current.over)
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.over)
-    path = workbench.sets.entries[0].path
+    path = workbench.sets.listed[0].path
     assert workbench.outcomes.get(CaseId(path.name, "good")).run.number == 2
     assert workbench.outcomes.get(CaseId(path.name, "bad")).run.number == 1
     assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
@@ -170,8 +170,8 @@ async def test_a_broken_set_is_passed_over_and_named(echo, until):
     assert [remark.partition(":")[0] for remark in workbench.runs.current.remarks] == [
         "refused.evalset.json cannot be run"
     ]
-    assert workbench.sets.errors(workbench.sets.entries[1])
-    assert workbench.sets.errors(workbench.sets.entries[2])
+    assert workbench.sets.errors(workbench.sets.listed[1])
+    assert workbench.sets.errors(workbench.sets.listed[2])
 
 
 async def test_a_run_that_cannot_be_kept_still_runs(echo, until, monkeypatch):
@@ -230,4 +230,4 @@ async def test_a_given_set_stays_when_the_sets_are_read_again(echo, tmp_path, wr
     workbench = Workbench(echo, [given])
     for _ in range(2):
         await workbench.open()
-        assert {entry.eval_set_id for entry in workbench.sets.entries} == {"greetings", "given"}
+        assert {entry.eval_set_id for entry in workbench.sets.listed} == {"greetings", "given"}

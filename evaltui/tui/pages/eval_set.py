@@ -22,42 +22,42 @@ from evaltui.workbench.verdicts import figure
 _MAX_LISTED = 50
 
 
-def write_set_facts(page: Page, entry: EvalSetFile, opened: EvalSetFile | None) -> None:
+def write_set_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) -> None:
     """What the file is, what scores it, and what is wrong with it; `opened` is None while it is read."""
-    problems = opened.problems if opened else entry.problems
+    problems = opened.problems if opened else eval_set.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors:
         page.text([("this file cannot be run before these are mended", "")], [("! error  ", "red")])
         page.blank()
-        write_problems(page, errors, entry.path)
+        write_problems(page, errors, eval_set.path)
         page.blank()
-    _write_facts(page, entry, opened)
+    _write_facts(page, eval_set, opened)
     warnings = [problem for problem in problems if problem.severity is not Severity.ERROR]
     if warnings:
         page.blank()
         page.row(("Warnings", "bold"))
-        write_problems(page, warnings, entry.path)
+        write_problems(page, warnings, eval_set.path)
 
 
-def write_set_results(page: Page, entry: EvalSetFile, errors: Sequence[Problem], results: Results) -> None:
+def write_set_results(page: Page, eval_set: EvalSetFile, errors: Sequence[Problem], results: Results) -> None:
     """How the cases of a set came out, and which of them did not pass."""
     if errors:
         page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "red")])
         return
-    _write_counts(page, entry, results)
-    _write_attention(page, entry, results)
+    _write_counts(page, eval_set, results)
+    _write_attention(page, eval_set, results)
 
 
-def _write_facts(page: Page, entry: EvalSetFile, opened: EvalSetFile | None) -> None:
-    if entry.name and entry.name != entry.eval_set_id:
-        page.labelled("name", [(visible(entry.name), "")])
+def _write_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) -> None:
+    if eval_set.name and eval_set.name != eval_set.eval_set_id:
+        page.labelled("name", [(visible(eval_set.name), "")])
     if opened and opened.eval_set and opened.eval_set.description:
         page.labelled("about", [(visible(opened.eval_set.description), "")])
-    page.labelled("file", [(visible(str(entry.path)), "")])
-    if entry.format and entry.format != "eval set":
-        page.labelled("format", [(f"{entry.format}, from before the EvalSet schema", "")])
+    page.labelled("file", [(visible(str(eval_set.path)), "")])
+    if eval_set.format and eval_set.format != "eval set":
+        page.labelled("format", [(f"{eval_set.format}, from before the EvalSet schema", "")])
     if opened and opened.config:
-        page.labelled("config", [(_config_place(opened.config.path, entry.path), "")])
+        page.labelled("config", [(_config_place(opened.config.path, eval_set.path), "")])
         for metric in opened.config.config.metrics():
             needs = "" if metric.threshold is None else f"  needs {metric.threshold:g}"
             page.labelled("", [(visible(metric.metric_name), ""), (needs, "dim")])
@@ -71,23 +71,23 @@ def _config_place(path: Path | None, set_path: Path) -> str:
     return visible(f"{path.name} beside it" if path.parent == set_path.parent else str(path))
 
 
-def _write_counts(page: Page, entry: EvalSetFile, results: Results) -> None:
-    counts = results.counts(entry.case_path)
-    counts[NOT_RUN] = max(0, len(entry.cases) - counts.total())
-    page.row(("Cases", "bold"), (f"  {len(entry.cases)}", ""))
+def _write_counts(page: Page, eval_set: EvalSetFile, results: Results) -> None:
+    counts = results.counts(eval_set.case_path)
+    counts[NOT_RUN] = max(0, len(eval_set.cases) - counts.total())
+    page.row(("Cases", "bold"), (f"  {len(eval_set.cases)}", ""))
     for status in (*COUNTED, NOT_RUN):
         if counts[status]:
             page.row(("  ", ""), glyph(status), (f" {WORDS[status]:<14}{counts[status]:>6}", ""))
 
 
-def _write_attention(page: Page, entry: EvalSetFile, results: Results) -> None:
-    failing = sum(key.path == entry.case_path for key in results.attention)
+def _write_attention(page: Page, eval_set: EvalSetFile, results: Results) -> None:
+    failing = sum(key.path == eval_set.case_path for key in results.attention)
     if not failing:
         return
     # It builds on the models, which are there once there are results, and not before the first frame.
     from evaltui.core.compare.explain import summary
 
-    keys = (CaseId(entry.case_path, case.eval_id) for case in entry.cases)
+    keys = (CaseId(eval_set.case_path, case.eval_id) for case in eval_set.cases)
     page.blank()
     page.row(("Did not pass", "bold"))
     for key in islice((key for key in keys if key in results.attention), _MAX_LISTED):

@@ -55,8 +55,8 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     selection = workbench.navigation.selection
     if selection.path is None:
         return [("Result", "bold")], []
-    entry = workbench.sets.entry_of(selection.path)
-    set_id = visible(entry.eval_set_id) if entry else workbench.sets.file_of(selection.path).name
+    eval_set = workbench.sets.by_case_path(selection.path)
+    set_id = visible(eval_set.eval_set_id) if eval_set else workbench.sets.file_of(selection.path).name
     if selection.eval_id is None:
         return [(set_id, "bold")], []
     title: Line = [(visible(selection.eval_id), "bold")]
@@ -73,14 +73,14 @@ def write_page(page: Page, workbench: Workbench) -> None:
         page.row(("looking for eval sets …", "dim"))
         return
     selection = workbench.navigation.selection
-    entry = workbench.sets.entry_of(selection.path)
+    eval_set = workbench.sets.by_case_path(selection.path)
     scored = workbench.outcomes.get(selection.case)
     if workbench.agent.error and not (scored and scored.result.error == workbench.agent.error):
         _write_broken_agent(page, workbench)
-    if entry is None:
+    if eval_set is None:
         write_no_sets(page, workbench.sets.workspace)
     elif selection.case is None:
-        write_set_results(page, entry, workbench.sets.errors(entry), workbench.outcomes.results)
+        write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes.results)
     else:
         _write_case(page, workbench, selection.case)
 
@@ -134,9 +134,9 @@ def _write_history(page: Page, past: CasePast | None) -> None:
 
 
 def _write_not_run(page: Page, workbench: Workbench, key: CaseId) -> None:
-    entry = workbench.sets.entry_of(key.path)
-    if entry is not None and (errors := workbench.sets.errors(entry)):
-        write_set_results(page, entry, errors, workbench.outcomes.results)
+    eval_set = workbench.sets.by_case_path(key.path)
+    if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
+        write_set_results(page, eval_set, errors, workbench.outcomes.results)
         return
     hint = "it waits for its turn" if workbench.outcomes.is_waiting(key) else "press r to run it"
     page.row(*verdict(NOT_RUN), (f"  {hint}", ""))

@@ -48,8 +48,9 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         self._key = key
         self._origin: Origin | None = None
         self._refused: str | None = None
-        entry = workbench.sets.entry_of(key.path)
-        case = next((case for case in entry.cases if case.eval_id == key.eval_id), None) if entry else None
+        eval_set = workbench.sets.by_case_path(key.path)
+        number = eval_set.number(key.eval_id) if eval_set else None
+        case = eval_set.cases[number] if eval_set and number is not None else None
         self._texts = case.summary.texts if case else ()
         self._turns = case.summary.turns or 0 if case else 0
         scored = workbench.outcomes.get(key)

@@ -247,7 +247,7 @@ class CriteriaTitle(OneLine):
             name.append(("  no such file yet", "dim"))
         elif self._workbench.editing.is_dirty(path):
             name.append((" ●", "accent"))
-        sets = [visible(entry.eval_set_id) for entry in self._criteria.sets]
+        sets = [visible(eval_set.eval_set_id) for eval_set in self._criteria.sets]
         room = width - cells(name) - 14
         text = "for " + ", ".join(sets)
         if len(text) > room:

@@ -90,16 +90,17 @@ class Palette:
             yield Entry(_WHOLE_WORDS, line, partial(self._reveal, selection))
 
     def _matching(self, words: list[str]) -> Iterator[tuple[Selection, Line]]:
-        for entry in self._workbench.sets.entries:
-            set_id = visible(entry.eval_set_id)
-            if all(word in entry.eval_set_id.casefold() for word in words):
-                yield Selection(entry.case_path), [("set ", "dim"), (set_id, "")]
-            for case in entry.cases:
+        for eval_set in self._workbench.sets.listed:
+            set_id = visible(eval_set.eval_set_id)
+            if all(word in eval_set.eval_set_id.casefold() for word in words):
+                yield Selection(eval_set.case_path), [("set ", "dim"), (set_id, "")]
+            for case in eval_set.cases:
                 text = f"{case.eval_id}\n{case.summary.first_text}".casefold()
                 if all(word in text for word in words):
                     first = cut(visible(case.summary.first_text), _MAX_TEXT)
                     name: Line = [("case ", "dim"), (visible(case.eval_id), "")]
-                    yield Selection(entry.case_path, case.eval_id), [*name, (f"  {set_id}  {first}", "dim")]
+                    line: Line = [*name, (f"  {set_id}  {first}", "dim")]
+                    yield Selection(eval_set.case_path, case.eval_id), line
 
     def _themes(self, query: str) -> Iterator[Entry]:
         app = self._screen.app
@@ -240,7 +241,7 @@ class FindCaseScreen(QuestionScreen[Selection]):
         query = self.query_one(QuestionInput).value
         if query != self._looked_for:
             self._looked_for = query
-            found = rank_cases(query, self._workbench.sets.entries, _MOST)
+            found = rank_cases(query, self._workbench.sets.listed, _MOST)
             self.query_one(FoundCases).show(query, found)
 
     @property
@@ -309,7 +310,7 @@ class FoundCases(CursorLines, can_focus=False, inherit_bindings=False):
     def _why_none(self) -> str:
         if self._query.strip():
             return "no case is like this"
-        return f"{sum(len(entry.cases) for entry in self._workbench.sets.entries):,} cases to look in"
+        return f"{sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed):,} cases to look in"
 
     def open_current(self) -> None:
         if (jump := self.current) is not None:

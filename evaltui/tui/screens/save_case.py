@@ -59,8 +59,8 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
         self._targets = saving.targets(workbench.editing)
 
     def compose(self) -> ComposeResult:
-        entries = [self._workbench.sets.entry(path) for path in self._targets]
-        names = [entry.eval_set_id if entry else "" for entry in entries]
+        sets = [self._workbench.sets.by_path(path) for path in self._targets]
+        names = [eval_set.eval_set_id if eval_set else "" for eval_set in sets]
         target = self.choices.target
         chosen = self._targets.index(target) if target in self._targets else len(names)
         with Vertical(id="save-case"):

@@ -113,13 +113,15 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
         draft = self._workbench.editing.open_file(path)
         if draft is not None and draft.saved is None:
             yield "a new file"
-        entry = self._workbench.sets.entry(path)
+        eval_set = self._workbench.sets.by_path(path)
         dirty = self._workbench.editing.dirty_cases(path)
-        ordered = [case.eval_id for case in entry.cases if case.eval_id in dirty] if entry else sorted(dirty)
+        ordered = sorted(dirty)
+        if eval_set is not None:
+            ordered = [case.eval_id for case in eval_set.cases if case.eval_id in dirty]
         yield from map(visible, ordered[:_MOST_CASES])
         if len(ordered) > _MOST_CASES:
             yield f"{len(ordered) - _MOST_CASES} more cases"
-        if entry is None:
+        if eval_set is None:
             yield "the criteria"
         elif not ordered:
             yield "the set itself: its name, or which cases it has"

@@ -11,11 +11,11 @@ def _no_case_selected(workbench: Workbench) -> str | None:
         return reason
     if workbench.navigation.selection.path is None:
         return "nothing is selected"
-    entry = workbench.sets.entry_of(workbench.navigation.selection.path)
-    if entry is not None and (errors := workbench.sets.errors(entry)):
-        return f"{entry.path.name} cannot be run: {errors[0]}"
-    if entry is not None and not entry.cases:
-        return f"{entry.path.name} has no case that could be run"
+    eval_set = workbench.sets.by_case_path(workbench.navigation.selection.path)
+    if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
+        return f"{eval_set.path.name} cannot be run: {errors[0]}"
+    if eval_set is not None and not eval_set.cases:
+        return f"{eval_set.path.name} has no case that could be run"
     return None
 
 

@@ -7,7 +7,7 @@ from evaltui.workbench.workbench import Workbench
 
 
 def _no_cases(workbench: Workbench) -> str | None:
-    return None if any(entry.cases for entry in workbench.sets.entries) else "there is no case to look for"
+    return None if any(one.cases for one in workbench.sets.listed) else "there is no case to look for"
 
 
 def _no_result(workbench: Workbench) -> str | None:

@@ -15,7 +15,7 @@ def _no_place(workbench: Workbench) -> str | None:
     """Why there cannot be a new case; where there is no set at all, one is made first."""
     if reason := not_read(workbench):
         return reason
-    return refuses_set(workbench.editing) if workbench.sets.entries else None
+    return refuses_set(workbench.editing) if workbench.sets.listed else None
 
 
 def _refuses_cases(workbench: Workbench) -> str | None:
@@ -27,7 +27,7 @@ def _no_case(workbench: Workbench) -> str | None:
 
 
 def _no_cases(workbench: Workbench) -> str | None:
-    return None if any(entry.cases for entry in workbench.sets.entries) else "there is no case yet"
+    return None if any(eval_set.cases for eval_set in workbench.sets.listed) else "there is no case yet"
 
 
 def _in_list(

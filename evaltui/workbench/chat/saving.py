@@ -91,7 +91,7 @@ def proposed(editing: Editing, transcript: Transcript) -> SaveChoices:
 
 def targets(editing: Editing) -> list[Path]:
     """The sets that a case can be added to, the selected one first."""
-    paths = [entry.path for entry in editing.sets.entries if not editing.refuses_to_edit(entry.path)]
+    paths = [eval_set.path for eval_set in editing.sets.listed if not editing.refuses_to_edit(eval_set.path)]
     return sorted(paths, key=lambda path: path != editing.navigation.file)
 
 
@@ -106,7 +106,7 @@ def problem(editing: Editing, choices: SaveChoices) -> str | None:
         if reason := set_editing.new_set_problem(editing, choices.new_set):
             return reason
         return None if choices.eval_id else "a case needs an id"
-    if editing.sets.entry(choices.target) is None:
+    if editing.sets.by_path(choices.target) is None:
         return f"{choices.target.name} is not among the eval sets any more"
     if reason := editing.refuses_to_edit(choices.target):
         return reason
@@ -179,8 +179,8 @@ def _parts(drafted: Json) -> Iterator[Json]:
 
 
 def _taken(editing: Editing, path: Path | None) -> Sequence[str]:
-    entry = editing.sets.entry(path)
-    return [case.eval_id for case in entry.cases] if entry else []
+    eval_set = editing.sets.by_path(path)
+    return [case.eval_id for case in eval_set.cases] if eval_set else []
 
 
 def _free_set(editing: Editing) -> str:

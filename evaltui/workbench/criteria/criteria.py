@@ -240,9 +240,9 @@ class Criteria:
     def _scores(self) -> Mapping[str, Scores]:
         """By metric."""
         scores: dict[str, dict[CaseId, list[float | None]]] = {}
-        for entry in self.sets:
-            for case in entry.cases:
-                key = CaseId(entry.case_path, case.eval_id)
+        for eval_set in self.sets:
+            for case in eval_set.cases:
+                key = CaseId(eval_set.case_path, case.eval_id)
                 scored = self._outcomes.get(key)
                 for metrics in _runs(scored.result) if scored else ():
                     for metric in metrics:

@@ -51,12 +51,12 @@ class SavedSets:
         """Reads what others have written."""
         if any([await asyncio.to_thread(_may_be_unfinished, path) for path in files]):
             await asyncio.sleep(MOMENT)
-        known = {entry.case_path for entry in self._sets.entries}
+        known = {eval_set.case_path for eval_set in self._sets.listed}
         outside = [path for path in files if not await self._is_own(path)]
         if outside:
             await self._reload()
         concerned = self._sets.scored_by(files)
-        paths = tuple(entry.path for entry in self._sets.entries if entry.path in concerned)
+        paths = tuple(eval_set.path for eval_set in self._sets.listed if eval_set.path in concerned)
         other = await self.read(paths)
         return TakenOver(paths, frozenset(key for key in other if key.path in known), bool(outside))
 

@@ -46,8 +46,8 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             return []
         if selection.eval_id is None:
             sets = self._workbench.sets
-            entry = sets.entry_of(selection.path)
-            return [(visible(entry.eval_set_id if entry else sets.file_of(selection.path).name), "")]
+            eval_set = sets.by_case_path(selection.path)
+            return [(visible(eval_set.eval_set_id if eval_set else sets.file_of(selection.path).name), "")]
         return [(visible(selection.eval_id), "")]
 
     @property
@@ -77,17 +77,17 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             page.row(("looking for eval sets …", "dim"))
             return
         path, key = workbench.navigation.selection.path, workbench.navigation.selection.case
-        entry = workbench.sets.entry_of(path)
-        if entry is None:
+        eval_set = workbench.sets.by_case_path(path)
+        if eval_set is None:
             write_no_sets(page, workbench.sets.workspace)
         elif key is None:
-            write_set_facts(page, entry, workbench.sets.opened(entry.path))
+            write_set_facts(page, eval_set, workbench.sets.opened(eval_set.path))
         elif self.rows:
             self._write_rows(page)
-        elif workbench.sets.opened(entry.path) is None:
+        elif workbench.sets.opened(eval_set.path) is None:
             page.row(("reading the case …", "dim"))
         else:
-            write_set_facts(page, entry, workbench.sets.opened(entry.path))
+            write_set_facts(page, eval_set, workbench.sets.opened(eval_set.path))
 
     def _write_rows(self, page: Page) -> None:
         if (reason := self.refusal_to_edit) is not None:

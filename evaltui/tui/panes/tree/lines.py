@@ -42,33 +42,33 @@ class TreeLines:
             [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "dim")],
         ]
 
-    def of_set(self, entry: EvalSetFile, width: int, *, folded: bool) -> Line:
-        return _both_ends(*self._set_line(entry, folded=folded), width)
+    def of_set(self, eval_set: EvalSetFile, width: int, *, folded: bool) -> Line:
+        return _both_ends(*self._set_line(eval_set, folded=folded), width)
 
-    def _set_line(self, entry: EvalSetFile, *, folded: bool) -> tuple[Line, Line]:
+    def _set_line(self, eval_set: EvalSetFile, *, folded: bool) -> tuple[Line, Line]:
         fold = "▸ " if folded else "▾ "
-        name: Line = [(fold, "dim"), (visible(entry.eval_set_id), "bold")]
-        if entry.origin != "agent directory":
-            name.append((f"  {visible(entry.origin)}", "dim"))
-        if entry.format not in (None, "eval set"):
+        name: Line = [(fold, "dim"), (visible(eval_set.eval_set_id), "bold")]
+        if eval_set.origin != "agent directory":
+            name.append((f"  {visible(eval_set.origin)}", "dim"))
+        if eval_set.format not in (None, "eval set"):
             name.append(("  old format", "yellow"))
-        name += self._saved_mark(entry.path)
-        if errors := self._workbench.sets.errors(entry):
+        name += self._saved_mark(eval_set.path)
+        if errors := self._workbench.sets.errors(eval_set):
             return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
-        counts = self._workbench.outcomes.results.counts(entry.case_path)
+        counts = self._workbench.outcomes.results.counts(eval_set.case_path)
         if not counts:
-            return name, [(str(len(entry.cases)), "dim")]
-        right: Line = [(f"{counts['PASSED']}/{len(entry.cases)}", "dim")]
+            return name, [(str(len(eval_set.cases)), "dim")]
+        right: Line = [(f"{counts['PASSED']}/{len(eval_set.cases)}", "dim")]
         for status in ("FAILED", "ERROR"):
             if counts[status]:
                 right.append((f" {GLYPHS[status]}{counts[status]}", TONES[status]))
         return name, right
 
-    def of_case(self, entry: EvalSetFile, case: StoredCase, width: int) -> Line:
-        return _both_ends(*self._case_line(entry, case, width), width)
+    def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
+        return _both_ends(*self._case_line(eval_set, case, width), width)
 
-    def _case_line(self, entry: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
-        key = CaseId(entry.case_path, case.eval_id)
+    def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
+        key = CaseId(eval_set.case_path, case.eval_id)
         outcomes, marking = self._workbench.outcomes, self._workbench.navigation.marking
         status, scored = outcomes.status(key), outcomes.get(key)
         waiting = outcomes.is_waiting(key)
@@ -78,7 +78,7 @@ class TreeLines:
         chosen = ("* ", "accent") if key in marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
         left: Line = [chosen, (mark, "dim" if waiting or stale else tone), (f" {name}", pale)]
-        if case.eval_id in self._unsaved_cases(entry.path):
+        if case.eval_id in self._unsaved_cases(eval_set.path):
             left.append((" ●", "bold"))
         if marking.is_cut(key):
             left.append(("  cut", "dim"))
@@ -107,8 +107,8 @@ class TreeLines:
             known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
         return known[2]
 
-    def of_turn(self, entry: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
-        scored = self._workbench.outcomes.get(CaseId(entry.case_path, case.eval_id))
+    def of_turn(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
+        scored = self._workbench.outcomes.get(CaseId(eval_set.case_path, case.eval_id))
         status = turn_status(scored.shown, turn) if scored else NOT_RUN
         mark = glyph(status) if status else (" ", "")
         texts = case.summary.texts

@@ -52,7 +52,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def heading(self) -> Line:
         marked: Line = [(f"{len(self._marking)} marked", "accent"), ("  ", "")] if self._marking else []
-        total = sum(len(entry.cases) for entry in self._workbench.sets.entries)
+        total = sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed)
         if self._workbench.navigation.filtered.filter:
             return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "accent")]
         return [*marked, (str(total), "dim")] if total else []
@@ -60,10 +60,10 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
         selection = self._workbench.navigation.selection
-        entry = self._workbench.sets.entry_of(selection.path)
-        if entry is None:
+        eval_set = self._workbench.sets.by_case_path(selection.path)
+        if eval_set is None:
             return None
-        chosen = selection.eval_id if selection.eval_id is not None else entry.eval_set_id
+        chosen = selection.eval_id if selection.eval_id is not None else eval_set.eval_set_id
         return Copied(f"the id {chosen}", visible(chosen))
 
     # Following the workbench
@@ -80,14 +80,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _rebuild(self) -> None:
         if self._marking:
-            self._marking.keep_only_in(self._workbench.sets.entries)
+            self._marking.keep_only_in(self._workbench.sets.listed)
         self._count_rows()
         self._go_to_selection()
 
     def _count_rows(self) -> None:
         filtered = self._workbench.navigation.filtered
         kept = filtered.kept if filtered.filter else None
-        self._rows = TreeRows(self._workbench.sets.entries, kept, self._folded_sets, self._unfolded_cases)
+        self._rows = TreeRows(self._workbench.sets.listed, kept, self._folded_sets, self._unfolded_cases)
         self.lines_changed(self._rows.count or len(self._lines.empty()))
 
     def _go_to_selection(self) -> None:
@@ -123,15 +123,16 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             lines = self._lines.empty()
             return [(" ", ""), *(lines[number] if number < len(lines) else [])]
         row = self._rows.row(number)
-        entry = self._rows.entry(row)
+        eval_set = self._rows.eval_set(row)
         marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
         width = self.line_width - 2
         if row.case is None:
-            return [marker, *self._lines.of_set(entry, width, folded=entry.case_path in self._folded_sets)]
-        case = entry.cases[row.case]
+            folded = eval_set.case_path in self._folded_sets
+            return [marker, *self._lines.of_set(eval_set, width, folded=folded)]
+        case = eval_set.cases[row.case]
         if row.turn is None:
-            return [marker, *self._lines.of_case(entry, case, width)]
-        return [marker, *self._lines.of_turn(entry, case, row.turn, width)]
+            return [marker, *self._lines.of_case(eval_set, case, width)]
+        return [marker, *self._lines.of_turn(eval_set, case, row.turn, width)]
 
     # Keys and mouse
 
@@ -149,7 +150,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if not self._rows.count:
             return
         row = self._rows.row(self.cursor)
-        if row.case is None and not self._workbench.sets.errors(self._rows.entry(row)):
+        if row.case is None and not self._workbench.sets.errors(self._rows.eval_set(row)):
             self.action_toggle_fold()
         else:
             self.post_message(self.Opened())
@@ -219,7 +220,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self.app.push_screen(AcceptScreen(self._workbench, choices))
 
     def action_new_case(self) -> None:
-        if self._workbench.sets.entries:
+        if self._workbench.sets.listed:
             self._add_case()
         else:
             self._ask_for_set("There is no eval set yet: what is the first one called?", self._add_case)
@@ -252,25 +253,25 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         row = self._current()
         if row is None:
             return
-        entry = self._rows.entry(row)
+        eval_set = self._rows.eval_set(row)
         if row.case is None:
-            self._ask_for_set_id(entry)
+            self._ask_for_set_id(eval_set)
         else:
-            self._ask_for_eval_id(CaseId(entry.case_path, entry.cases[row.case].eval_id), row.case)
+            self._ask_for_eval_id(CaseId(eval_set.case_path, eval_set.cases[row.case].eval_id), row.case)
 
-    def _ask_for_set_id(self, entry: EvalSetFile) -> None:
+    def _ask_for_set_id(self, eval_set: EvalSetFile) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
 
         def named(wanted: str | None) -> None:
             if wanted is not None:
-                set_editing.rename_set(self._workbench.editing, entry.path, wanted)
+                set_editing.rename_set(self._workbench.editing, eval_set.path, wanted)
 
         self.app.push_screen(
             PromptScreen(
                 "Rename the eval set",
-                entry.eval_set_id,
-                partial(set_editing.set_id_problem, self._workbench.editing, entry.path),
-                f"its file stays {entry.path.name}",
+                eval_set.eval_set_id,
+                partial(set_editing.set_id_problem, self._workbench.editing, eval_set.path),
+                f"its file stays {eval_set.path.name}",
             ),
             named,
         )
@@ -297,9 +298,9 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         row = self._current()
         if row is None:
             return
-        entry = self._rows.entry(row)
-        numbers = self._rows.shown(row.entry) if row.case is None else (row.case,)
-        self._marking.toggle([CaseId(entry.case_path, entry.cases[number].eval_id) for number in numbers])
+        eval_set = self._rows.eval_set(row)
+        numbers = self._rows.shown(row.set_number) if row.case is None else (row.case,)
+        self._marking.toggle([CaseId(eval_set.case_path, eval_set.cases[at].eval_id) for at in numbers])
         count = len(self._marking)
         cases = "1 case is" if count == 1 else f"{count or 'no'} cases are"
         self._workbench.say(f"{cases} marked{': what is done is done to all of them' if count > 1 else ''}")
@@ -314,7 +315,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def action_convert(self) -> None:
         row = self._current()
         if row is not None:
-            path = self._rows.entry(row).path
+            path = self._rows.eval_set(row).path
             # The first frame does not wait for screens that are seldom seen.
             from evaltui.tui.screens.convert import ConvertScreen
 
