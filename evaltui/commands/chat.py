@@ -16,8 +16,8 @@ from evaltui.commands.chat_lines import (
     ChatLines,
     host_settings,
     read_initial_session,
-    say,
     secrets_to_hide,
+    send_turn,
 )
 from evaltui.commands.output import UsageError, complain, require_one_agent
 from evaltui.core.model.events import Event, Json
@@ -73,7 +73,7 @@ class _Chat:
                 return HAD_ERRORS
             self._greet()
             while (typed := self._read()) is not None:
-                if typed.strip() and not self._take(typed):
+                if typed.strip() and not self._send(typed):
                     break
                 if self._lines.unread:
                     raise BrokenPipeError
@@ -103,7 +103,7 @@ class _Chat:
                 "the turns before cannot be gone on from", ErrorInfo(type(invalid).__name__, str(invalid))
             )
         else:
-            self._lines.begin((self._conversation.info or {}).get("name", ""), state)
+            self._lines.on_session((self._conversation.info or {}).get("name", ""), state)
             self._is_open = True
         return self._is_open
 
@@ -111,7 +111,7 @@ class _Chat:
     def _waiting(self) -> list[WaitingCall]:
         return waiting_calls(self._kept)
 
-    def _take(self, typed: str) -> bool:
+    def _send(self, typed: str) -> bool:
         """A message, or the response to a call that waits; whether to go on."""
         try:
             content = content_of(typed, self._waiting)
@@ -123,7 +123,7 @@ class _Chat:
         self._turn(content)
         waiting = self._waiting
         if (call := expected_call(waiting)) is not None:
-            self._lines.asks(call, waiting)
+            self._lines.show_request(call, waiting)
         return True
 
     def _end(self) -> None:
@@ -137,7 +137,9 @@ class _Chat:
         # What a turn that did not end leaves in a session is not known: the next one gets a new session.
         self._is_open = False
         try:
-            events = self._until_interrupted(say(self._conversation, len(self._kept), content, self._lines))
+            events = self._until_interrupted(
+                send_turn(self._conversation, len(self._kept), content, self._lines)
+            )
         except (RequestFailedError, HostLostError) as failed:
             self._failed(f"turn {self._begun} failed", failed.error)
         except KeyboardInterrupt:

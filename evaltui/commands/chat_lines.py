@@ -53,13 +53,13 @@ class ChatLines:
         self._speaker: Event | None = None
         self._held_back: list[str] = []
 
-    def begin(self, agent: str, state: Json) -> None:
+    def on_session(self, agent: str, state: Json) -> None:
         """A session is open: events by another agent than this one are shown with its name."""
         self._agent = agent
         self._state = dict(state)
         self._streamed = ""
 
-    def take(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         # Texts are masked as they are written: some of them come in pieces.
         if self._secrets is not None and event.kind != "text":
             event = self._secrets.masked(event)
@@ -68,14 +68,14 @@ class ChatLines:
     def _plain(self, text: str) -> str:
         return text if self._secrets is None else self._secrets.in_text(text)
 
-    def said_by_user(self, message: str) -> None:
+    def show_user_message(self, message: str) -> None:
         """For a conversation whose messages are not typed."""
         first, *more = visible_lines(self._plain(message))
         self._guarded(
             write_lines, [[("> ", "dim"), (first, "bold")], *([("  ", ""), (line, "bold")] for line in more)]
         )
 
-    def asks(self, call: WaitingCall, waiting: Sequence[WaitingCall]) -> None:
+    def show_request(self, call: WaitingCall, waiting: Sequence[WaitingCall]) -> None:
         """What the first of the calls that wait asks of the user."""
         self._guarded(write_lines, list(_request_lines(call, len(waiting))))
 
@@ -86,7 +86,7 @@ class ChatLines:
             self._show_held_back()
 
     def note(self, text: str) -> None:
-        self._say_on_stderr([f"evaltui {self._command}: {visible(self._plain(text))}"])
+        self._show_on_stderr([f"evaltui {self._command}: {visible(self._plain(text))}"])
 
     def failed(self, what: str, error: ErrorInfo) -> None:
         """`what` is the beginning of a sentence, such as `turn 2 failed`; the traceback follows."""
@@ -95,7 +95,7 @@ class ChatLines:
         # Without a frame of the user's own it is the message once more.
         if error.traceback and not error.traceback.startswith(error.type):
             below = visible_lines(error.traceback)
-        self._say_on_stderr([f"evaltui {self._command}: {what}: {head}", *(f"  {line}" for line in below)])
+        self._show_on_stderr([f"evaltui {self._command}: {what}: {head}", *(f"  {line}" for line in below)])
 
     def echoed(self) -> None:
         """The terminal has shown a key, such as `^C`, where the next line would begin."""
@@ -129,7 +129,7 @@ class ChatLines:
                     # The answer begins again from its start.
                     self._end_line()
                     self._streamed = ""
-                self._say_on_stderr([f"! {line}" for line in visible_lines(event.data.get("message", ""))])
+                self._show_on_stderr([f"! {line}" for line in visible_lines(event.data.get("message", ""))])
 
     def _show_text(self, event: Event) -> None:
         parts = (event.content or {}).get("parts") or []
@@ -144,7 +144,7 @@ class ChatLines:
         if nested:
             self._rows(([(visible(self._plain(text)), "")] for text in said), event)
         else:
-            self._say(said, event)
+            self._show_whole(said, event)
         self._rows(([(chip, "")] for part in parts if (chip := _file(part))), event)
 
     def _stream(self, piece: str, event: Event) -> None:
@@ -167,7 +167,7 @@ class ChatLines:
         if word and self._speaker is not None:
             self._write(word, self._speaker)
 
-    def _say(self, said: list[str], event: Event) -> None:
+    def _show_whole(self, said: list[str], event: Event) -> None:
         """A text as a whole, some or all of which has been streamed already."""
         whole = "".join(said)
         if self._streamed.startswith(whole):
@@ -218,7 +218,7 @@ class ChatLines:
             yield [("state  ", "dim"), (f"{visible(key)}{change}", "")]
             self._state[key] = value
 
-    def _say_on_stderr(self, lines: Iterable[str]) -> None:
+    def _show_on_stderr(self, lines: Iterable[str]) -> None:
         self._guarded(self._end_line)
         _write_stderr(lines)
 
@@ -295,14 +295,14 @@ def read_initial_session(path: Path | None) -> Json:
     return session or {}
 
 
-async def say(conversation: Conversation, turn: int, content: Json, lines: ChatLines) -> list[Event]:
+async def send_turn(conversation: Conversation, turn: int, content: Json, lines: ChatLines) -> list[Event]:
     """One turn, shown while it happens; its events. Raises what `Conversation.say` does."""
     events: list[Event] = []
 
-    def happened(event: Event) -> None:
+    def on_event(event: Event) -> None:
         events.append(event)
-        lines.take(event)
+        lines.on_event(event)
 
-    await conversation.say(turn, content, happened)
+    await conversation.say(turn, content, on_event)
     lines.end_turn()
     return events

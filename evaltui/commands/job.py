@@ -53,7 +53,7 @@ class Progress:
         self._began = time.monotonic()
         self._painted = 0.0
 
-    def take(self, update: Update) -> None:
+    def on_update(self, update: Update) -> None:
         match update:
             case CaseDone(result):
                 self._done[result.status] += 1
@@ -221,7 +221,7 @@ class Job:
             return host
 
         try:
-            executed = await run_and_keep(self._request, self._sets, self._take, started)
+            executed = await run_and_keep(self._request, self._sets, self._on_update, started)
         finally:
             if self._progress is not None:
                 self._progress.end()
@@ -253,10 +253,10 @@ class Job:
             return 1 if report.comparison.regressions else 0
         return exit_code(report.result)
 
-    def _take(self, update: RunUpdate) -> None:
+    def _on_update(self, update: RunUpdate) -> None:
         match update:
             case Selected(selected):
-                self._begin(selected)
+                self._on_selected(selected)
                 return
             case LogGrew():
                 return
@@ -271,9 +271,9 @@ class Job:
             case Noted(text):
                 self._notes.append(text)
         if self._progress is not None:
-            self._progress.take(update)
+            self._progress.on_update(update)
 
-    def _begin(self, selected: SelectedRun) -> None:
+    def _on_selected(self, selected: SelectedRun) -> None:
         """Raises UsageError where a required metric cannot run."""
         gc.freeze()
         gc.enable()

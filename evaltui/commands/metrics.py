@@ -44,7 +44,9 @@ def metrics(place: Path | None) -> int:
         agent_dir, sets = _agent_and_sets(place)
     except (UsageError, EvalSetError) as error:
         return complain("metrics", error)
-    write_lines([*_asked_for(place, _checks(agent_dir, sets), cells), *_table(facts_of(agent_dir), cells)])
+    write_lines(
+        [*_metrics_of_sets(place, _checks(agent_dir, sets), cells), *_table(facts_of(agent_dir), cells)]
+    )
     return 0
 
 
@@ -68,7 +70,7 @@ def _checks(agent_dir: Path, sets: Sequence[SetPlan]) -> tuple[MetricCheck, ...]
     return checked(RunPlan(agent_dir, tuple(sets))).checks
 
 
-def _asked_for(place: Path, checks: Sequence[MetricCheck], cells: int) -> Iterator[Line]:
+def _metrics_of_sets(place: Path, checks: Sequence[MetricCheck], cells: int) -> Iterator[Line]:
     name = visible(place.name if place.suffix == ".json" else agent_folder(place).resolve().name)
     if not checks:
         yield [(f"{name} has no case that a metric is asked for", "bold")]
@@ -84,7 +86,7 @@ def _table(facts: Facts, cells: int) -> Iterator[Line]:
     fixes: dict[str, None] = {}
     for info in METRICS.values():
         check = check_metric(info, facts)
-        row = f" {info.name:{_NAMES}}  {pad(_range(info), 10)}  {_asked_for_in(info)}"
+        row = f" {info.name:{_NAMES}}  {pad(_range(info), 10)}  {_where_to_ask(info)}"
         yield [("✓", "green") if check.is_fine else ("–", "yellow"), (row, "")]
         why_not = "" if check.is_fine else f" Cannot run here: {check.why}."
         needs = f" Needs {' and '.join(info.needs)}." if info.needs else ""
@@ -108,7 +110,7 @@ def _range(info: MetricInfo) -> str:
     return f"{least:g} to {greatest:g}"
 
 
-def _asked_for_in(info: MetricInfo) -> str:
+def _where_to_ask(info: MetricInfo) -> str:
     if not info.gates:
         return "always reported"
     return "criteria" if info.source == "adk" else "evaltui.criteria"

@@ -16,8 +16,8 @@ from evaltui.commands.chat_lines import (
     ChatLines,
     host_settings,
     read_initial_session,
-    say,
     secrets_to_hide,
+    send_turn,
 )
 from evaltui.commands.output import UsageError, complain, require_one_agent, write_stderr, write_stdout
 from evaltui.core.editing.session import DEFAULT_USER_ID
@@ -171,14 +171,14 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
     turns: list[TurnDraft] = []
     try:
         state = await conversation.open(recording.session)
-        lines.begin((conversation.info or {}).get("name", ""), state)
+        lines.on_session((conversation.info or {}).get("name", ""), state)
         for message in recording.messages:
             waiting = waiting_calls([turn.events for turn in turns])
             if (call := expected_call(waiting)) is not None:
-                lines.asks(call, waiting)
-            lines.said_by_user(message)
+                lines.show_request(call, waiting)
+            lines.show_user_message(message)
             content = content_of(message, waiting)
-            turns.append(TurnDraft(await say(conversation, len(turns), content, lines)))
+            turns.append(TurnDraft(await send_turn(conversation, len(turns), content, lines)))
         drafted = draft_case(
             recording.eval_id,
             turns,

@@ -26,13 +26,13 @@ _Stamp = tuple[int, int, int, int]
 _Name = TypeVar("_Name", bound=Hashable)
 
 
-class Looks(Generic[_Name]):
-    """Looks at the same files again and again."""
+class FileReader(Generic[_Name]):
+    """Reads the same files again and again, those that were not written meanwhile only once."""
 
     def __init__(self) -> None:
         self._known: dict[_Name, tuple[_Stamp | None, str]] = {}
 
-    def look(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
+    def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
         """What is in the files now, by name: equal where it is the same. What cannot be read is left out."""
         seen: dict[_Name, tuple[_Stamp | None, str]] = {}
         for name, path in files:
@@ -76,15 +76,15 @@ class AgentFiles:
 
     def __init__(self, agent_dir: Path) -> None:
         self._folder = agent_folder(agent_dir)
-        self._looks: Looks[str] = Looks()
+        self._reader: FileReader[str] = FileReader()
 
-    def look(self, also: Iterable[Path] = ()) -> Contents:
-        """What is in the files now; two looks are equal where nothing has changed. Reads what is new.
+    def contents(self, also: Iterable[Path] = ()) -> Contents:
+        """What is in the files now, equal to before where nothing has changed. Reads what is new.
 
         `also` are further files, in other folders.
         """
         paths = (*islice(_files(self._folder), _MOST_FILES), *also)
-        return self._looks.look((self.name(path), path) for path in paths)
+        return self._reader.read((self.name(path), path) for path in paths)
 
     def name(self, path: Path) -> str:
         """The file as seen from the agent's folder."""
@@ -138,4 +138,4 @@ def is_code(name: str) -> bool:
 
 def files_of(agent_dir: Path) -> dict[str, str]:
     """The files that an agent is made of, each with a fingerprint of what it holds."""
-    return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).look().items()}
+    return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).contents().items()}

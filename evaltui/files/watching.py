@@ -1,7 +1,7 @@
 """What is saved while one works: the code of an agent, its eval sets and their configs.
 
-The system says that something happened in a folder, and then the files are looked at: what counts is what
-they hold. A file that was only touched, or written as it was, has not changed.
+The system notifies of a folder, and then its files are read: what counts is what they hold. A file that was
+only touched, or written as it was, has not changed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
-from evaltui.files.agent_files import AgentFiles, Contents, Looks, changed_files, folders_of, is_code
+from evaltui.files.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, is_code
 from evaltui.files.folders import agent_folder, is_entered, levels_above
 from evaltui.files.workspace import set_files, set_folders
 
 # Milliseconds. The system is asked this often; what it tells without a pause is taken together so long.
 _STEP = 10
 _TOGETHER = 100
-# Milliseconds after which the files are looked at although nothing was told: links lead elsewhere, and some
-# file systems tell nothing.
-_UNTOLD = 3_000
+# Milliseconds after which the files are read without a notification: links lead elsewhere, and some file
+# systems notify of nothing.
+_UNNOTIFIED = 3_000
 _MOST_FOLDERS = 4_000
 # Seconds. A file whose time is longer ago was not written now, but moved to where it is.
 _JUST_SAVED = 10.0
@@ -36,16 +36,16 @@ _Folders = frozenset[tuple[Path, int]]
 
 @dataclass(frozen=True)
 class Changed:
-    """Files that are new, gone, or hold something else now.
-
-    `code` has names as seen from the agent's folder, `sets` the paths of eval sets and configs, `files` the
-    paths of all. `saved` is when the last of them was written, in seconds since the epoch.
-    """
+    """Files that are new, gone, or hold something else now."""
 
     code: tuple[str, ...]
+    """Names as seen from the agent's folder."""
     sets: tuple[Path, ...]
+    """The paths of eval sets and configs."""
     files: tuple[Path, ...]
+    """The paths of all of them."""
     saved: float
+    """When the last of them was written, in seconds since the epoch."""
 
     def saved_again(self) -> bool:
         """Whether one of them has been written since then, which the system may not have told yet."""
@@ -53,11 +53,12 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What there was to see; `also` are the names of code that lies outside the agent's folder."""
+class _Snapshot:
+    """The files at one moment."""
 
     code: Contents
     also: Mapping[str, Path]
+    """Code outside of the agent's folder, by name."""
     sets: Mapping[Path, str]
     folders: _Folders
 
@@ -74,21 +75,21 @@ class WatchedFiles:
         self._given = tuple(given)
         self._folder = agent_folder(agent_dir)
         self._code = AgentFiles(agent_dir)
-        self._sets: Looks[Path] = Looks()
+        self._sets: FileReader[Path] = FileReader()
 
     async def follow(
         self, on_change: Callable[[Changed], Awaitable[None]], watching: Callable[[], None]
     ) -> None:
-        """Tell what changes until cancelled; `watching` is called as soon as nothing is missed any more.
+        """Calls `on_change` until cancelled; `watching` is called as soon as nothing is missed any more.
 
         Raises OSError where the system cannot watch so many folders.
         """
-        last: _Look | None = None
+        last: _Snapshot | None = None
         while True:
             folders = await asyncio.to_thread(self._folders)
-            async with aclosing(_told(folders)) as told:
-                async for gone in told:
-                    now = await asyncio.to_thread(self._look)
+            async with aclosing(_notifications(folders)) as notifications:
+                async for gone in notifications:
+                    now = await asyncio.to_thread(self._snapshot)
                     if last is None:
                         watching()
                     elif change := self._difference(last, now):
@@ -97,14 +98,14 @@ class WatchedFiles:
                     if now.folders != folders or gone:
                         break
 
-    def _look(self) -> _Look:
+    def _snapshot(self) -> _Snapshot:
         outside = [path for path in self.modules if not path.is_relative_to(self._folder.resolve())]
         also = {self._code.name(path): path for path in (*outside, *self._env_above())}
         files = {path.resolve(): path for path in set_files(self._agent_dir, self._given)}
-        return _Look(
-            self._code.look(also.values()),
+        return _Snapshot(
+            self._code.contents(also.values()),
             also,
-            self._sets.look((path, path) for path in files.values()),
+            self._sets.read((path, path) for path in files.values()),
             self._folders(),
         )
 
@@ -127,8 +128,8 @@ class WatchedFiles:
         single = (*levels_above(self._folder), *beside, *above)
         return frozenset(folders | {found for path in single if (found := _identified(path))})
 
-    def _difference(self, last: _Look, now: _Look) -> Changed | None:
-        # What was not looked at before is not new.
+    def _difference(self, last: _Snapshot, now: _Snapshot) -> Changed | None:
+        # What was not watched before is not new.
         first_seen = {
             name for name, path in now.also.items() if path in self.modules and name not in last.also
         }
@@ -141,7 +142,7 @@ class WatchedFiles:
         return Changed(code, sets, files, _last_written(files))
 
 
-async def _told(folders: _Folders) -> AsyncGenerator[bool, None]:
+async def _notifications(folders: _Folders) -> AsyncGenerator[bool, None]:
     """Once as soon as the folders are watched, and then whenever something may have happened there: whether
     one of them has gone, which is not watched any more then, although there may be another one."""
     paths = {str(path) for path, _ in folders}
@@ -151,7 +152,7 @@ async def _told(folders: _Folders) -> AsyncGenerator[bool, None]:
         watch_filter=_concerns,
         debounce=_TOGETHER,
         step=_STEP,
-        rust_timeout=_UNTOLD,
+        rust_timeout=_UNNOTIFIED,
         yield_on_timeout=True,
         recursive=False,
     )
@@ -175,7 +176,7 @@ def _identified(folder: Path) -> tuple[Path, int] | None:
 
 
 def _concerns(_: Change, path: str) -> bool:
-    """Whether the files are worth a look: not for what editors, caches and evaltui itself leave behind."""
+    """Whether the files are to be read: not for what editors, caches and evaltui itself leave behind."""
     one = Path(path)
     if is_code(one.name) or one.suffix == ".json" or is_entered(one):
         return True

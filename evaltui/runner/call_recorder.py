@@ -20,16 +20,16 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes
 from evaltui.core.recordings.entry import (
     JUDGE_OF,
-    Asked,
     Entry,
     Fingerprints,
+    JsonRequest,
     ModelCall,
     Shared,
     ToolCall,
     entry_from_json,
     entry_to_json,
     fingerprints_without,
-    said_of,
+    new_contents,
     shared_of,
 )
 from evaltui.core.recordings.playback import Playback
@@ -114,7 +114,7 @@ class CallRecorder:
         if self._missed:
             raise self._missed[0] from None
 
-    def model_call(self, asked: Asked, agent: str = "") -> ModelExchange | None:
+    def model_call(self, asked: JsonRequest, agent: str = "") -> ModelExchange | None:
         """What is to be done about a request; None where models are neither recorded nor replayed."""
         if self.modes.models == "off":
             return None
@@ -144,8 +144,8 @@ class CallRecorder:
         return ModelExchange(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
 
     def _unanswered(self, prints: Fingerprints, agent: str) -> ModelCall:
-        asked, ids = prints.asked, {line.id for line in shared_of(prints)}
-        said = said_of(prints, self._said)
+        asked, ids = prints.request, {line.id for line in shared_of(prints)}
+        said = new_contents(prints, self._said)
         self._said |= said.keys()
         return ModelCall(
             case=self._recorded.case,

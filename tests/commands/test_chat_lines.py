@@ -14,7 +14,7 @@ from evaltui.core.secrets import Secrets
 @pytest.fixture
 def lines():
     shown = ChatLines("chat")
-    shown.begin("house", {"mode": "night", "log": []})
+    shown.on_session("house", {"mode": "night", "log": []})
     return shown
 
 
@@ -32,7 +32,7 @@ def piece(message):
 
 def shown(lines, capsys, *events):
     for event in events:
-        lines.take(event)
+        lines.on_event(event)
     lines.end_turn()
     return capsys.readouterr().out
 
@@ -72,9 +72,9 @@ def test_a_text_is_shown_once_however_it_streams(lines, capsys):
     assert shown(lines, capsys, piece("It is"), piece("")) == "It is\n"
     # The next turn begins anew, also after one that did not end.
     assert shown(lines, capsys, text("It is")) == "It is\n"
-    lines.take(piece("It is"))
+    lines.on_event(piece("It is"))
     lines.failed("turn 2 failed", ErrorInfo("E", "late"))
-    lines.begin("house", {})
+    lines.on_session("house", {})
     assert shown(lines, capsys, text("It is")) == "It is\nIt is\n"
 
 
@@ -85,12 +85,12 @@ def test_a_step_streams_past_its_calls(lines, capsys):
 
 
 def test_what_is_printed_meanwhile_does_not_break_a_text(lines, capsys):
-    lines.take(piece("It is"))
+    lines.on_event(piece("It is"))
     lines.printed("stdout", "ho\x1b[2J")
-    lines.take(piece(" dark."))
+    lines.on_event(piece(" dark."))
     assert capsys.readouterr().err == ""
-    lines.take(text("It is dark."))
-    lines.take(tool_call("look"))
+    lines.on_event(text("It is dark."))
+    lines.on_event(tool_call("look"))
     assert capsys.readouterr() == ("\n  → look\n", "| ho\\x1b[2J\n")
     lines.printed("stderr", "at once")
     assert capsys.readouterr().err == "| at once\n"
@@ -119,16 +119,16 @@ def test_thoughts_and_files_are_told_apart(lines, capsys):
 
 def test_nothing_of_an_agent_is_obeyed_by_the_terminal(lines, capsys):
     evil = "\x1b]0;x\x07\u202e\x9b2J"
-    lines.begin("house", {})
-    lines.take(tool_call(evil, {evil: evil}, agent=evil))
-    lines.take(tool_result(evil, {evil: evil}, agent=evil))
-    lines.take(Event("state", agent=evil, data={"delta": {evil: evil}}))
-    lines.take(transfer(evil, agent=evil))
-    lines.take(piece(evil))
-    lines.take(text(evil + "more", agent=evil))
-    lines.take(Event("error", data={"message": evil}))
+    lines.on_session("house", {})
+    lines.on_event(tool_call(evil, {evil: evil}, agent=evil))
+    lines.on_event(tool_result(evil, {evil: evil}, agent=evil))
+    lines.on_event(Event("state", agent=evil, data={"delta": {evil: evil}}))
+    lines.on_event(transfer(evil, agent=evil))
+    lines.on_event(piece(evil))
+    lines.on_event(text(evil + "more", agent=evil))
+    lines.on_event(Event("error", data={"message": evil}))
     lines.printed("stderr", evil)
-    lines.said_by_user(evil)
+    lines.show_user_message(evil)
     lines.failed("turn 1 failed", ErrorInfo("E", evil, f"File {evil}", evil))
     lines.failed("turn 1 failed", ErrorInfo(evil, evil))
     out, err = capsys.readouterr()
@@ -138,7 +138,7 @@ def test_nothing_of_an_agent_is_obeyed_by_the_terminal(lines, capsys):
 
 def test_an_error_comes_with_its_traceback(lines, capsys):
     trace = 'Traceback (most recent call last):\n  File "agent.py", line 1\nValueError: one\ntwo'
-    lines.take(piece("I try"))
+    lines.on_event(piece("I try"))
     lines.failed("turn 2 failed", ErrorInfo("ValueError", "one\ntwo", trace, "agent.py:1"))
     out, err = capsys.readouterr()
     assert out == "I try\n"
@@ -151,7 +151,7 @@ def test_an_error_comes_with_its_traceback(lines, capsys):
 
 
 def test_what_the_user_says_may_have_several_lines(lines, capsys):
-    lines.said_by_user("one\ntwo")
+    lines.show_user_message("one\ntwo")
     assert capsys.readouterr().out == "> one\n  two\n"
 
 
@@ -164,8 +164,8 @@ def test_that_nobody_reads_is_noticed_and_raises_nothing(lines, monkeypatch):
             raise BrokenPipeError
 
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Gone())))
-    lines.take(piece("hello"))
-    lines.take(tool_call("look"))
+    lines.on_event(piece("hello"))
+    lines.on_event(tool_call("look"))
     lines.end_turn()
     assert lines.unread
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
@@ -180,12 +180,14 @@ def test_an_answer_that_begins_again_is_shown_from_its_start(lines, capsys):
 
 def test_secrets_are_masked_however_they_stream_in(capsys):
     shown = ChatLines("chat", Secrets({"SHOP_KEY": "c0rrect-h0rse"}))
-    shown.begin("agent", {})
+    shown.on_session("agent", {})
     pieces = ["the key is c0rr", "ect-h0", "rse, and AKIAIOSF", "ODNN7EXAMPLE", " too"]
     for piece in pieces:
-        shown.take(Event("text", agent="agent", content={"parts": [{"text": piece}]}, data={"partial": True}))
-    shown.take(Event("text", agent="agent", content={"parts": [{"text": "".join(pieces)}]}))
-    shown.take(Event("error", data={"message": "no c0rrect-h0rse"}))
+        shown.on_event(
+            Event("text", agent="agent", content={"parts": [{"text": piece}]}, data={"partial": True})
+        )
+    shown.on_event(Event("text", agent="agent", content={"parts": [{"text": "".join(pieces)}]}))
+    shown.on_event(Event("error", data={"message": "no c0rrect-h0rse"}))
     shown.printed("stdout", "prints c0rrect-h0rse")
     shown.end_turn()
     printed = capsys.readouterr()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.model.arg_rule import ANY_INDEX, arg_path_text, parse_arg_path, reaches
+from evaltui.core.model.arg_rule import ANY_INDEX, arg_path_text, covers, parse_arg_path
 from evaltui.core.model.problems import format_path
 
 MODEST = settings(max_examples=150, deadline=None)
@@ -54,8 +54,8 @@ def test_a_path_is_read_as_it_was_written(path, anywhere):
 
 
 def test_which_places_a_path_reaches():
-    assert reaches((), ("items", 0))
-    assert reaches(("items", ANY_INDEX), ("items", 4, "id"))
-    assert not reaches(("items", ANY_INDEX), ("items", "4"))
-    assert not reaches(("items", 0, "id"), ("items", 0))
-    assert not reaches(("a.b",), ("a", "b"))
+    assert covers((), ("items", 0))
+    assert covers(("items", ANY_INDEX), ("items", 4, "id"))
+    assert not covers(("items", ANY_INDEX), ("items", "4"))
+    assert not covers(("items", 0, "id"), ("items", 0))
+    assert not covers(("a.b",), ("a", "b"))

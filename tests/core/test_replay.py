@@ -387,5 +387,5 @@ def test_requests_and_calls_that_are_responded_to_wait_after_an_expected_turn():
         }
     )
     waiting = WaitingCalls()
-    waiting.take_past(steps_of_invocation(turn, 0, {"later"}))
+    waiting.on_past(steps_of_invocation(turn, 0, {"later"}))
     assert [call.name for call in waiting.calls] == ["adk_request_input", "approve"]

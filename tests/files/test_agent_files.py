@@ -18,16 +18,16 @@ def folder(tmp_path):
 )
 def test_code_prompts_and_data_are_looked_at(folder, name):
     files = AgentFiles(folder)
-    before = files.look()
+    before = files.contents()
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("new")
-    there = files.look()
+    there = files.contents()
     assert changed_files(before, there) == (name,)
     path.write_text("other")
-    assert changed_files(there, files.look()) == (name,)
+    assert changed_files(there, files.contents()) == (name,)
     path.unlink()
-    assert files.look() == before
+    assert files.contents() == before
 
 
 @pytest.mark.parametrize(
@@ -47,39 +47,39 @@ def test_code_prompts_and_data_are_looked_at(folder, name):
 )
 def test_what_is_made_from_an_agent_is_not(folder, name):
     files = AgentFiles(folder)
-    before = files.look()
+    before = files.contents()
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{}")
-    assert files.look() == before
+    assert files.contents() == before
 
 
 def test_a_file_that_was_only_touched_has_not_changed(folder):
     files = AgentFiles(folder)
-    before = files.look()
+    before = files.contents()
     os.utime(folder / "agent.py", (1, 1))
-    assert files.look() == before
+    assert files.contents() == before
 
 
 def test_a_single_file_is_looked_at_with_what_is_beside_it(folder):
     files = AgentFiles(folder / "agent.py")
-    before = files.look()
+    before = files.contents()
     (folder / "helper.py").write_text("")
-    assert changed_files(before, files.look()) == ("helper.py",)
+    assert changed_files(before, files.contents()) == ("helper.py",)
 
 
 def test_what_cannot_be_read_is_left_out(folder):
     (folder / "gone.py").symlink_to(folder / "nowhere.py")
     (folder / "folder.py").mkdir()
-    assert list(AgentFiles(folder).look()) == ["agent.py"]
-    assert AgentFiles(folder / "nothing").look() == {}
+    assert list(AgentFiles(folder).contents()) == ["agent.py"]
+    assert AgentFiles(folder / "nothing").contents() == {}
 
 
 def test_large_files_are_told_by_size_and_time(folder):
     (folder / "big.txt").write_bytes(b"x" * 1_100_000)
     files = AgentFiles(folder)
-    before = files.look()
-    assert files.look() == before
+    before = files.contents()
+    assert files.contents() == before
     with (folder / "big.txt").open("ab") as file:
         file.write(b"y")
-    assert changed_files(before, files.look()) == ("big.txt",)
+    assert changed_files(before, files.contents()) == ("big.txt",)

@@ -115,8 +115,8 @@ def test_a_config_in_the_agents_folder_is_no_code_of_it(tmp_path):
     agent = uv_package(tmp_path)
     write(agent / "eval_config.json", criteria(m=1))
     write(agent / "prompts_config.json", "{}")
-    assert "eval_config.json" not in AgentFiles(agent).look()
-    assert "prompts_config.json" in AgentFiles(agent).look()
+    assert "eval_config.json" not in AgentFiles(agent).contents()
+    assert "prompts_config.json" in AgentFiles(agent).contents()
 
 
 def test_without_a_project_it_is_looked_for_above_folders_of_tests_only(tmp_path):

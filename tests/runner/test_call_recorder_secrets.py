@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from evaltui.core.model.modes import modes_of
-from evaltui.core.recordings.entry import Asked, Shared, ToolCall, entry_from_json, fingerprints
+from evaltui.core.recordings.entry import JsonRequest, Shared, ToolCall, entry_from_json, fingerprints
 from evaltui.core.secrets import Secrets
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording, ToolOutcome
 
@@ -31,7 +31,7 @@ def converse(recorder, answers=()):
     heard = []
     contents = [says("my id is customer_id_7")]
     for number in range(2):
-        asked = Asked("m", list(contents), instruction="keep customer_id_7 in mind", config={"t": 0})
+        asked = JsonRequest("m", list(contents), instruction="keep customer_id_7 in mind", config={"t": 0})
         exchange = recorder.model_call(asked, "agent")
         exchange.check()
         if exchange.is_replayed:
@@ -68,25 +68,25 @@ def test_a_replay_needs_no_environment(environment):
 def test_another_request_is_still_another_one():
     lines = recorded({"PRIMARY_KEY": "customer_id_7"})
     replay = recorder("replay", [], {"PRIMARY_KEY": "customer_id_7"}, lines)
-    exchange = replay.model_call(Asked("m", [says("my id is customer_id_8")], config={"t": 0}), "agent")
+    exchange = replay.model_call(JsonRequest("m", [says("my id is customer_id_8")], config={"t": 0}), "agent")
     assert exchange.missed is not None
 
 
 def test_another_value_of_the_same_variable_asks_the_same():
     told = []
-    asked = Asked("m", [says("hi")], instruction="use correct horse")
+    asked = JsonRequest("m", [says("hi")], instruction="use correct horse")
     recorder("record", told, {"SHOP_KEY": "correct horse"}).model_call(asked).keep(
         [says("yes", "model")], None
     )
     replay = recorder("replay", [], {"SHOP_KEY": "battery staple"}, [told[0]["entry"]])
-    assert replay.model_call(Asked("m", [says("hi")], instruction="use battery staple")).is_replayed
+    assert replay.model_call(JsonRequest("m", [says("hi")], instruction="use battery staple")).is_replayed
 
 
 def test_recordings_of_earlier_versions_replay_where_they_did():
     environment = {"PRIMARY_KEY": "customer_id_7"}
     now = datetime.now().astimezone()
-    asked = Asked("m", [says("my id is customer_id_7")], instruction="x")
-    masked = fingerprints(Asked(**Secrets(environment).without(asdict(asked))), now)
+    asked = JsonRequest("m", [says("my id is customer_id_7")], instruction="x")
+    masked = fingerprints(JsonRequest(**Secrets(environment).without(asdict(asked))), now)
     line = {"kind": "model", "case": "one", "repeat": 0, "turn": 0, "model": "m", "key": masked.key}
     line |= {"contents": " ".join(masked.contents), "responses": [says("yes", "model")]}
     assert recorder("replay", [], environment, [line]).model_call(asked).is_replayed

@@ -168,12 +168,12 @@ def judged_in(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
         metric
         for metric in metrics
         if turn < len(metric.per_invocation)
-        and _tells(metric, metric.per_invocation[turn])
+        and _has_judgement(metric, metric.per_invocation[turn])
         and not over_conversation(metric.name)
     ]
 
 
-def _tells(metric: MetricResult, scored: InvocationScore) -> bool:
+def _has_judgement(metric: MetricResult, scored: InvocationScore) -> bool:
     failed = metric.judge is not None and scored.status in ("FAILED", "ERROR")
     return bool(scored.judgements) or failed
 

@@ -37,8 +37,8 @@ from evaltui.core.model.arg_rule import (
     ArgRule,
     Match,
     MatchBy,
+    covers,
     parse_arg_path,
-    reaches,
 )
 from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side, value_at, without
 from evaltui.core.model.problems import JsonPath, format_path
@@ -105,7 +105,7 @@ class ToolRules:
         The place is one that `side_by_side` gives.
         """
         own = max(
-            (one for one in self.ranked if reaches(one.path, path)), key=lambda one: one.rank, default=None
+            (one for one in self.ranked if covers(one.path, path)), key=lambda one: one.rank, default=None
         )
         if own is None:
             return None
@@ -130,7 +130,7 @@ class ToolRules:
     def _ruled_otherwise(self, own: _Ranked, place: JsonPath, mine: Any, theirs: Any) -> Iterator[JsonPath]:
         """The places inside a rule's place, seen from there, that a more specific rule holds for."""
         for one in self.ranked:
-            if one.rank > own.rank and len(one.path) > len(place) and reaches(one.path[: len(place)], place):
+            if one.rank > own.rank and len(one.path) > len(place) and covers(one.path[: len(place)], place):
                 inner = one.path[len(place) :]
                 yield from _reached(inner, mine)
                 yield from _reached(inner, theirs)

@@ -78,13 +78,13 @@ def name_in_style(data: Any, path: JsonPath, name: str) -> str:
         level = value_at(data, path[:length])
         if isinstance(level, list):
             # An object that is new, or has no such field yet, is spelt as the others of its list.
-            level = next((item for item in level if isinstance(item, dict) and _tells(item)), None)
-        if isinstance(level, dict) and _tells(level):
+            level = next((item for item in level if isinstance(item, dict) and _shows_style(item)), None)
+        if isinstance(level, dict) and _shows_style(level):
             return camel(name) if _CAMEL & level.keys() else name
     return name
 
 
-def _tells(level: Mapping[str, Any]) -> bool:
+def _shows_style(level: Mapping[str, Any]) -> bool:
     snake, camels = level.keys() & set(_FIELDS), level.keys() & _CAMEL
     return bool(snake) != bool(camels)
 

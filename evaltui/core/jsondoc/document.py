@@ -67,7 +67,7 @@ class JsonDocument:
         """
         editor = self._edit()
         splices = [splice for edit in edits for splice in editor.perform(edit)]
-        self._take(editor)
+        self._adopt(editor)
         return tuple(splices)
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
@@ -89,7 +89,7 @@ class JsonDocument:
         except ValueError:
             # Not valid in between, or nowhere.
             editor = Editor(cut(applied(self.text, splices), self.chunks))
-        self._take(editor)
+        self._adopt(editor)
 
     def replace(self, other: JsonDocument) -> tuple[Splice, ...]:
         """Make the text that of another document; the splices that did it, none where it was the same."""
@@ -105,7 +105,7 @@ class JsonDocument:
         editor, self._editor = self._editor, None
         return editor or Editor(self.chunks)
 
-    def _take(self, editor: Editor) -> None:
+    def _adopt(self, editor: Editor) -> None:
         chunks = editor.chunks()
         if chunks is not self.chunks:
             self.chunks, self._value = chunks, None
@@ -120,7 +120,7 @@ class JsonDocument:
         number = self._case_at(path)
         if number is None:
             text = chunks.head + chunks.tail
-            position = Tree.parse(text).way_towards(path)[-1].begin
+            position = Tree.parse(text).deepest_way(path)[-1].begin
             lines = text.count("\n", 0, position) + 1
             if chunks.key is not None and position >= len(chunks.head):
                 lines += sum(lead.count("\n") for lead in chunks.leads)
@@ -130,7 +130,7 @@ class JsonDocument:
         lines += sum(lead.count("\n") for lead in chunks.leads[: number + 1])
         lines += sum(case.lines for case in chunks.cases[:number])
         own = chunks.cases[number].text
-        return lines + own.count("\n", 0, Tree.parse(own).way_towards(path[2:])[-1].begin)
+        return lines + own.count("\n", 0, Tree.parse(own).deepest_way(path[2:])[-1].begin)
 
     def has_text_of(self, other: JsonDocument) -> bool:
         """Whether both texts are the same."""

@@ -76,7 +76,7 @@ class Place(NamedTuple):
     def nodes(self) -> tuple[Node, ...]:
         """The members or elements; members in the order of the text, with those whose key is repeated."""
         if self.node.children is None:
-            self.node.children = _look_into(self.own_text, self.node.value)
+            self.node.children = _child_nodes(self.own_text, self.node.value)
         return self.node.children
 
     def child(self, index: int) -> Place:
@@ -144,12 +144,12 @@ class Tree:
 
     def way_to(self, path: JsonPath) -> list[Place]:
         """The places from the document to a path. Raises EditError where the text has nothing there."""
-        way = self.way_towards(path)
+        way = self.deepest_way(path)
         if len(way) <= len(path):
             raise missing(path[: len(way)])
         return way
 
-    def way_towards(self, path: JsonPath) -> list[Place]:
+    def deepest_way(self, path: JsonPath) -> list[Place]:
         """The places from the document towards a path, as far as the text has them."""
         way = [Place(self.text, self.root, self.root.lead, self.root.lead)]
         for step in path:
@@ -258,7 +258,7 @@ def _joined(nodes: Sequence[Node], keyed: bool) -> Any:
     return [node.value for node in nodes]
 
 
-def _look_into(text: str, value: Any) -> tuple[Node, ...]:
+def _child_nodes(text: str, value: Any) -> tuple[Node, ...]:
     if not isinstance(value, dict | list):
         return ()
     nodes, _ = _scan(text, 1, isinstance(value, dict))

@@ -98,10 +98,10 @@ class Editor:
             return []
         window = self._window_around(index)
         tree, cut_splices, own, separator = cut_out(window.tree, window.tree.place(path), index - window.low)
-        splices = self._take(window, tree, cut_splices)
+        splices = self._adopt(window, tree, cut_splices)
         window = self._window_around(to)
         tree, pasted = paste(window.tree, window.tree.place(path), to - window.low, own, separator)
-        return splices + self._take(window, tree, pasted)
+        return splices + self._adopt(window, tree, pasted)
 
     def _perform_in(self, window: _Window, edit: Edit, low: int) -> list[Splice]:
         try:
@@ -111,7 +111,7 @@ class Editor:
             if low and len(path) > 1 and path[0] == self._key and isinstance(path[1], int):
                 raise EditError(error.message, (path[0], path[1] + low, *path[2:])) from None
             raise
-        return self._take(window, tree, splices)
+        return self._adopt(window, tree, splices)
 
     def _perform_on_all(self, edit: Edit) -> list[Splice]:
         tree, splices = performed(self._whole(), edit)
@@ -145,7 +145,7 @@ class Editor:
         if number is not None and begin < splice.start and splice.end < begin + len(self._cases[number].text):
             window = self._window_around(number)
             local = replace(splice, start=splice.start - self._offset_of(window.low))
-            self._take(window, window.tree.spliced(local), [local])
+            self._adopt(window, window.tree.spliced(local), [local])
         else:
             self._renew(splice.apply(self.chunks().text))
 
@@ -231,7 +231,7 @@ class Editor:
         )
         return Tree(text, root, lambda: (case.text for case in cases))
 
-    def _take(self, window: _Window, tree: Tree, splices: Sequence[Splice]) -> list[Splice]:
+    def _adopt(self, window: _Window, tree: Tree, splices: Sequence[Splice]) -> list[Splice]:
         """What splices made of a window; the same splices, for the whole text."""
         if not splices:
             return []

@@ -154,7 +154,7 @@ def _verbatim(text: str, path: JsonPath) -> Verbatim:
 
 def _put_changes(tree: Tree, path: JsonPath, value: Any) -> Done:
     """Put that leaves alone what is in both the old and the new value."""
-    way = tree.way_towards(path)
+    way = tree.deepest_way(path)
     if len(way) <= len(path):
         return _put(tree, path, value)
     done: list[Splice] = []

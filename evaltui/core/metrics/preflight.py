@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
 from evaltui.core.metrics.registry import METRICS, MetricInfo, is_known
-from evaltui.core.metrics.requirements import Facts, Found, Readiness, reach_of_metric, reach_of_user
+from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_metric, unmet_by_user
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.eval_set import EvalCase, answer_text
 from evaltui.core.model.json_values import spelt
@@ -198,7 +198,7 @@ def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
         return MetricCheck(info.name, Readiness.RUNS)
     least = info.interval[0] if info.interval else 0.0
     config = EvalConfig(criteria={info.name: least})
-    found = reach_of_metric(config.metrics()[0], config, facts, recorded=False) or Found()
+    found = unmet_by_metric(config.metrics()[0], config, facts, recorded=False) or Found()
     return MetricCheck(info.name, found.readiness, found.why, found.fix)
 
 
@@ -211,10 +211,10 @@ def _of_set(one: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
     recorded = one.known_as in facts.recorded
     for metric in one.config.metrics():
         found = (
-            reach_of_metric(metric, one.config, facts, recorded=recorded) or _data(metric, cases) or Found()
+            unmet_by_metric(metric, one.config, facts, recorded=recorded) or _data(metric, cases) or Found()
         )
         yield metric.metric_name, found, cases.count
-    if cases.simulated and (problem := reach_of_user(one.config, facts, recorded)):
+    if cases.simulated and (problem := unmet_by_user(one.config, facts, recorded)):
         yield SCENARIO, problem, len(cases.simulated)
 
 

@@ -84,16 +84,14 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of this machine and of the agent's folder, without importing or asking anything.
-
-    `has_module` tells whether a function of the user's would find its module. `recorded` are the paths of the
-    sets that have recordings.
-    """
+    """What is known of this machine and of the agent's folder, without importing or asking anything."""
 
     gemini: GeminiAccess
     has_module: Callable[[str], bool]
+    """Whether a function of the user's would find its module."""
     record: RecordMode = DEFAULT_MODE
     recorded: frozenset[str] = frozenset()
+    """The paths of the sets that have recordings."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +105,11 @@ class Found:
     without: tuple[str, ...] = field(default=(), compare=False)
 
 
-def _out_of_reach(why: str, fix: str = "") -> Found:
+def _unmet(why: str, fix: str = "") -> Found:
     return Found(Readiness.CANNOT, why, fix, withheld=True)
 
 
-def reach_of_metric(metric: EvalMetric, config: EvalConfig, facts: Facts, *, recorded: bool) -> Found | None:
+def unmet_by_metric(metric: EvalMetric, config: EvalConfig, facts: Facts, *, recorded: bool) -> Found | None:
     """Why a metric can be computed for no case, or not as meant, whatever the cases hold."""
     if metric.custom_function_path is not None:
         return _custom(metric, metric.custom_function_path, facts)
@@ -142,17 +140,15 @@ def _computed(metric: EvalMetric, info: MetricInfo) -> Found | None:
 def _custom(metric: EvalMetric, path: str, facts: Facts) -> Found | None:
     module = path.rpartition(".")[0]
     if not module:
-        return _out_of_reach(
-            f"{path} is not the path of a function, such as my_agent.metrics.{metric.metric_name}"
-        )
+        return _unmet(f"{path} is not the path of a function, such as my_agent.metrics.{metric.metric_name}")
     return None if facts.has_module(module) else _no_module(module, f"the metric's function {path}")
 
 
 def _unknown(name: str, config: EvalConfig) -> Found:
     if names_function(config.criteria.get(name)):
-        return _out_of_reach(MISPLACED)
+        return _unmet(MISPLACED)
     hit = nearest(name, [*METRICS, *(config.custom_metrics or {})])
-    return _out_of_reach(
+    return _unmet(
         f"no metric is called {name}",
         f"write {hit}, if that is meant" if hit else "`evaltui metrics` lists those that there are",
     )
@@ -166,13 +162,13 @@ def _model(model: str, who: str, option: str, facts: Facts, recorded: bool) -> F
             return None
         return _no_module(module, f"{option} {model}")
     if not (is_gemini_name(model) or facts.gemini.serves_other_names):
-        return _out_of_reach(f"the {who} {model} is no Gemini model", _other_model(model, who, option))
+        return _unmet(f"the {who} {model} is no Gemini model", _other_model(model, who, option))
     if facts.record == "replay" or not facts.gemini.problem:
         return None
     why, fix = f"{facts.gemini.problem} to ask the {who} {model}", facts.gemini.fix
     if facts.record == "auto" and recorded:
         return Found(Readiness.RUNS, f"{why}, so only what is recorded is answered", fix)
-    return _out_of_reach(why, fix)
+    return _unmet(why, fix)
 
 
 def _other_model(model: str, who: str, option: str) -> str:
@@ -189,15 +185,15 @@ _WELL_KNOWN = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro")
 
 
 def _no_module(module: str, what: str) -> Found:
-    return _out_of_reach(
+    return _unmet(
         f"there is no module {module}, which {what} is in",
         "write it or mend its name: it is looked for in the agent's folder, beside it, and among what is "
         "installed",
     )
 
 
-def reach_of_user(config: EvalConfig, facts: Facts, recorded: bool) -> Found | None:
+def unmet_by_user(config: EvalConfig, facts: Facts, recorded: bool) -> Found | None:
     simulator = config.user_simulator_config or SimulatorConfig()
     if simulator.refusal is not None:
-        return _out_of_reach(simulator.refusal)
+        return _unmet(simulator.refusal)
     return _model(simulator.model, "simulated user", "user_simulator_config.model", facts, recorded)

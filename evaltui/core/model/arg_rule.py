@@ -101,7 +101,7 @@ def _after(text: str, path: list[str | int]) -> str:
     return f".{more}" if text and more and not more.startswith("[") else more
 
 
-def reaches(pattern: ArgPath, path: JsonPath) -> bool:
+def covers(pattern: ArgPath, path: JsonPath) -> bool:
     """Whether a pattern names this place or one around it."""
     return len(pattern) <= len(path) and all(
         step == there or (step is ANY_INDEX and isinstance(there, int))

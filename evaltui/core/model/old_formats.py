@@ -112,7 +112,7 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     query = _get(item, "query", str, path, problems, required=True)
     reference = _get(item, "reference", str, path, problems, nullable=True)
     converted = {}
-    for key, convert in ((_CALLS_KEY, _tool_use), (_SAID_KEY, _said)):
+    for key, convert in ((_CALLS_KEY, _tool_use), (_SAID_KEY, _intermediate_response)):
         entries = _get(item, key, list, path, problems) or []
         converted[key], entry_problems = _each(entries, (*path, key), convert)
         problems += entry_problems
@@ -134,7 +134,7 @@ def _tool_use(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     return {"name": name, "args": args}, problems
 
 
-def _said(item: Json, path: JsonPath) -> tuple[list[Any], list[Problem]]:
+def _intermediate_response(item: Json, path: JsonPath) -> tuple[list[Any], list[Problem]]:
     problems: list[Problem] = []
     author = _get(item, "author", str, path, problems, required=True)
     text = _get(item, "text", str, path, problems, required=True)

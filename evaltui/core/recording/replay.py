@@ -40,7 +40,7 @@ def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection
     the calls, each followed by its result. Requests to a person wait, and so do the calls of the ids
     `responded`, those that a later turn responds to.
     """
-    said = _steps_said(invocation.intermediate_data, turn)
+    said = _intermediate_steps(invocation.intermediate_data, turn)
     user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
     answered = _with_answer(said, _json(invocation.final_response))
     steps = [user, *(replace(step, long_running=_waiting(step, responded)) for step in answered)]
@@ -66,7 +66,7 @@ def _json(model: BaseModel | None) -> Json | None:
     return None if model is None else model.model_dump(mode="json", exclude_none=True)
 
 
-def _steps_said(data: IntermediateData | InvocationEvents | None, turn: int) -> Iterable[Step]:
+def _intermediate_steps(data: IntermediateData | InvocationEvents | None, turn: int) -> Iterable[Step]:
     if data is None:
         return []
     return _steps_of_lists(data, turn) if isinstance(data, IntermediateData) else _steps_of_events(data, turn)

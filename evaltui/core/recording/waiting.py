@@ -54,14 +54,14 @@ class WaitingCalls:
         self._long_running: set[str] = set()
         self._counts: dict[tuple[int, str], int] = {}
         # The ids of recorded calls, and those of the calls that took their place.
-        self._taken_for: dict[str, str] = {}
+        self._replaced_by: dict[str, str] = {}
 
     @property
     def calls(self) -> list[WaitingCall]:
         """In the order in which they were made, those that nobody expects a response to last."""
         return sorted(self._open.values(), key=lambda call: call.set_aside)
 
-    def take_past(self, past: Iterable[Step]) -> None:
+    def on_past(self, past: Iterable[Step]) -> None:
         for step in past:
             for event in _events_of(step):
                 self.on_event(event)
@@ -72,19 +72,19 @@ class WaitingCalls:
             return
         self._long_running.update(event.data.get("long_running") or ())
         if event.kind == "user":
-            self._take_message(event.content or {})
+            self._on_message(event.content or {})
         elif event.kind == "tool_call":
             for call in _parts(event.content, "function_call"):
-                self._take_call(call, event.turn or 0)
+                self._on_call(call, event.turn or 0)
 
-    def _take_call(self, call: Json, turn: int) -> None:
+    def _on_call(self, call: Json, turn: int) -> None:
         name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
         number = self._counts.get((turn, name), 0)
         self._counts[turn, name] = number + 1
         if call_id in self._long_running:
             self._open[call_id] = WaitingCall(call_id, name, call.get("args") or {}, turn, number)
 
-    def _take_message(self, content: Json) -> None:
+    def _on_message(self, content: Json) -> None:
         responses = responses_in(content)
         for response in responses:
             self._open.pop(str(response.get("id") or ""), None)
@@ -114,16 +114,16 @@ class WaitingCalls:
     def _target(self, response: Json, places: Mapping[str, CallPlace], used: Sequence[str]) -> str | None:
         recorded, name = str(response.get("id") or ""), str(response.get("name") or "")
         if recorded in self._open and recorded not in used:
-            self._taken_for[recorded] = recorded
+            self._replaced_by[recorded] = recorded
             return recorded
-        if recorded in self._taken_for and self._taken_for[recorded] not in self._open and _reports(name):
-            return self._taken_for[recorded]
+        if recorded in self._replaced_by and self._replaced_by[recorded] not in self._open and _reports(name):
+            return self._replaced_by[recorded]
         free = [call for call in self.calls if call.name == name and call.id not in used]
         place = places.get(recorded)
         there = (call for call in free if CallPlace(call.turn, call.number) == place)
         call = next(there, None) or next(iter(free), None)
         if call is not None and recorded:
-            self._taken_for[recorded] = call.id
+            self._replaced_by[recorded] = call.id
         return None if call is None else call.id
 
     def _why_not(self, response: Json, turn: int, used: Sequence[str]) -> str:

@@ -89,33 +89,35 @@ def _pattern(day: date) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request to a model, everything as JSON. `config` is what else the answer depends on."""
+class JsonRequest:
+    """A request to a model, everything as JSON."""
 
     model: str
     contents: Sequence[Json]
     instruction: Any = ""
     tools: Sequence[Json] = ()
     config: Json = field(default_factory=dict)
+    """What else the answer depends on."""
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Short texts that are equal where requests are. `asked` is the request that they are of, without what is
-    volatile.
-
-    `key` is of the whole of it. `exact` is of the request with its dates as they were: one that was today's
-    by chance when it was recorded is not today's tomorrow, and asks the same. `masked` is of the request
-    without secrets, where it has any: see `fingerprints_without`.
-    """
+    """Short texts that are equal where requests are."""
 
     key: str
+    """Of the whole request."""
     exact: str
+    """Of the request with its dates as they were: one that was today's by chance when it was recorded is not
+    today's tomorrow, and the request is the same.
+    """
     instruction: str
     tools: str
     contents: tuple[str, ...]
-    asked: Asked
+    """Of each content."""
+    request: JsonRequest
+    """The request without what is volatile."""
     masked: str = ""
+    """Of the request without secrets, "" where it has none: see `fingerprints_without`."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -123,15 +125,15 @@ class Fingerprints:
         return tuple(dict.fromkeys(filter(None, (self.key, self.exact, self.masked))))
 
 
-def fingerprints(asked: Asked, now: datetime) -> Fingerprints:
+def fingerprints(request: JsonRequest, now: datetime) -> Fingerprints:
     """Raises TypeError or ValueError where the request is no JSON data."""
     data: Json = {
-        "model": asked.model,
-        "instruction": asked.instruction or "",
+        "model": request.model,
+        "instruction": request.instruction or "",
         # In which order tools are declared means nothing, and differs where they come from elsewhere.
-        "tools": sorted(asked.tools, key=_canonical),
-        "config": asked.config,
-        "contents": with_numbered_calls(asked.contents),
+        "tools": sorted(request.tools, key=_canonical),
+        "config": request.config,
+        "contents": with_numbered_calls(request.contents),
     }
     exact = _canonical(data)
     plain = without_today(exact, now)
@@ -143,11 +145,11 @@ def fingerprints(asked: Asked, now: datetime) -> Fingerprints:
         instruction=_hash(_canonical(data["instruction"]), 8),
         tools=_hash(_canonical(data["tools"]), 8),
         contents=tuple(_hash(_canonical(content), 8) for content in data["contents"]),
-        asked=Asked(**data),
+        request=JsonRequest(**data),
     )
 
 
-def fingerprints_without(asked: Asked, secrets: Secrets, now: datetime) -> Fingerprints:
+def fingerprints_without(request: JsonRequest, secrets: Secrets, now: datetime) -> Fingerprints:
     """Fingerprints that keep no secret, and do not depend on which environment one is of.
 
     What was asked is the request as it was, but for what models and tools have said before: that comes from
@@ -155,18 +157,18 @@ def fingerprints_without(asked: Asked, secrets: Secrets, now: datetime) -> Finge
     what `masked` is of: by it a request is known that holds another key than it did, and by old recordings.
     Raises TypeError or ValueError where the request is no JSON data.
     """
-    plain = asdict(asked)
+    plain = asdict(request)
     clean = secrets.without(plain)
-    kept = fingerprints(Asked(**clean), now)
+    kept = fingerprints(JsonRequest(**clean), now)
     if clean is plain:
         return kept
-    pairs = zip(asked.contents, clean["contents"], strict=True)
-    contents = [new if _is_said(old) else old for old, new in pairs]
-    whole = fingerprints(replace(asked, contents=contents), now)
+    pairs = zip(request.contents, clean["contents"], strict=True)
+    contents = [new if _is_answer(old) else old for old, new in pairs]
+    whole = fingerprints(replace(request, contents=contents), now)
     return replace(kept, key=whole.key, exact=whole.exact, masked=kept.key)
 
 
-def _is_said(content: Json) -> bool:
+def _is_answer(content: Json) -> bool:
     """Whether a content is a model's answer or the result of a tool."""
     parts = content.get("parts") or []
     return content.get("role") == "model" or any("function_response" in part for part in parts)
@@ -188,19 +190,13 @@ def _hash(text: str, length: int) -> str:
 # What stands for an agent's name where a judge was asked; the metric follows.
 JUDGE_OF = "judge of "
 # Enough to see which message is meant.
-_SAID = 120
+_LONGEST_DESCRIPTION = 120
 _UNFIT = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """A request to a model, and what came of it. `agent` asked it, or a judge: see `JUDGE_OF`.
-
-    `responses` are the framework's own, more than one where they were streamed; `error` is what was raised
-    after them. Of the request, `instruction` and `tools` name `Shared` lines, `contents` has a fingerprint of
-    each content, and `said` the beginning of those that no earlier entry of the case has. `exact` and
-    `masked` are further keys, where there are any: see `Fingerprints`.
-    """
+    """A request to a model with its responses."""
 
     case: str
     repeat: int
@@ -208,15 +204,23 @@ class ModelCall:
     model: str
     key: str
     contents: str
+    """A fingerprint of each content."""
     agent: str = ""
+    """The agent that made the request, or a judge: see `JUDGE_OF`."""
     exact: str = ""
+    """A further key, where there is one, as `masked`: see `Fingerprints`."""
     masked: str = ""
     instruction: str = ""
+    """The id of a `Shared` line."""
     tools: str = ""
+    """The id of a `Shared` line."""
     config: Json = field(default_factory=dict)
     said: Json = field(default_factory=dict)
+    """The beginning of the contents that no earlier entry of the case has, by fingerprint."""
     responses: list[Json] = field(default_factory=list)
+    """The framework's own, more than one where they were streamed."""
     error: Json | None = None
+    """What was raised after the responses."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -233,11 +237,7 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool, and what came of it: `result`, or the `error` that it raised.
-
-    `state` are the keys of the session state that it set, `removed` those that it took away, `actions` what
-    else it asked of its framework.
-    """
+    """A call of a tool with its result, or the error that it raised."""
 
     case: str
     repeat: int
@@ -247,8 +247,11 @@ class ToolCall:
     result: Any = None
     error: Json | None = None
     state: Json = field(default_factory=dict)
+    """The keys of the session state that it set."""
     removed: tuple[str, ...] = ()
+    """The keys of the session state that it removed."""
     actions: Json = field(default_factory=dict)
+    """What else it wanted of its framework."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -319,21 +322,21 @@ def written(line: Entry | Shared) -> str:
 
 def shared_of(prints: Fingerprints) -> list[Shared]:
     """The lines that an entry with these fingerprints refers to."""
-    asked = prints.asked
-    lines = [Shared(prints.instruction, text=asked.instruction)] if asked.instruction else []
-    return [*lines, Shared(prints.tools, tools=list(asked.tools))] if asked.tools else lines
+    request = prints.request
+    lines = [Shared(prints.instruction, text=request.instruction)] if request.instruction else []
+    return [*lines, Shared(prints.tools, tools=list(request.tools))] if request.tools else lines
 
 
-def said_of(prints: Fingerprints, known: Collection[str]) -> Json:
+def new_contents(prints: Fingerprints, known: Collection[str]) -> Json:
     """The beginning of each content that is not `known` yet, by fingerprint."""
-    pairs = zip(prints.contents, prints.asked.contents, strict=True)
+    pairs = zip(prints.contents, prints.request.contents, strict=True)
     return {mark: describe(content) for mark, content in pairs if mark not in known}
 
 
 def describe(content: Json) -> str:
     """A content in a few words: who says what, calls what, returns what."""
     said = [_describe_part(part) for part in content.get("parts") or []]
-    return cut(f"{content.get('role') or 'model'}: {' · '.join(said)}", _SAID)
+    return cut(f"{content.get('role') or 'model'}: {' · '.join(said)}", _LONGEST_DESCRIPTION)
 
 
 def _describe_part(part: Json) -> str:
@@ -346,10 +349,10 @@ def _describe_part(part: Json) -> str:
     return next((name for name in part), "nothing")
 
 
-def asked_of(call: ModelCall, shared: Mapping[str, Shared]) -> Asked:
+def request_of(call: ModelCall, shared: Mapping[str, Shared]) -> JsonRequest:
     """What is known of the request that an entry answers; contents are not."""
     instruction, tools = shared.get(call.instruction), shared.get(call.tools)
-    return Asked(
+    return JsonRequest(
         call.model,
         (),
         (instruction.text if instruction else "") or "",

@@ -16,9 +16,9 @@ from evaltui.core.recordings.entry import (
     ModelCall,
     Shared,
     ToolCall,
-    asked_of,
     call_key,
     describe,
+    request_of,
 )
 from evaltui.text.values import cut, show_change, show_value, visible
 
@@ -38,28 +38,28 @@ def _likeness(prints: Fingerprints, agent: str, entry: ModelCall) -> tuple[float
     settings = sum(
         (
             entry.agent == agent,
-            entry.model == prints.asked.model,
+            entry.model == prints.request.model,
             entry.instruction == _instruction_id(prints),
             entry.tools == _tools_id(prints),
-            entry.config == prints.asked.config,
+            entry.config == prints.request.config,
         )
     )
     return settings + 3 * contents, same
 
 
 def _instruction_id(prints: Fingerprints) -> str:
-    return prints.instruction if prints.asked.instruction else ""
+    return prints.instruction if prints.request.instruction else ""
 
 
 def _tools_id(prints: Fingerprints) -> str:
-    return prints.tools if prints.asked.tools else ""
+    return prints.tools if prints.request.tools else ""
 
 
 def differences(
     prints: Fingerprints, entry: ModelCall, shared: Mapping[str, Shared], said: Mapping[str, str]
 ) -> Iterator[str]:
     """Everything that differs, a phrase each. `said` has how recorded contents begin, by fingerprint."""
-    now, before = prints.asked, asked_of(entry, shared)
+    now, before = prints.request, request_of(entry, shared)
     if now.model != before.model:
         yield f"the model is {now.model}, it was {before.model}"
     if _instruction_id(prints) != entry.instruction:
@@ -109,11 +109,11 @@ def _contents_change(prints: Fingerprints, before: Sequence[str], said: Mapping[
     """The first content that differs, counted from 1."""
     first = _same_at_first(prints.contents, before)
     if first == len(before):
-        return f"content {first + 1} is new: {_shown(describe(prints.asked.contents[first]))}"
+        return f"content {first + 1} is new: {_shown(describe(prints.request.contents[first]))}"
     was = said.get(before[first], "another one")
     if first == len(prints.contents):
         return f"content {first + 1} is missing: {_shown(was)}"
-    is_now = describe(prints.asked.contents[first])
+    is_now = describe(prints.request.contents[first])
     if was == is_now:
         return f"content {first + 1} begins like the recorded one, {_shown(was)}, and goes on otherwise"
     was, is_now = show_change(was, is_now, 2 * _SHOWN)

@@ -314,7 +314,7 @@ class _Host:
         waiting = self._waiting_calls()
         past = [Step.from_json(step) for step in request["past"]]
         if waiting is not None:
-            waiting.take_past(past)
+            waiting.on_past(past)
 
         def take(event: Event) -> None:
             line.send(event)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
-from evaltui.core.recordings.entry import Asked
+from evaltui.core.recordings.entry import JsonRequest
 from evaltui.core.simulation.user import (
     SimulatedUser,
     SimulatedUserError,
@@ -73,7 +73,7 @@ class Simulation:
         prompt = self.user.prompt(history)
         contents = [_content("user", prompt)]
         recorder = current_call_recorder.get()
-        asked = Asked(model=config.model, contents=contents, config=options)
+        asked = JsonRequest(model=config.model, contents=contents, config=options)
         exchange = recorder.model_call(asked, SIMULATED_USER) if recorder else None
         mark = exchange.mark if exchange else {}
         data = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.recordings.entry import JUDGE_OF, Asked
+from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
 from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder, ModelExchange
@@ -69,7 +69,7 @@ class CaseJudge:
             return None
         self._call_recorder.turn = question.turn
         prompt = {"role": "user", "parts": [{"text": question.prompt}]}
-        asked = Asked(question.options.judge_model, [prompt], config=_config(question.options) or {})
+        asked = JsonRequest(question.options.judge_model, [prompt], config=_config(question.options) or {})
         return self._call_recorder.model_call(asked, f"{JUDGE_OF}{question.metric}")
 
     async def _answer(self, question: Question, exchange: ModelExchange | None) -> Answer:

@@ -72,7 +72,7 @@ class CurrentSession:
     async def _look_at_code(self, live: LiveSession) -> None:
         code = live.code
         try:
-            now = await asyncio.to_thread(self._files.look)
+            now = await asyncio.to_thread(self._files.contents)
         finally:
             self._looking = None
         # Meanwhile the agent may have been imported again.

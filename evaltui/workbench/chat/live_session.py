@@ -49,7 +49,7 @@ class LiveSession:
 
     async def renew(self) -> tuple[str, ...]:
         """The files that have changed since the agent was imported; with them, it is imported again."""
-        now = await asyncio.to_thread(self._files.look)
+        now = await asyncio.to_thread(self._files.contents)
         changed = () if self.code is None else changed_files(self.code, now)
         self.code = now
         if changed:

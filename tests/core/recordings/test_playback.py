@@ -10,14 +10,14 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import JudgedBy, MetricResult, RepeatResult, Status
 from evaltui.core.recordings.entry import (
-    Asked,
+    JsonRequest,
     ModelCall,
     Shared,
     ToolCall,
     entry_from_json,
     entry_to_json,
     fingerprints,
-    said_of,
+    new_contents,
     shared_of,
     written,
 )
@@ -35,7 +35,7 @@ def says(text, role="user"):
 
 def asked(*texts, **fields):
     given = {"model": "gemini", "instruction": "Be kind."} | fields
-    return Asked(contents=[says(text) for text in texts], **given)
+    return JsonRequest(contents=[says(text) for text in texts], **given)
 
 
 def recorded(request, answer="hi", **fields):
@@ -48,8 +48,8 @@ def recorded(request, answer="hi", **fields):
         contents=" ".join(prints.contents),
         instruction=prints.instruction if request.instruction else "",
         tools=prints.tools if request.tools else "",
-        config=prints.asked.config,
-        said=said_of(prints, ()),
+        config=prints.request.config,
+        said=new_contents(prints, ()),
         responses=[{"parts": [{"text": answer}]}],
         **given,
     )
@@ -169,9 +169,9 @@ def test_what_a_later_version_adds_is_passed_over():
 
 def test_contents_are_described_once():
     prints = fingerprints(asked("a", "b", "a"), NOON)
-    said = said_of(prints, ())
+    said = new_contents(prints, ())
     assert list(said.values()) == ["user: a", "user: b"]
-    assert said_of(prints, said) == {}
+    assert new_contents(prints, said) == {}
 
 
 AUTO = modes_of("auto", None, {})

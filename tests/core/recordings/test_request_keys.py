@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaltui.core.recordings.entry import Asked, fingerprints, without_today
+from evaltui.core.recordings.entry import JsonRequest, fingerprints, without_today
 
 NOON = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)
 
@@ -58,7 +58,7 @@ tools = st.lists(
 
 def requests(parts):
     return st.builds(
-        Asked, model=texts, contents=contents(parts), instruction=texts, tools=tools, config=objects
+        JsonRequest, model=texts, contents=contents(parts), instruction=texts, tools=tools, config=objects
     )
 
 
@@ -93,7 +93,7 @@ def test_order_of_keys_and_tools_new_call_ids_and_signatures_change_nothing(aske
     ]
     tools = list(asked.tools)
     chance.shuffle(tools)
-    same = Asked(
+    same = JsonRequest(
         asked.model,
         [shuffled(content, chance) for content in signed],
         asked.instruction,
@@ -113,7 +113,7 @@ def test_what_asks_something_else_has_another_key(one, other):
 
 
 def request(instruction="Be kind.", text="hello", **fields):
-    return Asked("gemini", [{"role": "user", "parts": [{"text": text}]}], instruction, **fields)
+    return JsonRequest("gemini", [{"role": "user", "parts": [{"text": text}]}], instruction, **fields)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,10 @@ def request(instruction="Be kind.", text="hello", **fields):
         request(text="hello!"),
         request(tools=[{"name": "search"}]),
         request(config={"temperature": 0.5}),
-        Asked("gemini-pro", request().contents, "Be kind."),
-        Asked("gemini", [*request().contents, {"role": "model", "parts": [{"text": "hi"}]}], "Be kind."),
+        JsonRequest("gemini-pro", request().contents, "Be kind."),
+        JsonRequest(
+            "gemini", [*request().contents, {"role": "model", "parts": [{"text": "hi"}]}], "Be kind."
+        ),
     ],
     ids=["instruction", "message", "tools", "config", "model", "contents"],
 )
@@ -139,7 +141,7 @@ def test_swapped_results_of_two_calls_are_another_request():
             {"function_response": {"id": call, "name": "look", "response": {"n": n}}}
             for n, call in enumerate((first, second))
         ]
-        return Asked("m", [{"role": "model", "parts": made}, {"role": "user", "parts": results}])
+        return JsonRequest("m", [{"role": "model", "parts": made}, {"role": "user", "parts": results}])
 
     assert key(conversation("x", "y")) != key(conversation("y", "x"))
 
@@ -196,6 +198,6 @@ def test_numbers_of_calls_do_not_depend_on_chance():
         }
         for _ in range(3)
     ]
-    prints = fingerprints(Asked("m", conversation), NOON)
-    calls = [content["parts"][0]["function_call"]["id"] for content in prints.asked.contents]
+    prints = fingerprints(JsonRequest("m", conversation), NOON)
+    calls = [content["parts"][0]["function_call"]["id"] for content in prints.request.contents]
     assert calls == ["1", "2", "3"]

@@ -31,7 +31,7 @@ async def talk(source, messages, cuts=()):
             past = over_the_wire(past_of_turns(turns))
             session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), reporter, past)
             waiting = WaitingCalls()
-            waiting.take_past(past)
+            waiting.on_past(past)
         turns.append([])
         reporter.turn = number
         content = waiting.resolved(message, number)
@@ -111,7 +111,7 @@ async def goes_on_from_a_case(source, message, answer):
     reporter.turn = 1
     session = await AdkAdapter(root_agent(source)).new_session(SessionSpec(), reporter, over_the_wire(past))
     waiting = WaitingCalls()
-    waiting.take_past(past)
+    waiting.on_past(past)
     await session.send(waiting.resolved(answer, 1))
     return came_of(heard)
 

@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from evaltui.core.model.events import Json
-from evaltui.core.recordings.entry import UNASKED_CONFIG, Asked
+from evaltui.core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from evaltui.runner.call_recorder import ModelExchange, current_call_recorder
 from evaltui.runner.child.adapters.base import Reporter, current_reporter, plain_json
 from evaltui.runner.errors import message_of
@@ -70,7 +70,7 @@ def model_exchange(model: BaseLlm, request: LlmRequest, streamed: bool, agent: s
     name = request.model or model.model
     try:
         config = config_of(request)
-        asked = Asked(
+        asked = JsonRequest(
             model=name,
             instruction=config.pop("system_instruction", ""),
             tools=declarations(config.pop("tools", [])),

@@ -12,7 +12,7 @@ from google.genai import types
 from pydantic import BaseModel
 
 from evaltui.core.model.events import Json
-from evaltui.core.recordings.entry import Asked
+from evaltui.core.recordings.entry import JsonRequest
 from evaltui.runner.call_recorder import ModelExchange, ToolOutcome, current_call_recorder
 from evaltui.runner.child.adapters.base import plain_json
 from evaltui.runner.child.adapters.past import copy_state, removed_keys, state_delta
@@ -31,7 +31,7 @@ def model_exchange(model: Model, request: ModelRequest, agent: str) -> ModelExch
     recorder = current_call_recorder.get()
     if recorder is None or isinstance(model, ScriptedModel):
         return None
-    asked = Asked(
+    asked = JsonRequest(
         model=model.name,
         instruction=request.system_instruction,
         tools=[plain_json(tool) for tool in request.tools],
