@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from evaltui.core.model.problems import Problem
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import parse, read_text
 
@@ -112,3 +113,16 @@ def _has_criteria(path: Path, modified: int, size: int) -> bool:
     return isinstance(data, Problem) or (
         isinstance(data, dict) and "criteria" in data and not data.keys() & {"eval_cases", "evalCases"}
     )
+
+
+class UnreadableConfig(dict[str, Any]):
+    """Stands for a config that cannot be read: looking into it raises why. Edits that need it fail so."""
+
+    def __init__(self, error: EvalSetError) -> None:
+        super().__init__()
+        self._error = error
+
+    def _refuse(self, *_: object) -> Any:
+        raise self._error
+
+    get = __contains__ = __getitem__ = __iter__ = _refuse

@@ -193,11 +193,18 @@ def edited(file: EvalSetFile, document: JsonDocument) -> EvalSetFile:
 
 def _validated(data: Any, cases: Sequence[StoredCase]) -> tuple[EvalSet | None, list[Problem]]:
     """As `validate_eval_set`, a case at a time; the model of the set has no cases."""
-    from evaltui.core.model.validation import has_error, validate_case, validate_set_level
+    from evaltui.core.model.validation import has_error, validate_set_level
 
     eval_set, problems = validate_set_level(data)
     for case in cases:
-        if case.problems is None:
-            case.problems = tuple(validate_case(case.data())[1])
+        check(case)
     problems += _of_cases(data, [case.problems or () for case in cases])
     return None if has_error(problems) else eval_set, problems
+
+
+def check(case: StoredCase) -> None:
+    """Looks for what is wrong with a case; one that was looked at is not looked at again."""
+    if case.problems is None:
+        from evaltui.core.model.validation import validate_case
+
+        case.problems = tuple(validate_case(case.data())[1])

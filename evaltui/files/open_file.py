@@ -2,58 +2,99 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.merge import Conflict, Merged, merge
+from evaltui.core.jsondoc.edits import Edit, alike
+from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, resolve
 from evaltui.core.jsondoc.shapes import CONFIG, EVAL_SET, FileShape
+from evaltui.core.jsondoc.splices import Splice
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.eval_set_file import check
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
-from evaltui.files.saving import Fingerprint, Source, read_source
+from evaltui.files.saving import Fingerprint, fingerprint, read_source
 from evaltui.text.wording import in_words
+
+# What the journal calls changes that are no step of the user's.
+_MERGED = "merge with what changed outside"
+_EARLIER = "unsaved changes"
 
 
 @dataclass(frozen=True, eq=False)
 class FileConflict:
-    """A file that was changed here and outside in ways that only the user can decide between.
-
-    `theirs` is None where the file was deleted.
-    """
+    """A file that was changed here and outside in ways that only the user can decide between."""
 
     path: Path
     conflict: Conflict
     mine: str
     theirs: str | None
+    """None where the file was deleted."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What another program has made of a file."""
+
+    text: str | None
+    """None where it was deleted."""
+    fingerprint: Fingerprint | None
+    """None where it was deleted."""
+    document: JsonDocument | None
+    """None where the text is no JSON, and where there is none."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is an object; a text that is none may be half of one."""
+        return self.document is not None and isinstance(self.document.value, dict)
 
 
 class OpenFile:
-    """One file that is being edited. `saved` is what is on disk as far as is known, and `fingerprint` tells
-    it from others; both are None for a new file.
+    """The text of a file that is edited, what is on disk, and the journal of what is unsaved.
 
-    `gone` is one that was deleted outside, with nothing unsaved in it. `is_config` goes by what it held when
-    was opened, as configs may have any name.
+    A configuration may have any name: which files are some goes by what they held when they were opened.
+    `complain` gets a sentence where the journal cannot be written, which must not stop anybody's work.
     """
 
-    def __init__(self, path: Path, document: JsonDocument, fingerprint: Fingerprint | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        document: JsonDocument,
+        on_disk: Fingerprint | None,
+        agent_dir: Path,
+        complain: Callable[[str], None],
+    ) -> None:
         self.path = path
         self.document = document
-        self.fingerprint = fingerprint
-        self.saved = document.copy() if fingerprint is not None else None
+        """The text as it is here."""
+        self.fingerprint = on_disk
+        """Of what is on disk as far as is known; None for a new file."""
+        self.saved = document.copy() if on_disk is not None else None
+        """What is on disk as far as is known; None for a new file, and where it is no JSON."""
         self.revision = 0
-        self.saved_revision = 0 if fingerprint is not None else -1
+        """The number of the text: another one after each change, the one from before after an undo."""
+        self.deleted = False
+        """Whether it was deleted outside, with nothing unsaved in it."""
+        self.is_config = path.name == CONFIG_NAME or not _has_cases(document.value)
+        """Whether it is a config and no eval set."""
         self.journal: Journal | None = None
-        self.gone = False
-        self.is_config = path.name == CONFIG_NAME or not _has_cases(self.document.value)
+        """None while nothing is unsaved."""
+        self._last_revision = 0
+        self._saved_revision = 0 if on_disk is not None else None
+        self._agent_dir = agent_dir
+        self._complain = complain
 
     @property
     def dirty(self) -> bool:
-        return self.revision != self.saved_revision and not self.gone
+        return self.revision != self._saved_revision and not self.deleted
 
     @property
     def shape(self) -> FileShape:
@@ -61,31 +102,174 @@ class OpenFile:
 
     @property
     def base(self) -> JsonDocument:
-        """What this one and the one on disk both come from."""
+        """What this text and the one on disk both come from."""
         return self.saved or JsonDocument(self.shape.empty)
 
-    def merged(self, base: JsonDocument, mine: JsonDocument, theirs: str | JsonDocument) -> Merged | Conflict:
-        return merge(base, mine, theirs, self.shape)
+    def dirty_cases(self) -> frozenset[str]:
+        """The ids of the cases that are not on disk as they are here."""
+        if not self.dirty:
+            return frozenset()
+        before = self.saved.cases if self.saved else ()
+        there = set(before)
+        changed = [case for case in self.document.cases if case not in there]
+        saved = {case.eval_id: case for case in before} if changed else {}
+        return frozenset(case.eval_id for case in changed if _differs(saved.get(case.eval_id), case))
 
-    def was_saved(self, fingerprint: Fingerprint) -> None:
-        """What there is now is on disk."""
-        self.fingerprint, self.saved = fingerprint, self.document.copy()
-        self.saved_revision = self.revision
+    def snapshot(self) -> OpenFile:
+        """The file as it is now, to be looked at in a thread."""
+        now = copy(self)
+        now.document, now.saved = self.document.copy(), self.saved and self.saved.copy()
+        return now
+
+    # Changes
+
+    def apply(self, edits: JsonDocument | Iterable[Edit]) -> tuple[Splice, ...]:
+        """Do edits, all or none of them, or take over the document that they made; the splices that did it.
+
+        It is a change only with `changed`. Raises EditError.
+        """
+        if isinstance(edits, JsonDocument):
+            return self.document.replace(edits)
+        return self.document.apply(edits)
+
+    def changed(self, label: str, splices: Sequence[Splice], before: JsonDocument) -> None:
+        """Count what was done to `before`, and write it to the journal."""
+        self._count()
+        if self.journal is None:
+            with self._complaining():
+                self._begin_journal(_EARLIER, before, before)
+        if self.journal is not None:
+            with self._complaining():
+                self.journal.append(label, splices)
+
+    def rebase(self, new: JsonDocument, outside: Outside) -> None:
+        """Go on with a text that was merged with what is on disk now. It is no step: undo leaves it alone."""
+        before = self.document.copy()
+        self.document.replace(new)
+        self.deleted = False
+        self._count()
+        self.fingerprint, theirs = outside.fingerprint, outside.document
+        self.saved = theirs and theirs.copy()
+        is_saved = theirs is not None and new.has_text_of(theirs)
+        self._saved_revision = self.revision if is_saved else None
+        self._renew_journal(_MERGED, before)
+
+    def was_saved(self, written: OpenFile, on_disk: Fingerprint) -> None:
+        """What this file was when it was `written` is on disk; what was changed since then is unsaved."""
+        self.fingerprint, self.saved = on_disk, written.document.copy()
+        self._saved_revision = written.revision
+        self._renew_journal(_EARLIER, self.document)
+
+    def keep_deleted_outside(self) -> None:
+        """It is a new file from now on."""
+        self.fingerprint, self.saved, self._saved_revision = None, None, None
+
+    def leave_deleted(self) -> None:
+        """It stays deleted, with what was unsaved in it."""
         self.end_journal()
+        self.fingerprint, self.saved, self.deleted = None, None, True
+
+    def step_back_to(self, revision: int | None) -> None:
+        """The text is that of a revision again; None where it is another one, with what came from outside."""
+        if revision is not None:
+            self.revision = revision
+        elif self.fingerprint and self.saved and self.document.has_text_of(self.saved):
+            self.was_saved(self, self.fingerprint)
+
+    def _count(self) -> None:
+        self._last_revision += 1
+        self.revision = self._last_revision
+
+    # The journal
+
+    def _begin_journal(self, label: str, base: JsonDocument, now: JsonDocument) -> None:
+        """Begin with what is on disk, else with `base`, and what was changed until now. Raises OSError."""
+        on_disk = self.fingerprint if self.saved else None
+        base = self.saved or base
+        self.journal = Journal.open(self._agent_dir, self.path, base.copy(), on_disk)
+        if earlier := base.copy().replace(now):
+            self.journal.append(label, earlier)
+
+    def _renew_journal(self, label: str, base: JsonDocument) -> None:
+        """Begin again after what is on disk has changed. The old journal stays until the new one is there."""
+        old, self.journal = self.journal, None
+        if self.dirty and self.fingerprint is not None:
+            with self._complaining():
+                self._begin_journal(label, base, self.document)
+        if old is not None:
+            with suppress(OSError):
+                old.discard()
+
+    @contextmanager
+    def _complaining(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._complain(f"unsaved edits are not kept for a crash: {error.strerror or error}")
 
     def end_journal(self) -> None:
+        """Nothing is to be recovered."""
         if self.journal is not None:
             with suppress(OSError):
                 self.journal.discard()
             self.journal = None
+
+    # What others change. These take time, and may be called in a thread on a snapshot.
+
+    def look(self) -> Outside | None:
+        """What is on disk, None where that is known. Raises OSError, EvalSetError."""
+        try:
+            source = read_source(self.path)
+        except FileNotFoundError:
+            return None if self.fingerprint is None else Outside(None, None, None)
+        return None if source.fingerprint == self.fingerprint else self.outside(source.text)
+
+    def outside(self, text: str | None) -> Outside:
+        """A text that is on disk; None for none."""
+        if text is None:
+            return Outside(None, None, None)
+        try:
+            document = self._checked(JsonDocument(text, self.base))
+        except ValueError:
+            return Outside(text, fingerprint(text), None)
+        return Outside(text, fingerprint(text), document)
+
+    def merged(self, outside: Outside, choices: Choices, whole: Side | None = None) -> Merged | Conflict:
+        """The text with what was changed outside; `whole` takes one side's text."""
+        if outside.text is None:
+            return Conflict(reason="deleted outside")
+        if whole == "mine":
+            return Merged(self.document)
+        if whole == "theirs":
+            return Merged(outside.document or JsonDocument(outside.text))
+        found = resolve(self.base, self.document, outside.document or outside.text, choices, self.shape)
+        if isinstance(found, Merged):
+            self._checked(found.document)
+        return found
+
+    def _checked(self, document: JsonDocument) -> JsonDocument:
+        """A document whose new cases were looked at, so that nobody waits for that later."""
+        if document.chunks.key is not None:
+            known = {*self.base.cases, *self.document.cases}
+            for case in document.cases:
+                if case not in known:
+                    check(case)
+                    _ = case.summary
+        return document
 
 
 def _has_cases(value: Any) -> bool:
     return isinstance(value, dict) and spelt("eval_cases", value) in value
 
 
-def read_file(path: Path, new_text: str | None) -> OpenFile:
-    """A file to be edited; one that does not exist begins with `new_text`, where that is given.
+def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
+    if saved is None or saved.text == now.text:
+        return saved is None
+    return not alike(saved.value, now.value)
+
+
+def read_document(path: Path, new_text: str | None) -> tuple[JsonDocument, Fingerprint | None]:
+    """A file to be edited; one that does not exist is `new_text`, where that is given.
 
     Raises OSError, and EvalSetError for what is not a JSON object.
     """
@@ -94,20 +278,20 @@ def read_file(path: Path, new_text: str | None) -> OpenFile:
     except FileNotFoundError:
         if new_text is None:
             raise
-        return OpenFile(path, JsonDocument(new_text), None)
+        return JsonDocument(new_text), None
     try:
-        return OpenFile(path, JsonDocument(source.text), source.fingerprint)
+        return JsonDocument(source.text), source.fingerprint
     except ValueError as error:
-        raise unusable(source) from error
+        raise unusable(path, source.text) from error
 
 
-def unusable(source: Source) -> EvalSetError:
+def unusable(path: Path, text: str) -> EvalSetError:
     """Why a file cannot be edited."""
-    found = parse(source.text)
+    found = parse(text)
     if isinstance(found, Problem):
         problem = found
     elif isinstance(found, dict):
         problem = Problem(Severity.ERROR, (), "its lists and objects are nested too deeply")
     else:
         problem = Problem(Severity.ERROR, (), f"expected an object, found {in_words(found)}")
-    return EvalSetError([replace(problem, file=str(source.path))])
+    return EvalSetError([replace(problem, file=str(path))])

@@ -100,7 +100,7 @@ class WorkbenchApp(KeysInOrder[int]):
             self.workbench.watch.start()
         for screen in self.screen_stack:
             if isinstance(screen, MainScreen):
-                screen.offer_unsaved()
+                await screen.offer_unsaved()
         await self.workbench.runs.warm_up()
         self.run_worker(self.workbench.outcomes.restore(), group="restore")
         if not gc.isenabled():
@@ -130,7 +130,7 @@ class WorkbenchApp(KeysInOrder[int]):
         """Leave, from wherever one is; what would be lost is asked about first."""
         main = self.screen_stack[0]
         if isinstance(main, MainScreen):
-            main.action_quit()
+            await main.action_quit()
 
     async def action_quit(self) -> None:
         """Leave once the agent's processes have ended."""

@@ -55,9 +55,9 @@ def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | No
     return None
 
 
-def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[[str], None]) -> bool:
+async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[[str], None]) -> bool:
     """Writes what was converted to a new file, which is selected; the old file stays as it is."""
-    if not editing.new_file(new, migrated_text(eval_set, new)) or not editing.save(new):
+    if not editing.new_file(new, migrated_text(eval_set, new)) or not await editing.save(new):
         return False
     say(f"wrote {new.name}; the old file is as it was")
     return True

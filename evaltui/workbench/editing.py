@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Edit, EditError, alike
+from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.config_files import UnreadableConfig
 from evaltui.files.open_file import FileConflict, OpenFile
 from evaltui.files.saving import Source
+from evaltui.workbench.background import Background
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -43,6 +45,8 @@ class Editing:
         self._changed = changed
         self._files = sets.files
         self.conflicts: list[FileConflict] = []
+        """What the user is to decide between."""
+        self._background = Background(say)
         self.unapplied = UnappliedTexts(self._known_data)
 
     # What there is
@@ -73,16 +77,16 @@ class Editing:
         try:
             return self.config_data(set_path)
         except EvalSetError as error:
-            return _UnreadableConfig(error)
+            return UnreadableConfig(error)
 
     def is_dirty(self, path: Path) -> bool:
-        draft = self._files.known(path)
-        return draft is not None and draft.dirty
+        file = self._files.known(path)
+        return file is not None and file.dirty
 
     def dirty_cases(self, path: Path) -> frozenset[str]:
         """The ids of the cases of a set that are not on disk as they are here."""
-        draft = self._files.known(path)
-        return frozenset() if draft is None or not draft.dirty else _differing(draft)
+        file = self._files.known(path)
+        return file.dirty_cases() if file else frozenset()
 
     def unsaved(self) -> list[Path]:
         return self._files.unsaved()
@@ -194,7 +198,7 @@ class Editing:
         if step is None:
             return False
         asked = self.conflicts
-        self.conflicts = [clash for clash in asked if clash.path not in step.splices]
+        self._decided(step.splices)
         self._show(step)
         if len(self.conflicts) < len(asked):
             # What is to be decided now, if anything, is between what there is now and what is outside.
@@ -231,38 +235,51 @@ class Editing:
         self._show_new(path)
         return True
 
-    def save(self, path: Path) -> bool:
+    # What takes time goes on to its end, whether it is waited for or not.
+
+    async def finished(self) -> None:
+        """Waits until nothing is being saved or taken over."""
+        await self._background.finished()
+
+    def save(self, path: Path) -> asyncio.Future[bool]:
         """Write a file, and what steps have changed together with it: all of these files or none.
 
-        False where they could not be, which the user is told or asked about (`conflicts`).
+        False where they could not be, which the user is told or asked about (`conflicts`). What is edited
+        meanwhile stays unsaved.
         """
+        return self._background.start(self._save(path))
+
+    async def _save(self, path: Path) -> bool:
         paths = self._files.saved_with(path)
         names = " and ".join(one.name for one in paths) or path.name
         try:
-            clash = self._files.save(path)
+            with self._background.progress(f"saving {names} …"):
+                conflict = await self._files.save(path, lambda merged: self._show_files([merged]))
         except (OSError, EvalSetError) as error:
             self.say(f"{names} not saved: {_reason(error)}")
             return False
         self._show_files(paths)
-        self.conflicts = [one for one in self.conflicts if one.path not in paths]
-        if clash is not None:
-            self._ask(clash)
-            what = "deleted" if clash.theirs is None else "changed"
-            self.say(f"{names} not saved: {clash.path.name} was {what} outside too. Choose a side")
-        return clash is None
+        self._decided(paths, conflict)
+        if conflict is not None:
+            what = "deleted" if conflict.theirs is None else "changed"
+            self.say(f"{names} not saved: {conflict.path.name} was {what} outside too. Choose a side")
+        return conflict is None
 
-    def save_all(self) -> bool:
+    def save_all(self) -> asyncio.Future[bool]:
         """Write every file with unsaved edits; whether all of them could be."""
+        return self._background.start(self._save_all())
+
+    async def _save_all(self) -> bool:
         unsaved = self.unsaved()
         tried: set[Path] = set()
+        all_saved = True
         for path in unsaved:
             if path not in tried and self.is_dirty(path):
                 tried.update(self._files.saved_with(path))
-                self.save(path)
-        left = self.unsaved()
-        if not left:
+                all_saved = await self._save(path) and all_saved
+        if all_saved:
             self.say(self._saved_text(unsaved))
-        return not left
+        return all_saved
 
     def _saved_text(self, saved: list[Path]) -> str:
         text = f"saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
@@ -273,34 +290,46 @@ class Editing:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         return f"{text}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
 
-    def settle(self, clash: FileConflict, choices: Choices, whole: Side | None = None) -> bool:
+    def settle(
+        self, conflict: FileConflict, choices: Choices, whole: Side | None = None
+    ) -> asyncio.Future[bool]:
         """Decide what is to be kept of two versions, and save that; False where something is undecided."""
-        if self._files.settle(clash, choices, whole) is not None:
-            return False
-        self.conflicts = [one for one in self.conflicts if one.path != clash.path]
-        self._follow([clash.path])
-        return self.save(clash.path)
+        return self._background.start(self._settle(conflict, choices, whole))
 
-    def look_outside(self) -> None:
+    async def _settle(self, conflict: FileConflict, choices: Choices, whole: Side | None) -> bool:
+        with self._background.progress(f"merging {conflict.path.name} …"):
+            undecided = await self._files.settle(conflict, choices, whole)
+        if undecided is not None:
+            return False
+        self._decided([conflict.path])
+        self._follow([conflict.path])
+        return await self._save(conflict.path)
+
+    def look_outside(self) -> asyncio.Future[None]:
         """Take over what others have changed in the files that are open."""
+        return self._background.start(self._look_outside())
+
+    async def _look_outside(self) -> None:
         looked_at = list(self._files)
-        pending = {clash.path: clash for clash in self.conflicts}
-        for draft in looked_at:
+        for file in looked_at:
+            pending = next((one for one in self.conflicts if one.path == file.path), None)
             try:
-                clash = self._files.refresh(draft.path, pending.get(draft.path))
+                with self._background.progress(f"reading {file.path.name} …"):
+                    conflict = await self._files.refresh(file.path, pending)
             except (OSError, EvalSetError) as error:
                 # There is one line of room, and which file it is need not be said twice.
                 why = error.problems[0] if isinstance(error, EvalSetError) else error
-                self.say(f"{draft.path.name} cannot be read any more: {why}")
+                self.say(f"{file.path.name} cannot be read any more: {why}")
                 continue
-            if clash is not pending.get(draft.path):
-                self.conflicts = [one for one in self.conflicts if one.path != draft.path]
-                if clash is not None:
-                    self._ask(clash)
-        self._follow([draft.path for draft in looked_at])
+            if conflict is not pending:
+                self._decided([file.path], conflict)
+        if looked_at:
+            self._follow([file.path for file in looked_at])
 
-    def _ask(self, clash: FileConflict) -> None:
-        self.conflicts = [*(one for one in self.conflicts if one.path != clash.path), clash]
+    def _decided(self, paths: Collection[Path], left: FileConflict | None = None) -> None:
+        """Nothing is to be decided about files any more, but for what is left."""
+        others = [one for one in self.conflicts if one.path not in paths]
+        self.conflicts = [*others, left] if left else others
 
     def _follow(self, paths: Sequence[Path]) -> None:
         """Show files as they are now; a set that was deleted outside is gone, unless there is something to
@@ -309,51 +338,36 @@ class Editing:
             [path for path in paths if self._files.known(path) is not None or self.sets.is_config(path)]
         )
 
-    def discard(self) -> None:
+    async def discard(self) -> None:
         """Throw away every unsaved edit."""
+        await self.finished()
         self._files.discard()
         self.unapplied.clear()
 
-    def restore(self, base: Source, text: str) -> bool:
+    def restore(self, base: Source, text: str) -> asyncio.Future[bool]:
         """Take over the unsaved edits of an earlier sitting, which made `text` of `base`; False where that
         cannot be, which is said.
 
         What clashes with later changes of the file is in `conflicts` then.
         """
-        path = self._known_path(base.path)
+        return self._background.start(self._restore(base, text))
+
+    async def _restore(self, base: Source, text: str) -> bool:
+        path = self.sets.known_path(base.path)
         is_new = not path.exists() and self._files.known(path) is None
         try:
-            step, clash = self._files.restore(replace(base, path=path), text, self.navigation.selection)
+            with self._background.progress(f"restoring {path.name} …"):
+                base = replace(base, path=path)
+                step, conflict = await self._files.restore(base, text, self.navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} is not restored: {error}")
             return False
-        if clash is not None:
-            self.conflicts.append(clash)
+        self._decided([path], conflict)
         if is_new and not self.sets.is_config(path):
             self._show_new(path)
         if step is not None:
             self._show(step)
         return True
-
-    def _known_path(self, path: Path) -> Path:
-        """A path as the sets have theirs, which need not be absolute."""
-        sets = [eval_set.path for eval_set in self.sets.listed]
-        known = (*sets, *map(self.sets.config_path, sets))
-        return next((one for one in known if one.absolute() == path), path)
-
-
-def _differing(draft: OpenFile) -> frozenset[str]:
-    before = draft.saved.cases if draft.saved else ()
-    there = set(before)
-    changed = [case for case in draft.document.cases if case not in there]
-    saved = {case.eval_id: case for case in before} if changed else {}
-    return frozenset(case.eval_id for case in changed if _differs(saved.get(case.eval_id), case))
-
-
-def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
-    if saved is None or saved.text == now.text:
-        return saved is None
-    return not alike(saved.value, now.value)
 
 
 def _reason(error: OSError | EvalSetError) -> str:
@@ -361,16 +375,3 @@ def _reason(error: OSError | EvalSetError) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error)
-
-
-class _UnreadableConfig(dict[str, Any]):
-    """Stands for a config that cannot be read: looking into it raises why. Edits that need it fail so."""
-
-    def __init__(self, error: EvalSetError) -> None:
-        super().__init__()
-        self._error = error
-
-    def _refuse(self, *_: object) -> Any:
-        raise self._error
-
-    get = __contains__ = __getitem__ = __iter__ = _refuse

@@ -235,6 +235,12 @@ class OpenSets:
         """The file that is the config of a set, or would be if there were one."""
         return config_file(set_path, self.config)
 
+    def known_path(self, path: Path) -> Path:
+        """An absolute path of a set or a config as the sets have theirs, which need not be absolute."""
+        sets = [eval_set.path for eval_set in self.listed]
+        known = (*sets, *map(self.config_path, sets))
+        return next((one for one in known if one.absolute() == path), path)
+
     def sets_of_config(self, config: Path) -> list[EvalSetFile]:
         """The sets that a config scores."""
         config_of = config_files((eval_set.path for eval_set in self.listed), self.config)
@@ -252,8 +258,9 @@ class OpenSets:
         return {path for path in sets if path in paths or is_for_all or not above.isdisjoint(path.parents)}
 
     async def read(self) -> None:
-        """Looks in a thread which sets there are."""
+        """Looks in a thread which sets there are; those that are edited are shown as they are here."""
         self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given, self.workspace)
+        self.follow([file.path for file in self.files])
         self._note_files()
 
     def follow(self, paths: Collection[Path]) -> None:

@@ -79,7 +79,7 @@ class Recovery:
         """How many are neither restored nor to be thrown away."""
         return len(self.offers) - len(self.restored) - len(self.thrown_away)
 
-    def restore(self, number: int) -> bool:
+    async def restore(self, number: int) -> bool:
         """The edits come back as one step that can be undone; the file stays unsaved."""
         recovered = self.offers[number].recovered
         if number in self.restored:
@@ -88,7 +88,7 @@ class Recovery:
             self._say(f"{recovered.path.name} is not restored: what was edited is not known any more")
             return False
         base = Source(recovered.path, recovered.base_text, fingerprint(recovered.base_text))
-        if not self._editing.restore(base, recovered.text):
+        if not await self._editing.restore(base, recovered.text):
             return False
         recovered.discard()
         self.restored.add(number)

@@ -14,40 +14,39 @@ from evaltui.workbench.state import Selection
 
 @dataclass(frozen=True)
 class Step:
-    """Something that was done, in one or several files at once; `moved` are cases that have another key now.
-
-    Steps in a row with the same `typing` are one: what is typed into a field is undone at once.
-    """
+    """Something that was done, in one or several files at once."""
 
     label: str
     splices: Mapping[Path, tuple[Splice, ...]]
     before: Selection
+    """What was selected."""
     after: Selection
+    """What is selected then."""
     moved: Mapping[CaseId, CaseId]
+    """Cases that are called otherwise since."""
+    revisions: Mapping[Path, int]
+    """Those that the files had before."""
     typing: Hashable = None
+    """Steps in a row with the same one are undone at once: what is typed into a field. None for a step of its
+    own."""
 
-    @property
-    def inverse(self) -> Step:
+    def inverse(self, revisions: Mapping[Path, int]) -> Step:
+        """What takes the step back, from files of these revisions."""
         return Step(
             self.label,
             {path: inverted(splices) for path, splices in self.splices.items()},
             self.after,
             self.before,
             {new: old for old, new in self.moved.items()},
+            revisions,
         )
 
     def followed_by(self, later: Step) -> Step:
+        """Both as one."""
         paths = dict.fromkeys((*self.splices, *later.splices))
         splices = {path: (*self.splices.get(path, ()), *later.splices.get(path, ())) for path in paths}
-        return replace(self, splices=splices, after=later.after)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A step, and the revisions that its files had before it."""
-
-    step: Step
-    revisions: Mapping[Path, int]
+        revisions = {**later.revisions, **self.revisions}
+        return replace(self, splices=splices, after=later.after, revisions=revisions)
 
 
 @dataclass(frozen=True)
@@ -62,36 +61,32 @@ class Steps:
     """A stack of steps. What comes from outside lies between them: it is none of them."""
 
     def __init__(self) -> None:
-        self._items: list[Entry | NewBase] = []
+        self._items: list[Step | NewBase] = []
 
-    def __iter__(self) -> Iterator[Entry]:
-        return (item for item in self._items if isinstance(item, Entry))
+    def __iter__(self) -> Iterator[Step]:
+        return (item for item in self._items if isinstance(item, Step))
 
     @property
-    def top(self) -> Entry | None:
+    def top(self) -> Step | None:
         """The last step, whatever came from outside since."""
-        return next((item for item in reversed(self._items) if isinstance(item, Entry)), None)
+        return next((item for item in reversed(self._items) if isinstance(item, Step)), None)
 
-    def push(self, entry: Entry) -> None:
-        self._items.append(entry)
-
-    def goes_on(self, typing: Hashable) -> bool:
-        """Whether the last step is one of the same typing, and nothing came from outside since."""
+    def push(self, step: Step) -> None:
+        """Put a step on top; one of the same typing as the last goes on with it, unless something came from
+        outside since."""
         last = self._items[-1] if self._items else None
-        return isinstance(last, Entry) and typing is not None and last.step.typing == typing
-
-    def extend(self, step: Step, revisions: Mapping[Path, int]) -> None:
-        """The last step goes on with this one."""
-        last = self._items[-1]
-        assert isinstance(last, Entry)
-        self._items[-1] = Entry(last.step.followed_by(step), {**revisions, **last.revisions})
+        if isinstance(last, Step) and step.typing is not None and last.typing == step.typing:
+            self._items[-1] = last.followed_by(step)
+        else:
+            self._items.append(step)
 
     def end_typing(self) -> None:
+        """What is typed from now on is a step of its own."""
         last = self._items[-1] if self._items else None
-        if isinstance(last, Entry):
-            self._items[-1] = replace(last, step=replace(last.step, typing=None))
+        if isinstance(last, Step):
+            self._items[-1] = replace(last, typing=None)
 
-    def pop(self) -> tuple[Entry, dict[Path, JsonDocument]]:
+    def pop(self) -> tuple[Step, dict[Path, JsonDocument]]:
         """The last step, and of the files that changed outside since the text that it left behind.
 
         There must be a step.
@@ -105,12 +100,12 @@ class Steps:
         """Files got another text from outside: what is below is for the texts that they had before."""
         top: set[Path] = set()
         for item in reversed(self._items):
-            if isinstance(item, Entry):
+            if isinstance(item, Step):
                 break
             top.add(item.path)
         for path, before in bases.items():
             # Steps below a base that is there already are for its text.
-            if path not in top and any(path in entry.step.splices for entry in self):
+            if path not in top and any(path in step.splices for step in self):
                 self._items.append(NewBase(path, before))
 
     def clear(self) -> None:

@@ -104,8 +104,8 @@ class Workbench:
 
     async def open(self) -> None:
         """Looks for the eval sets, again if they were open; results of cases that still exist are kept."""
+        await self.editing.look_outside()
         await self.sets.read()
-        self.editing.look_outside()
         self.outcomes.keep_only(set(self.sets.every_case()))
         self.navigation.select_nearest(self.navigation.selection)
         self._notify()
@@ -132,7 +132,8 @@ class Workbench:
             self.outcomes.leave_previous_run()
 
     async def close(self) -> None:
-        """Ends what runs, the agent's processes included."""
+        """Ends what runs, the agent's processes included; what is being saved is saved."""
+        await self.editing.finished()
         await self.watch.stop()
         await self.chat.close()
         await self.outcomes.close()

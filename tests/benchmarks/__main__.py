@@ -173,6 +173,7 @@ def large_edits(folder: Path) -> list[Row]:
         Row(f"{what} a character typed into a field", took["typed"], most=0.1),
         Row(f"{what} undo", took["undo"], most=0.1),
         Row(f"{what} save that merges what others changed", took["merging_save"], most=1.0),
+        Row(f"{what} keys wait meanwhile, at most", took["save_holds_up"], most=0.1),
         Row(f"{what} undo of what was done before that", took["undo_after_merge"], most=0.5),
         Row(f"{what} memory at the peak", took["peak"], most=350.0, unit="MB"),
     ]

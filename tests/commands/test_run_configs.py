@@ -98,7 +98,7 @@ async def test_what_is_changed_on_screen_goes_to_the_config_above_the_sets(tmp_p
     assert shown.set_threshold(row, 0.75)
     assert workbench.editing.unsaved() == [config]
     assert workbench.sets.open(entry.path).config.config.criteria["response_match_score"] == 0.75
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert json.loads(config.read_text())["criteria"] == {"response_match_score": 0.75}
     assert [file.name for file in entry.path.parent.iterdir()] == ["basic.evalset.json"]
     await workbench.close()

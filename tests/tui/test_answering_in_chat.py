@@ -63,6 +63,7 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
         assert app.workbench.runs.current.counts == {"PASSED": 1}
         await pilot.press("3")
         await until(pilot, lambda: "response to adk_request_confirmation" in screen_text(app))
+        await until(pilot, lambda: not app.workbench.editing.unsaved())
         (case,) = json.loads(path.read_text("utf-8"))["eval_cases"]
         said = [turn["user_content"]["parts"][0] for turn in case["conversation"]]
         assert [list(part) for part in said] == [

@@ -56,7 +56,7 @@ async def clashing(app, pilot, talk, cases=(0, 1)):
     for case in cases:
         edit(app.workbench, talk, case, f"mine {case}")
         change_outside(talk, case, f"theirs {case}")
-    assert not app.workbench.editing.save_all()
+    assert not await app.workbench.editing.save_all()
     await until(
         pilot, lambda: isinstance(app.screen, MergeConflictScreen) and "undecided" in screen_text(app)
     )
@@ -126,7 +126,7 @@ async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
         await until(pilot, is_closed(app))
         assert answers(talk) == ["theirs 0", "theirs 1", "three"]
         assert app.workbench.editing.dirty_cases(talk) == {"one", "two"}
-        assert not app.workbench.editing.save_all()
+        assert not await app.workbench.editing.save_all()
         await until(pilot, lambda: "2 of 2 undecided" in screen_text(app))
 
 
@@ -155,7 +155,7 @@ async def test_a_case_that_was_removed_outside(talk):
         data = json.loads(talk.read_text())
         del data["eval_cases"][0]
         talk.write_text(json.dumps(data), encoding="utf-8")
-        app.workbench.editing.save_all()
+        await app.workbench.editing.save_all()
         await until(pilot, lambda: "(removed outside)" in screen_text(app))
         await pilot.press("left", "enter")
         await until(pilot, lambda: not isinstance(app.screen, MergeConflictScreen))
@@ -177,7 +177,7 @@ async def test_a_config_is_decided_by_member_and_the_order_of_cases_as_a_whole(p
         data = json.loads(talk.read_text())
         data["eval_cases"].insert(1, data["eval_cases"].pop())
         talk.write_text(json.dumps(data), encoding="utf-8")
-        app.workbench.editing.save_all()
+        await app.workbench.editing.save_all()
         await until(pilot, lambda: "order of eval_cases" in screen_text(app))
         await pilot.press("left", "enter")
         await until(pilot, lambda: "member criteria.response_match_score" in screen_text(app))
@@ -195,12 +195,12 @@ async def test_a_file_that_was_deleted_outside_comes_back_only_when_that_is_chos
         await started(app, pilot)
         edit(app.workbench, talk, 0, "mine")
         talk.unlink()
-        assert not app.workbench.editing.save_all()
+        assert not await app.workbench.editing.save_all()
         await until(pilot, lambda: "changed here and deleted outside" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, is_closed(app))
         assert not talk.exists()
-        app.workbench.editing.save_all()
+        await app.workbench.editing.save_all()
         await until(pilot, lambda: "changed here and deleted outside" in screen_text(app))
         await pilot.press("left", "enter")
         await until(pilot, is_closed(app))

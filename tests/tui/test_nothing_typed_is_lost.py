@@ -148,7 +148,7 @@ async def test_escape_takes_back_what_was_typed_in_its_field_and_no_other_step(h
         data = json.loads(path.read_text())
         data["eval_cases"][1]["note"] = "theirs"
         path.write_text(json.dumps(data))
-        editing.look_outside()
+        await editing.look_outside()
         await pilot.press("escape")
         assert args(app)["level"] == 3
         assert editing.data(path)["eval_cases"][1]["note"] == "theirs"
@@ -182,7 +182,7 @@ async def test_nobody_is_asked_about_two_versions_while_typing(house):
         data = json.loads(path.read_text())
         data["eval_cases"][0]["conversation"][0]["final_response"]["parts"][0]["text"] = "theirs"
         path.write_text(json.dumps(data))
-        app.workbench.editing.look_outside()
+        await app.workbench.editing.look_outside()
         assert app.workbench.editing.conflicts
         await pilot.press(*"mt")
         assert app.screen is app.screen_stack[0]
@@ -202,7 +202,7 @@ async def test_nobody_is_asked_about_two_versions_once_what_was_typed_is_taken_b
         call = data["eval_cases"][0]["conversation"][0]["intermediate_data"]["tool_uses"][0]
         call["args"]["level"] = 5
         path.write_text(json.dumps(data))
-        editing.look_outside()
+        await editing.look_outside()
         assert editing.conflicts
         await pilot.press("escape")
         await until(pilot, lambda: "level  5" in screen_text(app))
@@ -242,7 +242,7 @@ async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_com
         data = json.loads(path.read_text())
         del data["eval_cases"][0]["conversation"][1]
         path.write_text(json.dumps(data))
-        app.workbench.editing.look_outside()
+        await app.workbench.editing.look_outside()
         await until(pilot, lambda: app.focused is pane(app))
         await pilot.press(*"bodq")
         assert app.is_running

@@ -216,6 +216,7 @@ async def try_one(desk, field, one, key, *, by_key):
         assert desk.text == json.dumps(wanted), where
         assert not desk.editing.unapplied.now(), where
         if key == "ctrl+s":
+            await until(desk.pilot, lambda: not desk.editing.unsaved())
             assert json.loads(desk.path.read_text(encoding="utf-8"))["eval_cases"][0] == wanted, where
     await desk.undo_all()
     assert desk.text == before, where

@@ -67,9 +67,9 @@ async def test_a_set_that_is_new_or_gone_has_the_same_path(workbench):
     assert case == (path, "case_1")
     assert workbench.sets.by_case_path(path).number(case.eval_id) == 0
     file = workbench.navigation.file
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     file.unlink()
-    workbench.editing.look_outside()
+    await workbench.editing.look_outside()
     await workbench.sets.read()
     assert workbench.sets.by_case_path(path) is None
     assert workbench.sets.file_of(path) == file

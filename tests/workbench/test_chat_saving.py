@@ -156,7 +156,7 @@ async def test_a_new_set_is_made_for_it(chatted, until):
     path = chatted.agent.dir / "mine.evalset.json"
     assert chatted.navigation.selection.case == (path.name, "hi_there")
     assert not path.exists()
-    assert chatted.editing.save(path)
+    assert await chatted.editing.save(path)
     assert [case["eval_id"] for case in json.loads(path.read_text("utf-8"))["eval_cases"]] == ["hi_there"]
     assert await run(chatted, until) == "PASSED"
 

@@ -73,14 +73,14 @@ async def test_a_change_of_it_outside_is_merged_and_undo_leaves_that(house):
     config = house[1]
     assert rename(workbench, path)
     write_config(config, response_match_score=0.9, safety_v1=1.0)
-    workbench.editing.look_outside()
+    await workbench.editing.look_outside()
     assert not workbench.editing.conflicts
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert names(path) == ["better", "bad"]
     assert config_of(config)["criteria"] == {"response_match_score": 0.9, "safety_v1": 1.0}
     assert config_of(config)["evaltui"]["turns"] == [MARK | {"case": "better"}]
     workbench.editing.undo()
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert names(path) == ["good", "bad"]
     assert config_of(config)["evaltui"]["turns"] == [MARK]
     assert config_of(config)["criteria"] == {"response_match_score": 0.9, "safety_v1": 1.0}
@@ -98,13 +98,13 @@ async def test_what_both_changed_in_it_is_asked_by_member_and_its_set_waits(hous
     )
     assert rename(workbench, path)
     write_config(config, response_match_score=0.9)
-    assert not workbench.editing.save_all()
+    assert not await workbench.editing.save_all()
     assert names(path) == ["good", "bad"]
     (clash,) = workbench.editing.conflicts
     assert clash.path == config
     assert clash.conflict.reason is None
     assert [one.name for one in clash.conflict.members] == ["criteria.response_match_score"]
-    assert workbench.editing.settle(clash, Choices(members={"criteria.response_match_score": "mine"}))
+    assert await workbench.editing.settle(clash, Choices(members={"criteria.response_match_score": "mine"}))
     assert names(path) == ["better", "bad"]
     assert config_of(config)["criteria"] == {"response_match_score": 0.7}
 
@@ -113,9 +113,9 @@ async def test_deleted_outside_it_scores_no_more_and_is_no_set(house):
     workbench, path = await opened(house)
     config = house[1]
     assert rename(workbench, path)
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     config.unlink()
-    workbench.editing.look_outside()
+    await workbench.editing.look_outside()
     assert [entry.path for entry in workbench.sets.listed] == [path]
     in_use = workbench.sets.last_opened(path).config
     assert in_use is None or in_use.path is None
@@ -147,10 +147,10 @@ async def test_edits_of_it_are_recovered(house):
     write_config(config, response_match_score=0.9)
     again, path = await opened(house)
     recovery = Recovery(again.editing, recoverable(house[0]), again.say)
-    assert all(recovery.restore(number) for number in range(len(recovery.offers)))
+    assert all([await recovery.restore(number) for number in range(len(recovery.offers))])
     assert [entry.path for entry in again.sets.listed] == [path]
     assert not again.editing.conflicts
-    assert again.editing.save_all()
+    assert await again.editing.save_all()
     assert names(path) == ["better", "bad"]
     assert config_of(config)["evaltui"]["turns"] == [MARK | {"case": "better"}]
     assert config_of(config)["criteria"] == {"response_match_score": 0.9}

@@ -83,7 +83,7 @@ async def test_without_a_file_the_defaults_apply_and_the_first_change_makes_it(g
     assert criteria.add(metric(criteria, "trajectory_recall"))
     assert criteria.exists
     assert not greetings.config.exists()
-    assert greetings.workbench.editing.save_all()
+    assert await greetings.workbench.editing.save_all()
     assert json.loads(greetings.config.read_text()) == {
         "criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8},
         "evaltui": {"criteria": {"trajectory_recall": 0.8}},
@@ -360,7 +360,7 @@ async def test_adk_loads_what_was_saved(greetings):
     criteria.add_rubric("rubric_based_tool_use_quality_v1", -1, "asks back")
     criteria.type(option(criteria, "final_response_match_v2", "num_samples"), "3")
     criteria.move(setting(criteria, "runs"), 1)
-    greetings.workbench.editing.save_all()
+    await greetings.workbench.editing.save_all()
     config = get_evaluation_criteria_or_default(str(greetings.config))
     metrics = {one.metric_name: one for one in get_eval_metrics_from_config(config)}
     # Behind what is asked for stands what ADK measures in every run.

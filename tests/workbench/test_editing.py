@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -67,7 +68,7 @@ async def test_an_edit_shows_in_the_list_and_undo_brings_everything_back(echo):
     workbench.editing.redo()
     assert workbench.navigation.selection == Selection(path.name, "better")
     assert path.read_bytes() == before
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "better"
     assert not workbench.editing.is_dirty(path)
     workbench.editing.undo()
@@ -132,7 +133,7 @@ async def test_a_mark_in_a_new_config_is_one_step_with_its_own_file(echo, until)
     workbench.editing.undo()
     await until(lambda: workbench.outcomes.status(key) == "FAILED")
     workbench.editing.redo()
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert json.loads(config.read_text())["evaltui"]["turns"] == [
         {"set": "greetings", "case": "bad", "turn": 0, "mode": "context"}
     ]
@@ -179,7 +180,7 @@ async def test_a_change_outside_to_another_case_is_merged_when_saving(echo):
     data = json.loads(path.read_text())
     data["eval_cases"][1]["conversation"][0]["final_response"]["parts"][0]["text"] = "theirs"
     path.write_text(json.dumps(data))
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     texts = [
         case["conversation"][0]["final_response"]["parts"][0]["text"]
         for case in json.loads(path.read_text())["eval_cases"]
@@ -193,12 +194,12 @@ async def test_a_change_outside_to_the_same_case_asks(echo):
     workbench.editing.do("answer", path, answer(0, "mine"))
     theirs = path.read_text().replace('[{"text": "hello"}]', '[{"text": "theirs"}]')
     path.write_text(theirs)
-    assert not workbench.editing.save_all()
+    assert not await workbench.editing.save_all()
     (clash,) = workbench.editing.conflicts
     assert path.read_text() == theirs
     names = [case.name for case in clash.conflict.cases]
     assert "good" in names
-    assert workbench.editing.settle(clash, Choices(dict.fromkeys(names, "mine")))
+    assert await workbench.editing.settle(clash, Choices(dict.fromkeys(names, "mine")))
     assert not workbench.editing.conflicts
     assert '"mine"' in path.read_text()
 
@@ -226,7 +227,7 @@ async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
         workbench.editing.data(path)
     else:
         workbench.editing.do("answer", path, answer(0, "mine"))
-        assert workbench.editing.save_all()
+        assert await workbench.editing.save_all()
     saved = path.read_text()
     path.write_text(broken)
     await workbench.open()
@@ -244,9 +245,9 @@ async def test_mine_can_be_kept_where_theirs_is_broken(echo):
     workbench, path = await opened(echo)
     workbench.editing.do("answer", path, answer(0, "mine"))
     path.write_text(path.read_text()[:-20])
-    assert not workbench.editing.save_all()
+    assert not await workbench.editing.save_all()
     (clash,) = workbench.editing.conflicts
-    assert workbench.editing.settle(clash, Choices(), "mine")
+    assert await workbench.editing.settle(clash, Choices(), "mine")
     assert '"mine"' in path.read_text()
     assert not workbench.editing.is_dirty(path)
 
@@ -346,7 +347,7 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
             texts.append(back.pop())
             goes_on.append(False)
         elif step == "save":
-            assert drafts.save(path) is None
+            assert asyncio.run(drafts.save(path, pytest.fail)) is None
             assert path.read_text() == draft.document.text
         assert draft.document.text == texts[-1]
         assert draft.dirty == (path.read_text() != draft.document.text)
@@ -371,7 +372,7 @@ async def test_undo_takes_back_what_was_done_here_and_nothing_from_outside(echo,
     workbench, path = await opened(echo)
     workbench.editing.do("answer", path, answer(0, "mine"))
     if saved:
-        workbench.editing.save_all()
+        await workbench.editing.save_all()
     outside(path, 1, "theirs")
     await workbench.open()
     assert answers(workbench.editing.data(path)) == ["mine", "theirs"]
@@ -386,7 +387,7 @@ async def test_undo_takes_back_what_was_done_here_and_nothing_from_outside(echo,
     assert answers(workbench.editing.data(path)) == ["mine", "theirs again"]
     workbench.editing.undo()
     assert answers(workbench.editing.data(path)) == ["hello", "theirs again"]
-    workbench.editing.save_all()
+    await workbench.editing.save_all()
     assert answers(json.loads(path.read_text())) == ["hello", "theirs again"]
 
 
@@ -394,7 +395,7 @@ async def test_a_step_that_others_have_built_on_stays_and_the_one_before_can_be_
     workbench, path = await opened(echo)
     workbench.editing.do("first", path, answer(1, "first"))
     workbench.editing.do("second", path, answer(0, "second"))
-    workbench.editing.save_all()
+    await workbench.editing.save_all()
     outside(path, 0, "theirs")
     await workbench.open()
     workbench.editing.undo()
@@ -425,10 +426,10 @@ async def test_files_of_one_step_are_saved_together_or_not_at_all(echo):
     assert workbench.editing.do(
         "context", path, lambda eval_set: eval_set.case(0).turn(0).set_context(on=True)
     )
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     rename(workbench, path, 0, "good", "better")
     config.write_text(config.read_text().replace("0.8", "0.9"))
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert json.loads(config.read_text())["criteria"] == {"response_match_score": 0.9}
     assert json.loads(config.read_text())["evaltui"]["turns"][0]["case"] == "better"
     assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "better"
@@ -436,7 +437,7 @@ async def test_files_of_one_step_are_saved_together_or_not_at_all(echo):
     workbench.editing.undo()
     before = path.read_text(), config.read_text()
     config.chmod(0o444)
-    assert not workbench.editing.save_all()
+    assert not await workbench.editing.save_all()
     assert workbench.notice.text == (
         f"{path.name} and test_config.json not saved: test_config.json is read-only; "
         "`chmod u+w test_config.json` lets it be changed"
@@ -444,7 +445,7 @@ async def test_files_of_one_step_are_saved_together_or_not_at_all(echo):
     assert (path.read_text(), config.read_text()) == before
     assert workbench.editing.unsaved() == [path, config]
     config.chmod(0o644)
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert json.loads(config.read_text())["evaltui"]["turns"][0]["case"] == "good"
     assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "good"
 
@@ -458,7 +459,7 @@ async def test_a_config_with_a_mistake_locks_only_the_edits_that_need_it(echo):
     workbench.navigation.select(Selection(path.name, "bad"))
     set_editing.move(workbench.editing, -1)
     assert [case.eval_id for case in workbench.sets.listed[0].cases][:2] == ["good", "bad"]
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert '"mine"' in path.read_text()
     for refused in (
         lambda: set_editing.rename_case(workbench.editing, CaseId(path.name, "bad"), 1, "worse"),
@@ -476,8 +477,13 @@ async def test_a_file_that_is_half_written_is_looked_at_again(echo, monkeypatch)
     workbench.editing.do("answer", path, answer(0, "mine"))
     whole = path.read_text().replace("something else", "theirs")
     path.write_text(whole[:-30])
-    monkeypatch.setattr(open_files.time, "sleep", lambda seconds: path.write_text(whole))
-    assert workbench.editing.save_all()
+
+    async def finish(seconds):
+        path.write_text(whole)
+
+    monkeypatch.setattr(open_files.asyncio, "sleep", finish)
+    assert await workbench.editing.save_all()
+    monkeypatch.undo()
     assert answers(json.loads(path.read_text())) == ["mine", "theirs"]
 
 
@@ -486,12 +492,12 @@ async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo)
     before = path.read_text()
     workbench.editing.do("answer", path, answer(0, "mine"))
     path.unlink()
-    assert not workbench.editing.save_all()
+    assert not await workbench.editing.save_all()
     assert (
         workbench.notice.text == f"{path.name} not saved: {path.name} was deleted outside too. Choose a side"
     )
     (clash,) = workbench.editing.conflicts
-    assert workbench.editing.settle(clash, Choices(), "theirs")
+    assert await workbench.editing.settle(clash, Choices(), "theirs")
     assert not path.exists()
     assert not workbench.editing.unsaved()
     workbench.editing.undo()
@@ -510,7 +516,7 @@ async def test_a_config_that_was_deleted_outside_scores_no_more(echo):
     config.write_text('{"criteria": {"response_match_score": 0.8}}')
     workbench, path = await opened(echo)
     workbench.editing.do_edits("lower", {config: [Put(("criteria", "response_match_score"), 0.5)]})
-    workbench.editing.save_all()
+    await workbench.editing.save_all()
     config.unlink()
     await workbench.open()
     assert workbench.sets.open(path).config.path is None

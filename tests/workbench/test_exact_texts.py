@@ -49,12 +49,12 @@ async def the_case(folder, text):
     return workbench, path, selected
 
 
-def taken(workbench, path, selected, text):
+async def taken(workbench, path, selected, text):
     """The bytes on disk once the JSON of the case is this."""
     made = selected.replaced(text)
     if made is not None:
         assert workbench.editing.do("change the JSON", path, made[0])
-        assert workbench.editing.save(path)
+        assert await workbench.editing.save(path)
     return path.read_bytes()
 
 
@@ -75,7 +75,7 @@ async def test_a_set_with_odd_characters_gets_what_was_typed_and_nothing_else(wr
     assert "\r" not in shown
     assert selected.replaced(shown) is None
     assert selected.replaced(shown.replace("\n", "\r\n")) is None
-    after = taken(workbench, path, selected, shown.replace('"x": 1e3,', '"new": 1,\n  "x": 1e3,'))
+    after = await taken(workbench, path, selected, shown.replace('"x": 1e3,', '"new": 1,\n  "x": 1e3,'))
     assert after.decode() == before.replace('"x": 1e3,', f'"new": 1,{newline}      "x": 1e3,')
     workbench.editing.undo()
     assert workbench.editing.open_file(path).document.text == before
@@ -85,7 +85,7 @@ async def test_a_key_put_first_in_a_case_on_one_line_changes_nothing_else(write_
     before = in_a_set(CASE)
     workbench, path, selected = await the_case(write_agent(ECHO), before)
     assert selected.text() == LAID_OUT
-    after = taken(workbench, path, selected, '{ "first": 1.0,' + LAID_OUT[1:])
+    after = await taken(workbench, path, selected, '{ "first": 1.0,' + LAID_OUT[1:])
     assert after.decode() == before.replace('{"eval_id"', '{"first": 1.0, "eval_id"')
 
 

@@ -121,7 +121,7 @@ async def test_a_merging_save_looks_at_what_others_changed_and_at_nothing_else(o
     theirs[3] = case(3, "theirs")
     path.write_text(written(theirs))
     read()
-    assert workbench.editing.save(path)
+    assert await workbench.editing.save(path)
     done = read()
     # The one of theirs, and mine as it stands in their file.
     assert done["models"] == 2
@@ -144,7 +144,7 @@ async def test_what_was_changed_outside_alone_is_read_alone(opened, read):
     theirs[3] = case(3, "theirs")
     path.write_text(written(theirs))
     read()
-    workbench.editing.look_outside()
+    await workbench.editing.look_outside()
     done = read()
     assert done["models"] == 1
     assert done["characters"] < 8 * SIZE

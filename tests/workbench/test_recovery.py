@@ -56,7 +56,7 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
     (offer,) = recovery.offers
     assert (offer.name, offer.labels, offer.edits) == ("greetings.evalset.json", ("change the answer",), 1)
     assert offer.file == "the file is as it was"
-    assert recovery.restore(0)
+    assert await recovery.restore(0)
     assert recovery.open == 0
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert crashed.path.read_text() == crashed.before
@@ -65,14 +65,14 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
     workbench.editing.undo()
     assert workbench.editing.open_file(crashed.path).document.text == crashed.before
     workbench.editing.redo()
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
     assert recoverable(crashed.folder) == []
 
 
 async def test_what_was_restored_survives_the_next_crash(crashed):
     workbench, recovery = await started(crashed)
-    recovery.restore(0)
+    await recovery.restore(0)
     workbench.editing.open_file(crashed.path).journal._file.close()
     (again,) = recoverable(crashed.folder)
     assert answers(json.loads(again.text)) == ["good morning", "hi"]
@@ -82,13 +82,13 @@ async def test_edits_are_merged_with_what_changed_meanwhile(crashed):
     change_outside(crashed, 1, "welcome")
     workbench, recovery = await started(crashed)
     assert recovery.offers[0].file.startswith("the file has changed since")
-    recovery.restore(0)
+    await recovery.restore(0)
     assert workbench.editing.conflicts == []
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "welcome"]
     workbench.editing.undo()
     assert answers(workbench.editing.data(crashed.path)) == ["hello", "welcome"]
     workbench.editing.redo()
-    workbench.editing.save_all()
+    await workbench.editing.save_all()
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "welcome"]
 
 
@@ -97,12 +97,12 @@ async def test_a_clash_is_decided_between_both_versions(crashed, side, kept):
     change_outside(crashed, 0, "good night")
     change_outside(crashed, 1, "welcome")
     workbench, recovery = await started(crashed)
-    assert recovery.restore(0)
+    assert await recovery.restore(0)
     (clash,) = workbench.editing.conflicts
     assert [one.name for one in clash.conflict.cases] == ["one"]
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert answers(json.loads(crashed.path.read_text())) == ["good night", "welcome"]
-    assert workbench.editing.settle(clash, Choices({"one": side}))
+    assert await workbench.editing.settle(clash, Choices({"one": side}))
     assert answers(json.loads(crashed.path.read_text())) == [kept, "welcome"]
     assert workbench.editing.conflicts == []
 
@@ -111,9 +111,9 @@ async def test_a_file_that_is_gone_comes_back(crashed):
     crashed.path.unlink()
     workbench, recovery = await started(crashed)
     assert recovery.offers[0].file.startswith("there is no such file any more")
-    assert recovery.restore(0)
+    assert await recovery.restore(0)
     assert [case.eval_id for case in workbench.sets.by_path(crashed.path).cases] == ["one", "two"]
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
 
 
@@ -128,7 +128,7 @@ async def test_edits_of_what_nobody_has_any_more_are_shown_and_not_restored(cras
     assert (offer.labels, offer.edits) == (("change the answer",), 1)
     assert offer.file.startswith("cannot be restored: the file has changed since")
     assert f".evaltui/recovery/{found.journal.name}" in offer.file
-    assert not recovery.restore(0)
+    assert not await recovery.restore(0)
     assert "greetings.evalset.json is not restored" in workbench.notice.text
     assert not workbench.editing.unsaved()
     recovery.finish()
@@ -141,9 +141,9 @@ async def test_edits_of_what_nobody_has_any_more_are_shown_and_not_restored(cras
 async def test_two_sittings_that_clash_are_not_mixed(crashed):
     await edit(crashed.folder, crashed.path, 0, "good evening")
     workbench, recovery = await started(crashed)
-    assert recovery.restore(0)
+    assert await recovery.restore(0)
     assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
-    assert not recovery.restore(1)
+    assert not await recovery.restore(1)
     assert "has been edited in this sitting as well" in workbench.notice.text
     assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
     recovery.finish()
@@ -168,7 +168,7 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     workbench = Workbench(crashed.folder.relative_to(crashed.folder.parent))
     await workbench.open()
     recovery = Recovery(workbench.editing, recoverable(crashed.folder), workbench.say)
-    assert recovery.restore(0)
+    assert await recovery.restore(0)
     (path,) = workbench.editing.unsaved()
     assert path == workbench.sets.listed[0].path
     assert workbench.navigation.selection == Selection(path.name, "one")

@@ -118,7 +118,7 @@ async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
     assert set_editing.new_case(workbench.editing)
     assert not path.exists()
     assert workbench.editing.open_file(path).saved is None
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     data = json.loads(path.read_text("utf-8"))
     assert data["eval_set_id"] == data["name"] == "third"
     assert [case["eval_id"] for case in data["eval_cases"]] == ["case_1"]
@@ -402,7 +402,7 @@ async def test_a_set_without_a_config_gets_one_where_marks_come_along(folder, wr
     set_editing.paste(workbench.editing)
     assert ids(workbench, "third") == ["y", "a", "b"]
     assert marked_turns(config_of(workbench, "third")) == [("third", "a")]
-    assert workbench.editing.save_all()
+    assert await workbench.editing.save_all()
     assert (target.parent / "test_config.json").exists()
 
 
@@ -456,7 +456,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert not problems
     new = folder / converting.name_for_converted(old)
     assert new.name == "older.evalset.json"
-    assert converting.convert(workbench.editing, eval_set, new, workbench.say)
+    assert await converting.convert(workbench.editing, eval_set, new, workbench.say)
     assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
     assert old.read_bytes() == before
     assert workbench.navigation.selection == Selection(new.name)
@@ -494,7 +494,7 @@ async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
     eval_set, _ = converting.converted(old)
     new = folder / "new.evalset.json"
     new.write_text("mine")
-    assert not converting.convert(workbench.editing, eval_set, new, workbench.say)
+    assert not await converting.convert(workbench.editing, eval_set, new, workbench.say)
     assert new.read_text() == "mine"
     assert workbench.notice.text == "there is a file new.evalset.json already"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import subprocess
@@ -170,23 +171,23 @@ class Program:
     def redo(self) -> None:
         self.editing.redo()
 
-    def save(self) -> None:
-        self.editing.save_all()
+    async def save(self) -> None:
+        await self.editing.save_all()
 
-    def look(self) -> None:
-        self.editing.look_outside()
+    async def look(self) -> None:
+        await self.editing.look_outside()
 
-    def decide(self) -> None:
+    async def decide(self) -> None:
         for clash in self.editing.conflicts:
             conflict = clash.conflict
             if conflict.reason is not None:
-                self.editing.settle(clash, Choices(), "mine")
+                await self.editing.settle(clash, Choices(), "mine")
                 continue
             sides = [
                 {one.name: self._rng.choice(["mine", "theirs"]) for one in clashes}
                 for clashes in (conflict.cases, conflict.members, conflict.orders)
             ]
-            self.editing.settle(clash, Choices(*sides))
+            await self.editing.settle(clash, Choices(*sides))
 
 
 class View:
@@ -258,15 +259,15 @@ class Round:
             program = self._rng.choice(programs)
             step = self._rng.choice(self.STEPS)
             self.log.append(f"{program.name} {step}")
-            self._check(program, step)
+            await self._check(program, step)
         for program in programs:
             for _ in range(20):
-                if program.editing.save_all():
+                if await program.editing.save_all():
                     break
                 self.log.append(f"{program.name} decide at the end")
-                self._check(program, "decide")
+                await self._check(program, "decide")
             assert not program.editing.unsaved()
-            program.editing.discard()
+            await program.editing.discard()
 
     def _adk(self) -> None:
         from google.adk.evaluation.eval_case import EvalCase
@@ -286,10 +287,12 @@ class Round:
         else:
             manager.delete_eval_case(app, "talk", self._rng.choice(cases).eval_id)
 
-    def _check(self, program: Program, step: str) -> None:
+    async def _check(self, program: Program, step: str) -> None:
         before = View(program)
         clashes = {clash.path: clash for clash in program.editing.conflicts}
-        getattr(program, step)()
+        if asyncio.iscoroutine(done := getattr(program, step)()):
+            await done
+        await program.editing.finished()
         after = View(program)
         change = difference(before.items(program), after.items(program))
         # Where something is asked, going back may take over what is outside, in both files.
@@ -422,7 +425,7 @@ PROGRAM = """
         for number in range(count):
             word = f"{name}{number}"
             assert workbench.editing.do("add", path, lambda eval_set: eval_set.add_case(None, word))
-            while not workbench.editing.save_all():
+            while not await workbench.editing.save_all():
                 assert not workbench.editing.conflicts, workbench.notice
 
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

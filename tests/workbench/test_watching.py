@@ -291,7 +291,7 @@ async def test_what_is_saved_here_runs_the_cases_in_which_something_else_is_said
         path = workbench.sets.listed[0].path
         workspace = workbench.sets.workspace
         workbench.editing.do("edit", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("all"))
-        assert workbench.editing.save(path)
+        assert await workbench.editing.save(path)
         await until(lambda: done(workbench, path.name))
         assert [key.eval_id for key in workbench.runs.current.done] == ["good"]
         assert statuses(workbench)["good"] == "FAILED"

@@ -82,14 +82,14 @@ class ConvertScreen(QuestionScreen[None]):
     def answers(self) -> ConvertedLines:
         return self.query_one(ConvertedLines)
 
-    def action_take(self) -> None:
+    async def action_take(self) -> None:
         if self._eval_set is None:
             return
         if problem := self._problem:
             self.query_one(QuestionNote).show(problem)
             return
         new, workbench = self._old.parent / self._wanted, self._workbench
-        if converting.convert(workbench.editing, self._eval_set, new, workbench.say):
+        if await converting.convert(workbench.editing, self._eval_set, new, workbench.say):
             self.dismiss()
 
 

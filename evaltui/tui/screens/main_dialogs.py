@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
+    from evaltui.files.journal import Recovered
     from evaltui.tui.screens.runs import Wanted
 
 
@@ -28,7 +30,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         super().__init__()
         self.workbench = workbench
         self._asked: list[FileConflict] = []
-        self._offers_unsaved = False
+        # What an earlier session left, until it is asked about.
+        self._recovered: list[Recovered] = []
 
     @property
     def scope(self) -> Scope:
@@ -81,12 +84,14 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     # Leaving
 
-    def action_quit(self) -> None:
-        """Leaves; what is unsaved, or typed and in no case yet, is asked about first."""
+    async def action_quit(self) -> None:
+        """Leaves once everything is saved; what is unsaved, or typed and in no case yet, is asked about
+        first."""
         from evaltui.tui.screens.unsaved import UnsavedScreen
 
         if isinstance(self.app.screen, UnsavedScreen):
             return
+        await self.workbench.editing.finished()
         typed = self._typed_elsewhere()
         if self.workbench.editing.unsaved() or self.workbench.editing.unapplied.now() or typed:
             self.app.push_screen(UnsavedScreen(self.workbench, typed), self._leave_as_chosen)
@@ -103,11 +108,15 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def _leave(self) -> None:
         self.run_worker(self.app.action_quit())
 
-    def _leave_as_chosen(self, choice: str | None) -> None:
+    async def _leave_as_chosen(self, choice: str | None) -> None:
         editing = self.workbench.editing
         if choice == "discard":
-            editing.discard()
-        elif choice is None or not editing.save_all():
+            await editing.discard()
+        elif choice is None or not await editing.save_all():
+            return
+        elif editing.unsaved():
+            # Changed while the rest was saved.
+            await self.action_quit()
             return
         elif left := editing.unapplied.now():
             # The files are saved; that is in none of them.
@@ -182,27 +191,27 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     # Questions that come up by themselves
 
-    def offer_unsaved(self) -> None:
+    async def offer_unsaved(self) -> None:
         """Asks about the edits of an earlier session, as soon as no other screen lies over this one."""
-        self._offers_unsaved = True
+        from evaltui.files.journal import recoverable
+
+        self._recovered = await asyncio.to_thread(recoverable, self.workbench.agent.dir)
         self.draw_soon()
 
     def ask(self) -> None:
         """Asks what waits for an answer, unless something else is asked."""
         if not self.takes_input:
             return
-        if self._offers_unsaved:
-            self._offers_unsaved = False
+        if self._recovered:
             self._ask_about_unsaved()
         else:
             self._ask_about_conflicts()
 
     def _ask_about_unsaved(self) -> None:
-        from evaltui.files.journal import recoverable
         from evaltui.tui.screens.unsaved import RecoveryScreen
 
-        if found := recoverable(self.workbench.agent.dir):
-            self.app.push_screen(RecoveryScreen(self.workbench, found))
+        found, self._recovered = self._recovered, []
+        self.app.push_screen(RecoveryScreen(self.workbench, found))
 
     def _ask_about_conflicts(self) -> None:
         """Two versions of a file are not left alone until they are looked at once."""

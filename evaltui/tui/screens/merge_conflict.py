@@ -63,8 +63,8 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
     def action_leave_open(self) -> None:
         self.dismiss(False)
 
-    def action_decide(self) -> None:
-        self._settle()
+    async def action_decide(self) -> None:
+        await self._settle()
         self._draw_around()
 
     action_save = action_decide
@@ -77,14 +77,14 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         for line in self.query(OneLine):
             line.refresh()
 
-    def _settle(self) -> None:
+    async def _settle(self) -> None:
         rows = self.rows
         if rows.undecided:
             rows.action_next_undecided()
             self._workbench.say(f"{rows.undecided} undecided still: left keeps mine, right takes theirs")
             return
         try:
-            saved = self._workbench.editing.settle(self._clash, rows.choices, rows.whole)
+            saved = await self._workbench.editing.settle(self._clash, rows.choices, rows.whole)
         except (EvalSetError, OSError, ValueError) as error:
             self._workbench.say(f"{self._clash.path.name} is not saved: {error}")
             return

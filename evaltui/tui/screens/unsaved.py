@@ -195,8 +195,8 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     def rows(self) -> RecoveryRows:
         return self.query_one(RecoveryRows)
 
-    def action_decide(self) -> None:
-        self._restore()
+    async def action_decide(self) -> None:
+        await self._restore()
         self._draw()
 
     def action_throw_away(self) -> None:
@@ -206,8 +206,8 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     def action_leave_open(self) -> None:
         self._leave()
 
-    def _restore(self) -> None:
-        if self._recovery.restore(self.rows.current):
+    async def _restore(self) -> None:
+        if await self._recovery.restore(self.rows.current):
             if len(self._recovery.restored) == len(self._recovery.offers):
                 self._leave()
             else:
@@ -225,8 +225,8 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     def on_recovery_rows_moved(self) -> None:
         self._draw()
 
-    def on_recovery_rows_opened(self) -> None:
-        self.action_decide()
+    async def on_recovery_rows_opened(self) -> None:
+        await self.action_decide()
 
 
 class RecoveryTitle(OneLine):

@@ -62,6 +62,7 @@ class SavedSets:
 
     async def _is_own(self, path: Path) -> bool:
         """Whether a file is what was saved or read here last."""
+        await self._sets.files.finished()
         draft = self._sets.open_file(path)
         if draft is None or draft.fingerprint is None:
             return False

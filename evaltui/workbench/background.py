@@ -1,0 +1,56 @@
+"""Work that takes time: it goes on to its end whether it is waited for or not, and says what it is about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+# Seconds after which is said what is being done.
+_NOTICEABLE = 0.3
+
+
+class Background:
+    """What was begun and is not over. `say` shows a sentence."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Future[_T]:
+        """Begins something. Its result may be waited for; who does so can be cancelled, the work cannot."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._say(f"{type(error).__name__}: {error}")
+
+    async def finished(self) -> None:
+        """Waits until all of it is over."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[None]:
+        """Says what is being done, if it takes noticeably long."""
+        shown = False
+
+        def show() -> None:
+            nonlocal shown
+            shown = True
+            self._say(what)
+
+        timer = asyncio.get_running_loop().call_later(_NOTICEABLE, show)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if shown:
+                self._say("")
