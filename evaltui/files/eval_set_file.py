@@ -167,10 +167,12 @@ def validated(file: EvalSetFile) -> EvalSetFile:
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 
-def edited(file: EvalSetFile, document: JsonDocument) -> EvalSetFile:
+def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> EvalSetFile:
     """The set that its text has become; of its cases, only those that are new in it are looked at."""
     data, cases = document.value, tuple(document.cases)
-    eval_set, found = _validated(data, cases)
+    eval_set, found = None, [*_of_cases(data, [case.summary.problems for case in cases])]
+    if validate:
+        eval_set, found = _validated(data, cases)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
     problems = [
         replace(
@@ -187,7 +189,7 @@ def edited(file: EvalSetFile, document: JsonDocument) -> EvalSetFile:
         cases=cases,
         problems=tuple(problems),
         eval_set=eval_set,
-        is_validated=True,
+        is_validated=validate,
     )
 
 

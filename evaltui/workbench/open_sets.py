@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from evaltui.files.configs import ConfigInUse
 
 
+# As many cases are validated between two keys that are typed.
+_FEW = 20
+
+
 class _Opened(NamedTuple):
     """A set that has been opened, and what tells whether its files are still what they were then."""
 
@@ -165,8 +169,10 @@ class OpenSets:
 
     def _is_quick(self, path: Path) -> bool:
         """Whether no more is to be looked at than what was edited, and the config."""
-        file = self._read_already(path)
-        return self.files.known(path) is not None or (file is not None and file.is_validated)
+        file, open_file = self._read_already(path), self.files.known(path)
+        if open_file is None or (file is not None and file.is_validated):
+            return file is not None and file.is_validated
+        return sum(case.problems is None for case in open_file.document.cases) <= _FEW
 
     def _versions(self, path: Path) -> tuple[object, object]:
         """Of a set and of its config: others when what they say may have changed."""
@@ -184,11 +190,14 @@ class OpenSets:
         file = self._read_already(path)
         open_file = self.files.known(path)
         if file is None and open_file is not None:
-            return edited(self._known(path) or self._new(path), open_file.document.copy())
+            return self._edited(path, open_file, validate=True)
         if file is None:
             before = self._known(path) or self._new(path)
             file = read_eval_set_file(path, before.origin, self.agent_dir, before)
         return file if file.is_validated else validated_apart(file)
+
+    def _edited(self, path: Path, open_file: OpenFile, *, validate: bool) -> EvalSetFile:
+        return edited(self._known(path) or self._new(path), open_file.document.copy(), validate=validate)
 
     def _config_now(self, path: Path) -> ConfigInUse | EvalSetError:
         from evaltui.files.configs import find_config
@@ -278,8 +287,12 @@ class OpenSets:
         configs = {self.config, *config_of.values()}
         sets = [path for path in paths if path not in configs and not self.files.is_config(path)]
         for path in dict.fromkeys((*sets, *scored)):
-            if self.files.known(path) is not None or path in self._opened:
+            open_file = self.files.known(path)
+            if path in self._opened or self._is_quick(path):
                 listed[path] = self.open(path)
+            elif open_file is not None:
+                # Who edits a large set before it is validated need not wait for that.
+                listed[path] = self._edited(path, open_file, validate=False)
             else:
                 listed[path] = listed[path].scored_by(self._config_now(path))
         self.workspace = replace(

@@ -101,6 +101,26 @@ async def test_an_edit_and_its_undo_read_the_case_and_those_beside_it(opened, re
     assert workbench.editing.open_file(path).document.text == path.read_text()
 
 
+async def test_an_edit_does_not_wait_until_the_set_is_validated(large, read, until):
+    workbench = Workbench(large)
+    await workbench.open()
+    path = workbench.sets.listed[0].path
+    read()
+    assert workbench.editing.do("answer", path, answer(200, "sooner"))
+    done = read()
+    assert done["models"] == 0
+    assert done["characters"] < 12 * SIZE
+    now = workbench.sets.now(path)
+    assert now.cases[200].data()["conversation"][0]["final_response"]["parts"] == [{"text": "sooner"}]
+    assert not now.is_validated
+    await until(lambda: workbench.sets.opened(path))
+    assert workbench.sets.opened(path).case("case 200") is now.cases[200]
+    assert read()["models"] == CASES
+    assert workbench.editing.do("answer", path, answer(200, "later"))
+    assert read()["models"] == 1
+    await workbench.close()
+
+
 async def test_an_edit_of_every_case_reads_each_of_them_a_few_times(opened, read):
     workbench, path = opened
     document = workbench.editing.data(path) and workbench.editing.open_file(path).document
