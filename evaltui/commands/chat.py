@@ -12,14 +12,13 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from evaltui.commands.chat_lines import (
-    HAD_ERRORS,
     ChatLines,
     host_settings,
     read_initial_session,
     secrets_to_hide,
     send_turn,
 )
-from evaltui.commands.output import UsageError, complain, require_one_agent
+from evaltui.commands.output import HAD_ERRORS, UsageError, complain, require_one_agent
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError

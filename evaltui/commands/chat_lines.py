@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import base64
-import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from evaltui.commands.output import UsageError, width, write_lines, write_stdout
+from evaltui.commands.output import UsageError, width, write_lines, write_stderr, write_stdout
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.old_formats import session_input
 from evaltui.core.model.outcome import ErrorInfo
@@ -199,7 +198,7 @@ class ChatLines:
     def _show_held_back(self) -> None:
         held, self._held_back = self._held_back, []
         if held:
-            _write_stderr(held)
+            write_stderr(*held)
 
     def _rows(self, rows: Iterable[Line], event: Event) -> None:
         indent = "    " if event.data.get("nested") else "  "
@@ -220,12 +219,7 @@ class ChatLines:
 
     def _show_on_stderr(self, lines: Iterable[str]) -> None:
         self._guarded(self._end_line)
-        _write_stderr(lines)
-
-
-def _write_stderr(lines: Iterable[str]) -> None:
-    with contextlib.suppress(OSError):
-        print(*lines, sep="\n", file=sys.stderr, flush=True)
+        write_stderr(*lines)
 
 
 def _tool_rows(event: Event) -> Iterator[Line]:
@@ -261,9 +255,6 @@ def _file(part: Json) -> str:
     if file := part.get("file_data"):
         return f"[{visible(file.get('mime_type') or 'file')} at {visible(file.get('file_uri') or '?')}]"
     return ""
-
-
-HAD_ERRORS = 3
 
 
 def host_settings(options: argparse.Namespace) -> HostSettings:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from evaltui.commands.metrics import announce
-from evaltui.commands.output import UsageError
+from evaltui.commands.output import HAD_ERRORS, UsageError
 from evaltui.commands.reporting import ReportTarget, write_reports
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
@@ -89,8 +89,6 @@ class Progress:
             # The terminal is gone.
             self._shown = False
 
-
-HAD_ERRORS = 3
 
 # Options that a run was begun with, and the flag of each.
 _BEGUN_WITH = {

@@ -11,6 +11,7 @@ from evaltui.commands.output import complain
 from evaltui.core.model.problems import Severity
 from evaltui.files.lint import format_problem
 from evaltui.files.lint import lint as find_problems
+from evaltui.text.values import counted
 
 
 def lint(paths: Sequence[Path]) -> int:
@@ -26,9 +27,5 @@ def lint(paths: Sequence[Path]) -> int:
         print(format_problem(problem))
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     warnings = len(problems) - errors
-    print(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}", file=sys.stderr)
+    print(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", file=sys.stderr)
     return 1 if errors else 0
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -12,6 +12,7 @@ from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.eval_sets import SUFFIXES, changes, migrated_text, read_eval_set
 from evaltui.files.lint import format_problem
 from evaltui.files.saving import ChangedOutsideError, save
+from evaltui.text.values import counted
 
 
 def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
@@ -21,8 +22,7 @@ def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
         _write(new, migrated_text(eval_set, new))
     except (UsageError, EvalSetError) as error:
         return complain("migrate", error)
-    cases = len(eval_set.eval_cases)
-    print(f"{new}: {cases} {'case' if cases == 1 else 'cases'} of {old}")
+    print(f"{new}: {counted(len(eval_set.eval_cases), 'case')} of {old}")
     if not new.name.endswith(SUFFIXES):
         endings = " or ".join(SUFFIXES)
         note = f"name {new} to run it: only names that end in {endings} are found by themselves"

@@ -21,10 +21,10 @@ def write_stdout(text: str) -> None:
     _write(text, sys.stdout)
 
 
-def write_stderr(line: str) -> None:
-    """Say something beside what is written to standard output; where nobody listens, nobody is told."""
+def write_stderr(*lines: str) -> None:
+    """Lines beside what is written to standard output; dropped where nobody reads standard error."""
     with contextlib.suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
+        print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
 def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
@@ -67,7 +67,9 @@ def width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
 
 
+# Exit codes.
 WRONG_USE = 2
+HAD_ERRORS = 3
 
 
 class UsageError(ValueError):

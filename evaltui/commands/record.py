@@ -12,14 +12,20 @@ from itertools import groupby
 from pathlib import Path
 
 from evaltui.commands.chat_lines import (
-    HAD_ERRORS,
     ChatLines,
     host_settings,
     read_initial_session,
     secrets_to_hide,
     send_turn,
 )
-from evaltui.commands.output import UsageError, complain, require_one_agent, write_stderr, write_stdout
+from evaltui.commands.output import (
+    HAD_ERRORS,
+    UsageError,
+    complain,
+    require_one_agent,
+    write_stderr,
+    write_stdout,
+)
 from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.editing.set import new_set_text, set_id_problem
 from evaltui.core.jsondoc.document import JsonDocument
@@ -43,16 +49,15 @@ from evaltui.files.workspace import open_workspace
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.interrupts import run_interruptible
-from evaltui.text.values import visible
+from evaltui.text.values import counted, visible
 from evaltui.text.wording import did_you_mean
 
 _NEW_SET = SUFFIXES[0]
-# Source: google-adk 2.13, what `adk web` calls its user.
 
 
 @dataclass(frozen=True)
 class _Recording:
-    """What is recorded where."""
+    """The messages of a case that is recorded, and where it goes."""
 
     messages: Sequence[str]
     session: Json
@@ -70,8 +75,8 @@ def record(options: argparse.Namespace) -> int:
         _add(recording.path, case)
     except (UsageError, EvalSetError) as error:
         return complain("record", error)
-    turns = len(recording.messages)
-    done = f"{recording.path}: case {recording.eval_id} with {turns} {'turn' if turns == 1 else 'turns'}"
+    turns = counted(len(recording.messages), "turn")
+    done = f"{recording.path}: case {recording.eval_id} with {turns}"
     # The case is there, whether or not anybody reads that it is.
     with contextlib.suppress(BrokenPipeError):
         write_stdout(f"{visible(done)}\n")
@@ -117,7 +122,7 @@ def _messages(turns: str) -> list[str]:
         raise UsageError(f"--turns: {turns} {text}")
     lines = text.replace("\r\n", "\n").split("\n")
     blocks = groupby(lines, key=lambda line: bool(line.strip()))
-    messages = ["\n".join(block) for said, block in blocks if said]
+    messages = ["\n".join(block) for has_text, block in blocks if has_text]
     if not messages:
         raise UsageError(
             f"--turns: {turns} is empty; write what the user says, a blank line between messages"
@@ -165,7 +170,7 @@ def _require_free(path: Path, eval_id: str) -> None:
 
 
 async def _record(options: argparse.Namespace, recording: _Recording) -> Json | None:
-    """Say everything to the agent; the case, None where that failed, which has been told then."""
+    """Sends every message to the agent; returns the case, None after a failure, which is shown."""
     lines = ChatLines("record", secrets_to_hide(options.agent_dir))
     conversation = Conversation(host_settings(options), lines.printed)
     turns: list[TurnDraft] = []

@@ -291,8 +291,8 @@ def _total(total: Total | None) -> Json | None:
 def _change(change: CaseChange) -> Json:
     return {
         "eval_set_id": change.eval_set_id,
-        "path": change.key.path,
-        "eval_id": change.key.eval_id,
+        "path": change.case.path,
+        "eval_id": change.case.eval_id,
         "change": change.kind.replace(" ", "_"),
         "regression": change.is_regression,
         "reasons": change.reasons,

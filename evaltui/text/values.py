@@ -26,6 +26,11 @@ def scores(score: float | None, threshold: float | None, at_most: bool = False) 
     return f"{score:.{digits}f}, needs {'≤' if at_most else ''}{threshold:.{digits}f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`"""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def type_change(expected: Any, actual: Any) -> str:
     """The JSON type of `actual` where it is another than that of `expected`; "" else, and for null."""
     kind = _json_type(actual)

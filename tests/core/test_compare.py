@@ -30,7 +30,7 @@ def run(*cases, whole=("s",), **fields):
 
 
 def kinds(base, candidate):
-    return {change.key.eval_id: change.kind for change in compare(base, candidate).cases}
+    return {change.case.eval_id: change.kind for change in compare(base, candidate).cases}
 
 
 def flaky(eval_id, met):
@@ -66,7 +66,7 @@ def test_every_kind():
         "bad": "unchanged",
         "other trouble": "unchanged",
     }
-    regressions = {change.key.eval_id for change in compare(base, candidate).regressions}
+    regressions = {change.case.eval_id for change in compare(base, candidate).regressions}
     # What failed before is excused; a new expectation is not, since nobody has met it yet.
     assert regressions == {"broke", "fails by policy", "edited"}
 
@@ -75,7 +75,7 @@ def test_what_was_not_asked_for_is_neither_new_nor_gone():
     part, whole = run(summary("a", P), whole=()), run(summary("a", P), summary("b", F))
     assert kinds(part, whole) == {"a": "unchanged", "b": "not run"}
     assert kinds(whole, part) == {"a": "unchanged", "b": "not run"}
-    assert [change.key.eval_id for change in compare(part, whole).regressions] == ["b"]
+    assert [change.case.eval_id for change in compare(part, whole).regressions] == ["b"]
     assert compare(whole, part).regressions == ()
     interrupted = run(summary("a", P), unfinished=frozenset({CaseId("s", "b")}))
     assert kinds(interrupted, whole)["b"] == kinds(whole, interrupted)["b"] == "not run"
@@ -129,10 +129,10 @@ MIRRORED = {"broken": "fixed", "fixed": "broken", "new": "gone", "gone": "new"}
 @given(runs, runs)
 def test_swapping_the_runs_mirrors_the_comparison(one, other):
     forth, back = compare(one, other), compare(other, one)
-    mirrored = {change.key: MIRRORED.get(change.kind, change.kind) for change in back.cases}
-    assert {change.key: change.kind for change in forth.cases} == mirrored
-    scores = {change.key: {(name, b, a) for name, a, b in change.scores} for change in back.cases}
-    assert {change.key: set(change.scores) for change in forth.cases} == scores
+    mirrored = {change.case: MIRRORED.get(change.kind, change.kind) for change in back.cases}
+    assert {change.case: change.kind for change in forth.cases} == mirrored
+    scores = {change.case: {(name, b, a) for name, a, b in change.scores} for change in back.cases}
+    assert {change.case: set(change.scores) for change in forth.cases} == scores
     assert (forth.seconds is None) == (back.seconds is None)
     if forth.seconds and back.seconds:
         assert (forth.seconds.base, forth.seconds.candidate) == (back.seconds.candidate, back.seconds.base)
@@ -141,12 +141,12 @@ def test_swapping_the_runs_mirrors_the_comparison(one, other):
 @given(runs, runs)
 def test_every_case_is_there_once(one, other):
     comparison = compare(one, other)
-    found = [change.key for change in comparison.cases]
+    found = [change.case for change in comparison.cases]
     assert len(found) == len(set(found))
     assert set(found) == one.cases.keys() | other.cases.keys()
     assert sum(len(comparison.of(kind)) for kind in KINDS) == len(found)
-    broken = {change.key for change in comparison.of("broken")}
-    regressions = {change.key for change in comparison.regressions}
+    broken = {change.case for change in comparison.of("broken")}
+    regressions = {change.case for change in comparison.regressions}
     assert broken <= regressions
     assert all(not other.cases[key].passes for key in regressions)
 

@@ -136,7 +136,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         # From the case there to its result in that run.
         row = row_with(app, "bad  ")
         await pilot.click(offset=(10, row))
-        await until(pilot, lambda: app.screen.rows.current.key.eval_id == "bad")
+        await until(pilot, lambda: app.screen.rows.current.case.eval_id == "bad")
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
         assert app.workbench.navigation.selection.case == CaseId(coin.name, "bad")

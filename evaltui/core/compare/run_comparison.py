@@ -86,12 +86,12 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def what_changed(base: RunSummary, candidate: RunSummary, key: CaseId | None = None) -> tuple[str, ...]:
+def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = None) -> tuple[str, ...]:
     """What was different between two runs besides what the agent did, in words: the agent's files, its model,
-    and what a case is scored by; without a `key` what every case of a set is."""
+    and what a case is scored by; without a `case` what every case of a set is."""
     then, now = base.circumstances, candidate.circumstances
     found = [*_agent_changes(then, now)]
-    if key is None:
+    if case is None:
         labels = {one.id.path: one.eval_set_id for run in (base, candidate) for one in run.cases.values()}
         for path in dict.fromkeys([*then.configs, *now.configs]):
             label = labels.get(path, path)
@@ -104,7 +104,7 @@ def what_changed(base: RunSummary, candidate: RunSummary, key: CaseId | None = N
             found += [f"{name}: {text}" for text in config_changes(*configs)]
         if then.adk_verdicts != now.adk_verdicts:
             found.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
-    elif (before := base.cases.get(key)) and (after := candidate.cases.get(key)):
+    elif (before := base.cases.get(case)) and (after := candidate.cases.get(case)):
         found += other_expectation(before, after, then, now)
     return tuple(found)
 
@@ -162,7 +162,7 @@ class CaseChange:
     """
 
     kind: Kind
-    key: CaseId
+    case: CaseId
     base: CaseSummary | None
     candidate: CaseSummary | None
     reasons: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ class CaseChange:
     def eval_set_id(self) -> str:
         """The label of its set."""
         known = self.candidate or self.base
-        return known.eval_set_id if known else self.key.path
+        return known.eval_set_id if known else self.case.path
 
     @property
     def scores(self) -> tuple[ScoreChange, ...]:
@@ -214,7 +214,7 @@ class Comparison:
     @cached_property
     def set_names(self) -> Mapping[str, str]:
         """What is written before the id of a case, by the path of its set: `orders:`, "" for a single set."""
-        labels = {change.key.path: change.eval_set_id for change in self.cases}
+        labels = {change.case.path: change.eval_set_id for change in self.cases}
         if len(labels) < 2:
             return dict.fromkeys(labels, "")
         shared = Counter(labels.values())
@@ -244,7 +244,7 @@ class Comparison:
 
 def case_name(change: CaseChange, comparison: Comparison) -> str:
     """The id of a case, with that of its set where there are several, or the file where they share one."""
-    return comparison.set_names[change.key.path] + change.key.eval_id
+    return comparison.set_names[change.case.path] + change.case.eval_id
 
 
 def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
@@ -255,8 +255,8 @@ def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
 def compare(base: RunSummary, candidate: RunSummary) -> Comparison:
     """Swapping the runs swaps broken and fixed, new and gone, and leaves the other kinds as they are."""
     base, candidate = _placed(base, candidate), _placed(candidate, base)
-    keys = dict.fromkeys([*candidate.cases, *base.cases])
-    changes = (change for key in keys for change in _changes(key, base, candidate))
+    cases = dict.fromkeys([*candidate.cases, *base.cases])
+    changes = (change for case in cases for change in _changes(case, base, candidate))
     return Comparison(base, candidate, tuple(changes))
 
 
@@ -273,9 +273,9 @@ def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
             paths.setdefault(summary.eval_set_id, set()).add(summary.id.path)
     cases: dict[CaseId, CaseSummary] = {}
     ambiguous = set(run.ambiguous)
-    for key, summary in run.cases.items():
+    for case, summary in run.cases.items():
         found = paths.get(summary.eval_set_id, set())
-        if key not in ambiguous and len(found) == 1 and not summary.path:
+        if case not in ambiguous and len(found) == 1 and not summary.path:
             summary = replace(summary, path=next(iter(found)))
         elif len(found) > 1:
             ambiguous.add(summary.id)
@@ -283,27 +283,27 @@ def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
     return replace(run, cases=cases, ambiguous=frozenset(ambiguous))
 
 
-def _changes(key: CaseId, base: RunSummary, candidate: RunSummary) -> Iterator[CaseChange]:
-    unclear = [run for run in (base, candidate) if key in run.ambiguous]
+def _changes(case: CaseId, base: RunSummary, candidate: RunSummary) -> Iterator[CaseChange]:
+    unclear = [run for run in (base, candidate) if case in run.ambiguous]
     if not unclear:
-        yield _change(key, base, candidate)
+        yield _change(case, base, candidate)
         return
     reasons = tuple(f"several files have it, and {run.id} does not say which one it ran" for run in unclear)
-    before, after = base.cases.get(key), candidate.cases.get(key)
+    before, after = base.cases.get(case), candidate.cases.get(case)
     if after is not None:
-        yield CaseChange("not run", key, None, after, reasons)
+        yield CaseChange("not run", case, None, after, reasons)
     if before is not None:
-        yield CaseChange("not run", key, before, None, reasons)
+        yield CaseChange("not run", case, before, None, reasons)
 
 
-def _change(key: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
-    before, after = base.cases.get(key), candidate.cases.get(key)
+def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
+    before, after = base.cases.get(case), candidate.cases.get(case)
     if before is None:
-        return CaseChange("new" if base.lacks(key) else "not run", key, before, after)
+        return CaseChange("new" if base.lacks(case) else "not run", case, before, after)
     if after is None:
-        return CaseChange("gone" if candidate.lacks(key) else "not run", key, before, after)
+        return CaseChange("gone" if candidate.lacks(case) else "not run", case, before, after)
     reasons = tuple(other_expectation(before, after, base.circumstances, candidate.circumstances))
-    return CaseChange(_kind(before, after, reasons), key, before, after, reasons)
+    return CaseChange(_kind(before, after, reasons), case, before, after, reasons)
 
 
 def _kind(before: CaseSummary, after: CaseSummary, reasons: Sequence[str]) -> Kind:

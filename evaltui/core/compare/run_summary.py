@@ -183,6 +183,6 @@ class RunSummary:
     by_label: bool = False
     ambiguous: frozenset[CaseId] = frozenset()
 
-    def lacks(self, key: CaseId) -> bool:
+    def lacks(self, case: CaseId) -> bool:
         """Whether there was no such case when the run began, as far as the run can tell."""
-        return key not in self.cases and key not in self.unfinished and key.path in self.whole
+        return case not in self.cases and case not in self.unfinished and case.path in self.whole

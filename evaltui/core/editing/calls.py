@@ -8,7 +8,7 @@ their last part are removed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -204,26 +204,29 @@ class CallEditor:
 
 def calls_in(intermediate: IntermediateData) -> list[CallEditor]:
     """The expected calls, in the order in which they are to be made."""
-    found = []
-    for number, path in enumerate(_paths(intermediate, "tool_uses", "function_call")):
-        value = value_at(intermediate.data, path)
-        args = value.get("args")
-        arguments = args if isinstance(args, dict) else None
-        name, call_id = text_of(value.get("name")), text_of(value.get("id"))
-        found.append(CallEditor(intermediate, number, name, arguments, call_id, path))
-    return found
+    return [
+        CallEditor(intermediate, *fields)
+        for fields in _entries(intermediate, "tool_uses", "function_call", "args")
+    ]
 
 
 def responses_in(intermediate: IntermediateData) -> list[ResponseEditor]:
     """The expected responses of tools, in their order."""
-    found = []
-    for number, path in enumerate(_paths(intermediate, "tool_responses", "function_response")):
+    return [
+        ResponseEditor(intermediate, *fields)
+        for fields in _entries(intermediate, "tool_responses", "function_response", "response")
+    ]
+
+
+def _entries(
+    intermediate: IntermediateData, of_lists: str, of_events: str, content: str
+) -> Iterator[tuple[int, str, dict[str, Any] | None, str, JsonPath]]:
+    """Number, name, content, id and path of each call or response."""
+    for number, path in enumerate(_paths(intermediate, of_lists, of_events)):
         value = value_at(intermediate.data, path)
-        response = value.get("response")
-        content = response if isinstance(response, dict) else None
+        given = value.get(content)
         name, call_id = text_of(value.get("name")), text_of(value.get("id"))
-        found.append(ResponseEditor(intermediate, number, name, content, call_id, path))
-    return found
+        yield number, name, given if isinstance(given, dict) else None, call_id, path
 
 
 def insert_call(

@@ -88,11 +88,11 @@ class CaseEditor:
             return [Put(path, [turn])]
         return [Insert(path, self.turn_count, turn)]
 
-    def insert_turn(self, index: int, text: str = "") -> Changes:
+    def insert_turn(self, index: int) -> Changes:
         """A turn before the one at `index`; the marks of those after it move along."""
         if index >= self.turn_count:
-            return Changes(self.add_turn(text))
-        return self._insert(index, self._new_turn({"text": text}))
+            return Changes(self.add_turn(""))
+        return self._insert(index, self._new_turn({"text": ""}))
 
     def insert_response_turn(self, index: int, response: dict[str, Any]) -> Changes:
         """A turn before the one at `index`, in which the user responds to a call."""

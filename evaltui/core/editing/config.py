@@ -73,9 +73,7 @@ class ConfigEditor(References):
         value = criterion.get("threshold") if isinstance(criterion, dict) else criterion
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
-    def add_metric(
-        self, metric: str, threshold: float, options: Mapping[str, Any] | None = None
-    ) -> list[Edit]:
+    def add_metric(self, metric: str, threshold: float) -> list[Edit]:
         """Ask for a metric: in `criteria`, or in the `evaltui` block where ADK has no such metric.
 
         Raises EditError where it is asked for already, and for a metric that is reported without being asked
@@ -86,10 +84,9 @@ class ConfigEditor(References):
         info = METRICS.get(metric)
         if info and not info.gates:
             raise EditError(f"{metric} is measured in every run and takes no threshold")
-        value: Any = {"threshold": threshold, **options} if options else threshold
         if info is None or info.source == "adk":
-            return [put_member(self.config, _ADK, metric, value)]
-        return [self._put_in_block("criteria", metric, value)]
+            return [put_member(self.config, _ADK, metric, threshold)]
+        return [self._put_in_block("criteria", metric, threshold)]
 
     def remove_metric(self, metric: str) -> list[Edit]:
         """It is taken out wherever it is asked for; what `custom_metrics` says of it stays."""

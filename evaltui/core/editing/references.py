@@ -12,6 +12,7 @@ from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.regexes import is_slow
+from evaltui.text.values import counted
 from evaltui.text.wording import did_you_mean
 
 BLOCK: JsonPath = ("evaltui",)
@@ -261,5 +262,5 @@ def _dangling(
         where = set_id if isinstance(set_id, str) else "the eval sets beside this config"
         yield Problem.warning((*path, "case"), f"no case {case!r} in {where}{did_you_mean(case, cases)}")
     elif isinstance(turn, int) and (count := cases[case]) is not None and turn >= count:
-        number = f"{count} turn{'' if count == 1 else 's'}"
-        yield Problem.warning((*path, "turn"), f"no turn {turn}: {case} has {number}, counted from 0")
+        has = f"{case} has {counted(count, 'turn')}"
+        yield Problem.warning((*path, "turn"), f"no turn {turn}: {has}, counted from 0")

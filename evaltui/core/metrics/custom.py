@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from evaltui.core.metrics.metric import (
     MetricInput,
     effective_threshold,
+    failed_with,
     left_out,
     mean,
     not_evaluated,
@@ -264,15 +265,7 @@ def _sentence(path: JsonPath, message: str) -> str:
 
 def _broken(metric: EvalMetric, what: str, where: str = "") -> MetricResult:
     message = f"{metric.custom_function_path or metric.metric_name} returned an unusable result: {what}"
-    error = ErrorInfo("CustomMetricError", message, where=where)
-    return MetricResult(
-        metric.metric_name,
-        None,
-        effective_threshold(metric),
-        Status.ERROR,
-        reason=error.message,
-        error=error,
-    )
+    return failed_with(metric, ErrorInfo("CustomMetricError", message, where=where))
 
 
 def _reason(status: Status, turns: Sequence[InvocationScore], score: float | None) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from evaltui.core.compare.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
-from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
+from evaltui.text.values import counted
 
 _TURNS_NAMED = 3
 
@@ -82,6 +83,18 @@ def not_evaluated(
     )
 
 
+def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
+    """A metric that could not be computed because of an error."""
+    return MetricResult(
+        metric.metric_name,
+        None,
+        effective_threshold(metric),
+        Status.ERROR,
+        reason=error.message,
+        error=error,
+    )
+
+
 NO_EXPECTED_TURNS = "compares with expected turns, and this case has none"
 
 
@@ -89,7 +102,8 @@ def unpaired(given: MetricInput) -> str:
     """Why the turns expected and those run cannot be paired; "" where they can, or none are expected."""
     if given.expected is None or len(given.expected) == len(given.actual):
         return ""
-    return f"cannot be paired: {_turns(len(given.expected))} expected, {_turns(len(given.actual))} run"
+    expected, actual = counted(len(given.expected), "turn"), counted(len(given.actual), "turn")
+    return f"cannot be paired: {expected} expected, {actual} run"
 
 
 def left_out(given: MetricInput, *, checks_calls: bool = False) -> dict[int, str]:
@@ -151,13 +165,9 @@ def mean(scores: Sequence[float]) -> float:
 
 def in_turns(reasons: Mapping[int, str]) -> str:
     """What is said of some turns (from 0), of the first ones in full."""
-    said = [f"turn {number + 1}: {reason}" for number, reason in reasons.items() if reason]
-    more = len(said) - _TURNS_NAMED
-    return "; ".join(said[:_TURNS_NAMED] + ([f"{_turns(more)} more"] if more > 0 else []))
-
-
-def _turns(count: int) -> str:
-    return f"{count} turn" if count == 1 else f"{count} turns"
+    texts = [f"turn {number + 1}: {reason}" for number, reason in reasons.items() if reason]
+    more = len(texts) - _TURNS_NAMED
+    return "; ".join(texts[:_TURNS_NAMED] + ([f"{counted(more, 'turn')} more"] if more > 0 else []))
 
 
 MISPLACED = (

@@ -24,12 +24,12 @@ from evaltui.core.metrics.metric import (
     MISPLACED,
     Metric,
     MetricInput,
-    effective_threshold,
+    failed_with,
     names_function,
     not_evaluated,
 )
 from evaltui.core.model.config import EvalConfig, EvalMetric
-from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
+from evaltui.core.model.outcome import ErrorInfo, MetricResult
 
 __all__ = [
     "METRICS",
@@ -246,14 +246,7 @@ async def run_judged_metric(given: MetricInput, judged: JudgedMetric, judge: Jud
 
 
 def _failed(metric: EvalMetric, error: Exception) -> MetricResult:
-    return MetricResult(
-        metric.metric_name,
-        None,
-        effective_threshold(metric),
-        Status.ERROR,
-        reason=str(error),
-        error=ErrorInfo(type(error).__name__, str(error), traceback.format_exc()),
-    )
+    return failed_with(metric, ErrorInfo(type(error).__name__, str(error), traceback.format_exc()))
 
 
 def _unknown(name: str) -> str:

@@ -36,9 +36,7 @@ _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
 def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """Parsed JSON of the EvalSet schema as a model, None where there is an error; and every problem."""
     if not isinstance(data, dict):
-        return None, [
-            Problem.error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")
-        ]
+        return None, [_not_a_set(data)]
     cases_key = spelt("eval_cases", data)
     raw_cases = _raw_cases(data)
     eval_set, problems = _validate_head(data)
@@ -58,9 +56,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """As `validate_eval_set`, but of the cases only their ids are looked at, and the set has none of them."""
     if not isinstance(data, dict):
-        return None, [
-            Problem.error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")
-        ]
+        return None, [_not_a_set(data)]
     eval_set, problems = _validate_head(data)
     return eval_set, [*problems, *_duplicate_ids(_raw_cases(data), spelt("eval_cases", data))]
 

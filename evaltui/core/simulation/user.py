@@ -14,6 +14,7 @@ from evaltui.core.model.eval_set import ConversationScenario, EvalCase, UserBeha
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.prompts import fenced, prompt
 from evaltui.core.recording.invocations import steps_from_events
+from evaltui.text.values import counted
 
 
 def persona_of(scenario: ConversationScenario) -> UserPersona | None:
@@ -185,10 +186,9 @@ def ends(message: str) -> bool:
 
 def stopped_in_words(why: Stop, turns: int) -> str:
     """`stopped at the limit of 20 turns`"""
-    count = "1 turn" if turns == 1 else f"{turns} turns"
     if why == "limit":
-        return f"stopped at the limit of {count}"
-    return f"the simulated user ended the conversation after {count}"
+        return f"stopped at the limit of {counted(turns, 'turn')}"
+    return f"the simulated user ended the conversation after {counted(turns, 'turn')}"
 
 
 def stopped(events: Iterable[Event]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import SIMULATED_USER, Event
+from evaltui.text.values import counted
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import RepeatResult
@@ -104,13 +105,9 @@ class CallCounts:
         self.judge_replayed += judges.replayed
 
     def __str__(self) -> str:
-        said = f"{_number(self.live, 'live model call')}, {self.replayed} replayed"
+        text = f"{counted(self.live, 'live model call')}, {self.replayed} replayed"
         if self.judge_live or self.judge_replayed:
-            said += f", {_number(self.judge_live, 'live judge call')}, {self.judge_replayed} replayed"
+            text += f", {counted(self.judge_live, 'live judge call')}, {self.judge_replayed} replayed"
         if self.stubbed_tools:
-            said += f", {_number(self.stubbed_tools, 'tool call')} stubbed"
-        return said
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+            text += f", {counted(self.stubbed_tools, 'tool call')} stubbed"
+        return text

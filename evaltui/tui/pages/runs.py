@@ -209,8 +209,8 @@ def spent_line(compared: Compared) -> Line:
 
 def write_change(page: Page, change: CaseChange) -> None:
     """All of it: why it is of its kind, and every figure."""
-    where = " · ".join(dict.fromkeys((change.eval_set_id, change.key.path)))
-    page.row((visible(change.key.eval_id), "bold"), (f"  {visible(where)}", "dim"))
+    where = " · ".join(dict.fromkeys((change.eval_set_id, change.case.path)))
+    page.row((visible(change.case.eval_id), "bold"), (f"  {visible(where)}", "dim"))
     page.labelled("verdict", [*_in_words(change.base), (" → ", "dim"), *_in_words(change.candidate)])
     if change.reasons:
         page.labelled("why", [(visible("; ".join(change.reasons)), "")])

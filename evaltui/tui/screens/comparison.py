@@ -128,7 +128,7 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
             self._workbench.say(reason)
         else:
             path, title = self._candidate if row.candidate is not None else self._base
-            self.dismiss((path, title, row.key, row.eval_set_id))
+            self.dismiss((path, title, row.case, row.eval_set_id))
 
     def _copy(self) -> None:
         if self._compared is None:

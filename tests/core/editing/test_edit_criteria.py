@@ -27,9 +27,8 @@ def test_a_new_config_asks_for_what_applies_without_one():
 def test_metrics_that_adk_lacks_go_to_the_block():
     config = edited({}, ConfigEditor({}).add_metric(TRAJECTORY, 1.0))
     config = edited(config, ConfigEditor(config).add_metric("trajectory_recall", 0.9))
-    config = edited(
-        config, ConfigEditor(config).add_metric("trajectory_single_tool_use", 1.0, {"tool": "pay"})
-    )
+    config = edited(config, ConfigEditor(config).add_metric("trajectory_single_tool_use", 1.0))
+    config = edited(config, ConfigEditor(config).set_option("trajectory_single_tool_use", ("tool",), "pay"))
     config = edited(config, ConfigEditor(config).add_metric("my_own", 0.5))
     assert config == {
         "criteria": {TRAJECTORY: 1.0, "my_own": 0.5},

@@ -115,8 +115,8 @@ def test_marks_stay_with_their_turns(marked, actions):
     for kind, one, other in actions:
         if kind == "insert" or not texts:
             index = one % (len(texts) + 1)
-            changes = CaseEditor(data, 0, config).insert_turn(index, "new")
-            texts.insert(index, ("new", False))
+            changes = CaseEditor(data, 0, config).insert_turn(index)
+            texts.insert(index, ("", False))
         elif kind == "duplicate":
             changes = CaseEditor(data, 0, config).turn(one % len(texts)).duplicate()
             texts.insert(one % len(texts), texts[one % len(texts)])
