@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
 from typing import NamedTuple
 
@@ -28,8 +29,8 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._workbench = workbench
 
-    def follow(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def follow(self) -> None: ...
 
     def heading(self) -> Line:
         """What the pane shows, beside its title; in few words."""
@@ -69,12 +70,12 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
         self._written: Hashable = None
         self._shown = Selection()
 
+    @abstractmethod
     def fingerprint(self) -> Hashable:
         """Changes whenever the page would: what is equal is not written again."""
-        raise NotImplementedError
 
-    def write(self, page: Page) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def write(self, page: Page) -> None: ...
 
     def follow(self) -> None:
         width = self.size.width - 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
@@ -79,8 +80,8 @@ def wrap_output(driver: LinuxDriver, wrap: Callable[[Any], Any]) -> None:
 class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
     """A screen whose own handlers get only the messages that it `hears`; Textual's get all of them."""
 
-    def hears(self, message: Message) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def hears(self, message: Message) -> bool: ...
 
     def _get_dispatch_methods(
         self, method_name: str, message: Message

@@ -13,7 +13,7 @@ from textual.message import Message
 from evaltui.text.lines import Line, Span, cells, cut, wrap
 from evaltui.text.outcomes import counts
 from evaltui.text.values import show_seconds, visible
-from evaltui.tui.widgets.lines import LineView, OneLine, both_ends
+from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Notice, Run, Stage
@@ -177,41 +177,27 @@ def _remarks(run: Run) -> Iterator[Span]:
         yield visible(remark), "yellow"
 
 
-class Footer(Bar):
+class Footer(Bar, ActionLine):
     """The keys that are worth pressing where the focus is, as many as fit."""
 
     scope = Scope.CASES
+    """Where the focus is."""
 
-    def line(self, width: int) -> Line:
-        line: Line = []
-        for _, hint in self._fitting(width):
-            line += hint
-        return line
-
-    def _fitting(self, width: int) -> list[tuple[Action, Line]]:
+    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         """The first hints that fit, the last one always `?`: from there every key is found."""
-        shown = [(action, self._hint(action)) for action in hints(self._workbench, self.scope)]
-        last = [(action, hint) for action, hint in shown if action.id == "help"]
-        room = width - sum(cells(hint) for _, hint in last)
-        fitting: list[tuple[Action, Line]] = []
-        for action, hint in shown:
-            if action.id != "help" and cells(hint) <= room:
+        shown = {action.id: self._hint(action) for action in hints(self._workbench, self.scope)}
+        last = shown.pop("help", [])
+        room = width - cells(last)
+        for action_id, hint in shown.items():
+            if cells(hint) <= room:
                 room -= cells(hint)
-                fitting.append((action, hint))
-        return [*fitting, *last]
+                yield action_id, hint
+        if last:
+            yield "help", last
 
     def _hint(self, action: Action) -> Line:
         key = key_name(keys_of(action, self._workbench)[0])
         return [(" ", ""), (key, "bold"), (f" {action.footer_word(self._workbench)} ", "dim")]
-
-    async def on_click(self, event: events.Click) -> None:
-        """Runs the action of a hint."""
-        left = 0
-        for action, hint in self._fitting(self.size.width):
-            left += cells(hint)
-            if event.x < left:
-                await self.screen.run_action(action.id)
-                return
 
 
 # Fewer cells of what is shown say nothing.

@@ -15,7 +15,7 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import Hint, Hints, moves
-from evaltui.tui.widgets.lines import LineView, OneLine, ScrolledLines, rule
+from evaltui.tui.widgets.lines import LineView, PageLines, Title
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, propose
 from evaltui.workbench.actions import Scope
@@ -44,8 +44,8 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="accept"):
-            yield AcceptTitle()
-            yield AcceptLines()
+            yield Title(self._title)
+            yield AcceptLines(self._write_proposal)
             yield AcceptChoices([choice.title for choice in self._choices])
             yield AcceptHints(self._workbench, lambda: _HINTS)
 
@@ -53,7 +53,25 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         self._choose(0)
 
     def on_resize(self) -> None:
-        self.query_one(AcceptLines).on_resize()
+        self.query_one(AcceptLines).write_page()
+
+    def _title(self) -> Line:
+        cases = self._choices[self._current].cases
+        name = visible(cases[0].eval_id) if len(cases) == 1 else f"{len(cases)} cases"
+        return [("Accept", "bold"), (" into ", ""), (name, "bold")]
+
+    def _write_proposal(self, page: Page) -> None:
+        proposal = self._known.get(self._current)
+        if proposal is None:
+            page.row(("reading what the agent did …", "dim"))
+            return
+        for remark in proposal.remarks:
+            page.text([(visible(remark), "yellow")], [("! ", "yellow")])
+        if proposal.problem:
+            page.text([(visible(proposal.problem), "")], [("! ", "yellow")])
+        for change in proposal.changes:
+            page.blank()
+            write_file_change(page, change)
 
     def action_leave_it(self) -> None:
         self.dismiss()
@@ -69,17 +87,16 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
 
     def _choose(self, number: int) -> None:
         self._current = number % len(self._choices)
-        choice = self._choices[self._current]
-        self.query_one(AcceptTitle).show(choice)
+        self.query_one(Title).refresh()
         self.query_one(AcceptChoices).show(self._current)
-        self.query_one(AcceptLines).show(self._known.get(self._current))
+        self.query_one(AcceptLines).show(self._write_proposal)
         if self._current not in self._known:
             self.run_worker(self._look(self._current), group="propose", exclusive=True)
 
     async def _look(self, number: int) -> None:
         self._known[number] = await propose(self._workbench.editing, self._choices[number])
         if number == self._current and self.is_here:
-            self.query_one(AcceptLines).show(self._known[number])
+            self.query_one(AcceptLines).show(self._write_proposal)
 
     def _accept(self) -> None:
         proposal = self._known.get(self._current)
@@ -95,60 +112,14 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         self._choose(message.number)
 
 
-class AcceptTitle(OneLine):
-    _choice: Choice | None = None
-
-    def show(self, choice: Choice) -> None:
-        self._choice = choice
-        self.refresh()
-
-    def line(self, width: int) -> Line:
-        cases = self._choice.cases if self._choice else ()
-        name = visible(cases[0].eval_id) if len(cases) == 1 else f"{len(cases)} cases"
-        title: Line = [("Accept", "bold"), (" into ", ""), (name, "bold")]
-        return rule(title, [], width, heavy=True)
-
-
-class AcceptLines(ScrolledLines, inherit_bindings=False):
-    """The lines of the files that would be other ones, and what there is to know before."""
+class AcceptLines(PageLines, inherit_bindings=False):
+    """The lines of the files that would be other ones, as high as there is room for."""
 
     BINDINGS = moves()
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._proposal: Proposal | None = None
-        self._page = Page(80)
-
-    def show(self, proposal: Proposal | None) -> None:
-        self._proposal = proposal
-        self.scroll_home(animate=False)
-        self._write()
-
-    def on_resize(self) -> None:
-        self._write()
-
-    def _write(self) -> None:
-        page = Page(self.size.width - 2)
-        if self._proposal is None:
-            page.row(("reading what the agent did …", "dim"))
-        else:
-            _write_proposal(page, self._proposal)
-        self._page = page
-        self.styles.height = max(_LEAST_LINES, min(len(page.lines), self.screen.size.height - _OTHER_LINES))
-        self.lines_changed(len(page.lines))
-
-    def line(self, number: int) -> Line:
-        return [(" ", ""), *self._page.lines[number]]
-
-
-def _write_proposal(page: Page, proposal: Proposal) -> None:
-    for remark in proposal.remarks:
-        page.text([(visible(remark), "yellow")], [("! ", "yellow")])
-    if proposal.problem:
-        page.text([(visible(proposal.problem), "")], [("! ", "yellow")])
-    for change in proposal.changes:
-        page.blank()
-        write_file_change(page, change)
+    def write_page(self) -> None:
+        super().write_page()
+        self.styles.height = max(_LEAST_LINES, min(self.line_count, self.screen.size.height - _OTHER_LINES))
 
 
 class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):

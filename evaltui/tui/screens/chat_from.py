@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
+from textual.widget import Widget
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.screens.prompt import Hint, Hints, QuestionNote, QuestionTitle
-from evaltui.tui.widgets.lines import CursorLines, OneLine
-from evaltui.workbench.actions import Scope
+from evaltui.tui.screens.prompt import FormScreen, Hint, Hints, QuestionNote, QuestionTitle
+from evaltui.tui.widgets.choices import ChoiceList
+from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.chat.controller import Source
 from evaltui.workbench.verdicts import needs_attention, turn_status
 from evaltui.workbench.workbench import Workbench
@@ -35,12 +35,11 @@ class Way(NamedTuple):
     why_not: str | None = None
 
 
-class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
+class ChatFromScreen(FormScreen):
     """Begins the conversation, and returns whether it has."""
 
     box = "#chat-from"
-    BINDINGS = bindings(Scope.FORM)
-    AUTO_FOCUS = "ChatWays"
+    AUTO_FOCUS = "#chat-ways"
 
     def __init__(self, workbench: Workbench, key: CaseId) -> None:
         super().__init__()
@@ -61,8 +60,10 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         selected = workbench.navigation.selection
         at = selected.turn if selected.case == key and selected.turn is not None else self._failing_turn()
         self.turn = min(self._turns, at)
+        self._ways = self._ways_from_turn()
 
     def on_mount(self) -> None:
+        self.choices.highlighted = next((n for n, way in enumerate(self._ways) if way.why_not is None), 0)
         self.run_worker(self._look(), exit_on_error=False)
 
     async def _look(self) -> None:
@@ -72,7 +73,27 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         except (OSError, ValueError) as error:
             self._refused = str(error)
         if self.is_here:
-            self.query_one(ChatWays).show()
+            self._offer_ways()
+
+    @property
+    def choices(self) -> ChoiceList:
+        return self.query_one(ChoiceList)
+
+    def _offer_ways(self) -> None:
+        """Offers what begins at the turn of now; the way that was chosen stays so if it can be gone."""
+        self._ways = self._ways_from_turn()
+        usable = [number for number, way in enumerate(self._ways) if way.why_not is None]
+        chosen = self.choices.current
+        self.choices.offer(len(self._ways), chosen if chosen in usable else usable[0] if usable else 0)
+
+    def _way_line(self, number: int, is_current: bool) -> Line:
+        way = self._ways[number]
+        tone = "dim" if way.why_not else "bold" if is_current else ""
+        return [
+            ("▌ " if is_current else "  ", "accent"),
+            (pad(way.title, _TITLE), tone),
+            (visible(way.why_not or way.remark), "dim"),
+        ]
 
     def _why_not(self, source: Source) -> str | None:
         return self._refused or (self._origin.refuses(self.turn, source) if self._origin else None)
@@ -89,8 +110,8 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
     def compose(self) -> ComposeResult:
         with Vertical(id="chat-from"):
             yield QuestionTitle(f"Chat from {self._key.eval_id}")
-            yield ChatTurnLine(self._place)
-            yield ChatWays(self._ways)
+            yield DrawnLine(self._place, id="chat-turn")
+            yield ChoiceList(len(self._ways), self._way_line, id="chat-ways")
             yield QuestionNote()
             yield Hints(
                 self._workbench,
@@ -101,14 +122,16 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
                 ],
             )
 
-    def _place(self) -> Line:
+    def _place(self, width: int) -> Line:
+        arrows = ("  ← → ", "dim")
         if self.turn >= self._turns:
             count = "its turn" if self._turns == 1 else f"its {self._turns} turns"
-            return [(f"after {count}" if self._turns else "at its beginning", "bold")]
+            return [arrows, (f"after {count}" if self._turns else "at its beginning", "bold")]
         text = self._texts[self.turn] if self.turn < len(self._texts) else ""
-        return [(f"before turn {self.turn + 1} of {self._turns}", "bold"), (f"  {visible(text)}", "dim")]
+        before = f"before turn {self.turn + 1} of {self._turns}"
+        return [arrows, (before, "bold"), (f"  {visible(text)}", "dim")]
 
-    def _ways(self) -> list[Way]:
+    def _ways_from_turn(self) -> list[Way]:
         chat, key, turn = self._workbench.chat, self._key, self.turn
         scored = self._workbench.outcomes.get(key)
         recorded = [
@@ -140,47 +163,40 @@ class ChatFromScreen(DialogScreen[bool], inherit_bindings=False):
         )
         return [*recorded, again, play] if turn else [start, play]
 
-    def action_form_leave(self) -> None:
-        self.dismiss(False)
-
+    @on(ChoiceList.OptionSelected)
     def action_form_take(self) -> None:
-        self._begin(self.query_one(ChatWays).chosen)
+        way = self._ways[self.choices.current]
+        if way.why_not is None:
+            way.begin()
+            self.dismiss(True)
 
     def action_form_down(self) -> None:
-        self.query_one(ChatWays).action_line_down()
+        self.choices.action_line_down()
 
     action_form_next = action_form_down
 
     def action_form_up(self) -> None:
-        self.query_one(ChatWays).action_line_up()
+        self.choices.action_line_up()
 
     action_form_previous = action_form_up
 
-    def action_form_left(self) -> None:
-        self._go_to_turn(self.turn - 1)
+    def fields(self) -> list[Widget]:
+        return [self.choices]
 
-    def action_form_right(self) -> None:
-        self._go_to_turn(self.turn + 1)
+    def choose(self, step: int) -> None:
+        self._go_to_turn(self.turn + step)
 
     def action_form_toggle(self) -> None:
         self._go_to_turn((self.turn + 1) % (self._turns + 1))
 
     def _go_to_turn(self, turn: int) -> None:
         self.turn = max(0, min(turn, self._turns))
-        self.query_one(ChatWays).show()
-        self.query_one(ChatTurnLine).refresh()
+        self._offer_ways()
+        self.query_one(DrawnLine).refresh()
 
-    def _begin(self, way: Way) -> None:
-        if way.why_not is not None:
-            return
-        way.begin()
-        self.dismiss(True)
-
-    def on_chat_ways_moved(self) -> None:
-        self.query_one(QuestionNote).show(self.query_one(ChatWays).chosen.why_not)
-
-    def on_chat_ways_chosen(self) -> None:
-        self._begin(self.query_one(ChatWays).chosen)
+    @on(ChoiceList.OptionHighlighted)
+    def _show_why_not(self) -> None:
+        self.query_one(QuestionNote).show(self._ways[self.choices.current].why_not)
 
 
 def _turns(count: int) -> str:
@@ -189,56 +205,3 @@ def _turns(count: int) -> str:
 
 def _messages(count: int) -> str:
     return f"{count} message{'' if count == 1 else 's'}"
-
-
-class ChatTurnLine(OneLine):
-    def __init__(self, place: Callable[[], Line]) -> None:
-        super().__init__()
-        self._place = place
-
-    def line(self, width: int) -> Line:
-        return [("  ← → ", "dim"), *self._place()]
-
-
-class ChatWays(CursorLines, can_focus=True, inherit_bindings=False):
-    """The ways to begin, of which the current one is chosen; a double click takes it."""
-
-    class Chosen(Message):
-        """The user wants to begin so."""
-
-    class Moved(Message):
-        """Another way is the current one, or it has changed."""
-
-    def __init__(self, ways: Callable[[], list[Way]]) -> None:
-        super().__init__()
-        self._make = ways
-        self._ways = ways()
-        self.cursor = next((n for n, way in enumerate(self._ways) if way.why_not is None), 0)
-
-    @property
-    def chosen(self) -> Way:
-        return self._ways[self.cursor]
-
-    def show(self) -> None:
-        """The turn is another one."""
-        chosen = self.cursor
-        self._ways = self._make()
-        self.lines_changed(len(self._ways))
-        usable = [number for number, way in enumerate(self._ways) if way.why_not is None]
-        self.move_to(chosen if chosen in usable else usable[0] if usable else 0)
-
-    def move_to(self, number: int) -> None:
-        super().move_to(number)
-        self.post_message(self.Moved())
-
-    def on_resize(self) -> None:
-        self.lines_changed(len(self._ways))
-
-    def line(self, number: int) -> Line:
-        way, here = self._ways[number], number == self.cursor
-        mark = ("▌ " if here else "  ", "accent")
-        tone = "dim" if way.why_not else "bold" if here else ""
-        return [mark, (pad(way.title, _TITLE), tone), (visible(way.why_not or way.remark), "dim")]
-
-    def open_current(self) -> None:
-        self.post_message(self.Chosen())

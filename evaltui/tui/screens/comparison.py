@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
+from textual import on
 from textual.app import ComposeResult
-from textual.message import Message
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
@@ -20,7 +19,7 @@ from evaltui.tui.pages.runs import change_line, kind_line, spent_line, sums_line
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied
 from evaltui.tui.panes.bars import Footer, Status
-from evaltui.tui.widgets.lines import CursorLines, LineView, OneLine, rule
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine, HorizontalRule, PageLines, Title
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import (
     FOLDED_AT_FIRST,
@@ -52,12 +51,12 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
         self._problem = ""
 
     def compose(self) -> ComposeResult:
-        yield ComparisonTitle(self._title)
-        yield ComparisonLine(self._sums)
-        yield ComparisonLine(self._spent)
+        yield Title(self._title)
+        yield DrawnLine(self._sums)
+        yield DrawnLine(self._spent)
         yield ComparedRows(id="comparison-rows")
-        yield ComparisonLine(lambda width: [("─" * width, "dim")])
-        yield ChangeDetails(id="comparison-details")
+        yield HorizontalRule()
+        yield PageLines(self._write_change, can_focus=False, id="comparison-details")
         yield Status(self._workbench, id="comparison-status")
         yield Footer(self._workbench, id="comparison-footer")
 
@@ -79,11 +78,10 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
             self.rows.show(self._compared)
             self.follow()
 
+    @on(CursorLines.Moved)
     def follow(self) -> None:
-        row = self.rows.current
-        self.query_one(ChangeDetails).show(row if isinstance(row, CaseChange) else None)
-        for line in self.query(OneLine):
-            line.refresh()
+        self.query_one(PageLines).write_page()
+        self.query("OneLine").refresh()
 
     @property
     def rows(self) -> ComparedRows:
@@ -91,7 +89,11 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def _title(self) -> Line:
         base, candidate = visible(self._base[1]), visible(self._candidate[1])
-        return [(base, ""), (" → ", "dim"), (candidate, "bold")]
+        return [("Compare", "bold"), ("  ", ""), (base, ""), (" → ", "dim"), (candidate, "bold")]
+
+    def _write_change(self, page: Page) -> None:
+        if isinstance(row := self.rows.current, CaseChange):
+            write_change(page, row)
 
     def _sums(self, width: int) -> Line:
         if self._problem:
@@ -106,9 +108,6 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
     def action_close_comparison(self) -> None:
         self.dismiss(None)
 
-    def action_open_changed(self) -> None:
-        self._open()
-
     def action_fold_kind(self) -> None:
         self.rows.toggle_fold()
         self.follow()
@@ -117,10 +116,8 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
         self._base, self._candidate = self._candidate, self._base
         self._compare()
 
-    def action_copy_comparison(self) -> None:
-        self._copy()
-
-    def _open(self) -> None:
+    @on(CursorLines.Opened)
+    def action_open_changed(self) -> None:
         row = self.rows.current
         if not isinstance(row, CaseChange):
             self.action_fold_kind()
@@ -130,46 +127,16 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
             path, title = self._candidate if row.candidate is not None else self._base
             self.dismiss((path, title, row.case, row.eval_set_id))
 
-    def _copy(self) -> None:
+    def action_copy_comparison(self) -> None:
         if self._compared is None:
             return
         lines = comparison_lines(self._compared.comparison, _COPIED_WIDTH)
         text = "".join(f"{draw(line, color=False)}\n" for line in lines)
         self._workbench.say(copy(self.app, self._workbench.agent.dir, Copied("the comparison", text)))
 
-    def on_compared_rows_moved(self) -> None:
-        self.follow()
-
-    def on_compared_rows_opened(self) -> None:
-        self._open()
-
-
-class ComparisonTitle(OneLine):
-    def __init__(self, title: Callable[[], Line]) -> None:
-        super().__init__()
-        self._title = title
-
-    def line(self, width: int) -> Line:
-        return rule([("Compare", "bold"), ("  ", ""), *self._title()], [], width, heavy=True)
-
-
-class ComparisonLine(OneLine):
-    def __init__(self, drawn: Callable[[int], Line]) -> None:
-        super().__init__()
-        self._drawn_line = drawn
-
-    def line(self, width: int) -> Line:
-        return self._drawn_line(width)
-
 
 class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
     """The kinds, each with its cases; the keys are those of the screen."""
-
-    class Moved(Message):
-        """The cursor is on another line."""
-
-    class Opened(Message):
-        """A case is to be opened."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -220,41 +187,3 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         width = self.line_width - 4
         names = max(8, min(self._names, width * 2 // 5))
         return [marker, ("  ", ""), *change_line(row, self._id_of(row), names, width)]
-
-    def open_current(self) -> None:
-        self.post_message(self.Opened())
-
-    def move_to(self, number: int) -> None:
-        super().move_to(number)
-        self.post_message(self.Moved())
-
-    def on_resize(self) -> None:
-        self.lines_changed(len(self._rows))
-
-
-class ChangeDetails(LineView):
-    """All of the case that the cursor is on."""
-
-    can_focus = False
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._change: CaseChange | None = None
-        self._lines: list[Line] = []
-
-    def show(self, change: CaseChange | None) -> None:
-        self._change = change
-        self._write()
-
-    def _write(self) -> None:
-        page = Page(max(24, self.size.width - 2))
-        if self._change is not None:
-            write_change(page, self._change)
-        self._lines = page.lines
-        self.lines_changed(len(self._lines))
-
-    def on_resize(self) -> None:
-        self._write()
-
-    def line(self, number: int) -> Line:
-        return [(" ", ""), *self._lines[number]]

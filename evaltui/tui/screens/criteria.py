@@ -6,15 +6,17 @@ from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
 
+from textual import on
 from textual.app import ComposeResult
 
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status
-from evaltui.tui.screens.criteria_rows import CriteriaDetails, CriteriaRows
+from evaltui.tui.screens.criteria_rows import CriteriaRows, write_details
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.lines import OneLine, rule
+from evaltui.tui.widgets.lines import DrawnLine, HorizontalRule, PageLines, rule
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.criteria.criteria import Criteria, text_of
 from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
@@ -36,10 +38,10 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         self._followed: tuple[Hashable, Hashable, Hashable] = (None, None, None)
 
     def compose(self) -> ComposeResult:
-        yield CriteriaTitle(self._workbench, self.criteria)
+        yield DrawnLine(self._title)
         yield CriteriaRows(self.criteria, id="criteria-rows")
-        yield CriteriaRule()
-        yield CriteriaDetails(id="criteria-details")
+        yield HorizontalRule()
+        yield PageLines(self._write_details, can_focus=False, id="criteria-details")
         yield Status(self._workbench, id="criteria-status")
         yield Footer(self._workbench, id="criteria-footer")
 
@@ -47,6 +49,24 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         self.query_one(Footer).scope = Scope.CRITERIA
         self.subscribe_to(self._workbench)
         self.follow()
+
+    def _title(self, width: int) -> Line:
+        """The file, whether it is unsaved, and the sets that it applies to."""
+        path = self.criteria.path
+        name: Line = [("Criteria", "bold"), (f"  {visible(path.parent.resolve().name)}/{path.name}", "")]
+        if not self.criteria.exists:
+            name.append(("  no such file yet", "dim"))
+        elif self._workbench.editing.is_dirty(path):
+            name.append((" ●", "accent"))
+        sets = [visible(eval_set.eval_set_id) for eval_set in self.criteria.sets]
+        text = "for " + ", ".join(sets)
+        if len(text) > width - cells(name) - 14 and len(sets) > 1:
+            text = f"for {len(sets)} sets"
+        return rule(name, [(text, "dim")], width, heavy=True)
+
+    def _write_details(self, page: Page) -> None:
+        if (row := self.rows.current) is not None:
+            write_details(page, row)
 
     @property
     def rows(self) -> CriteriaRows:
@@ -59,9 +79,8 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         self._draw_around()
 
     def _draw_around(self) -> None:
-        self.query_one(CriteriaDetails).show(self.rows.current)
-        for line in self.query(OneLine):
-            line.refresh()
+        self.query_one(PageLines).show(self._write_details)
+        self.query("OneLine").refresh()
 
     def draw_soon(self) -> None:
         """An edit is shown at once: the next key changes what it has made."""
@@ -204,11 +223,13 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     # Mouse
 
-    def on_criteria_rows_moved(self) -> None:
+    @on(CriteriaRows.Moved)
+    def _end_typing(self) -> None:
         self._workbench.editing.end_typing()
         self._draw_around()
 
-    def on_criteria_rows_opened(self) -> None:
+    @on(CriteriaRows.Opened)
+    def _edit_opened(self) -> None:
         self.action_edit_criterion()
         self.follow()
 
@@ -230,31 +251,3 @@ def _question(row: Row) -> tuple[str, str]:
         case SettingRow(name=name, meaning=meaning):
             return name, meaning
     return "", ""
-
-
-class CriteriaTitle(OneLine):
-    """The file, whether it is unsaved, and the sets that it applies to."""
-
-    def __init__(self, workbench: Workbench, criteria: Criteria) -> None:
-        super().__init__()
-        self._workbench = workbench
-        self._criteria = criteria
-
-    def line(self, width: int) -> Line:
-        path = self._criteria.path
-        name: Line = [("Criteria", "bold"), (f"  {visible(path.parent.resolve().name)}/{path.name}", "")]
-        if not self._criteria.exists:
-            name.append(("  no such file yet", "dim"))
-        elif self._workbench.editing.is_dirty(path):
-            name.append((" ●", "accent"))
-        sets = [visible(eval_set.eval_set_id) for eval_set in self._criteria.sets]
-        room = width - cells(name) - 14
-        text = "for " + ", ".join(sets)
-        if len(text) > room:
-            text = f"for {len(sets)} sets" if len(sets) > 1 else text
-        return rule(name, [(text, "dim")], width, heavy=True)
-
-
-class CriteriaRule(OneLine):
-    def line(self, width: int) -> Line:
-        return [("─" * width, "dim")]

@@ -14,7 +14,7 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import show_value, visible
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import moves
-from evaltui.tui.widgets.lines import CursorLines, LineView
+from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.criteria.criteria import Criteria, Section
 from evaltui.workbench.criteria.rows import (
     MetricRow,
@@ -45,12 +45,6 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     """Every row of the criteria below the titles of its section; only rows have the cursor."""
 
     BINDINGS = moves()
-
-    class Moved(Message):
-        """Another row is the current one."""
-
-    class Opened(Message):
-        """The user wants to edit the current row."""
 
     class Slid(Message):
         """The user clicked into a slider."""
@@ -187,9 +181,6 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     # Keys and mouse
 
-    def open_current(self) -> None:
-        self.post_message(self.Opened())
-
     def move_to(self, number: int) -> None:
         before = self.cursor
         self.cursor = max(0, min(number, self.line_count - 1))
@@ -277,34 +268,8 @@ def _outcome(row: MetricRow, *, mean: bool) -> Line:
     return [*line, (f"  mean {trial.mean:.2f}", "dim")] if mean else line
 
 
-class CriteriaDetails(LineView, can_focus=False, inherit_bindings=False):
-    """What the current row means, and what its threshold does to the last run."""
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._row: Row | None = None
-        self._lines: list[Line] = []
-
-    def show(self, row: Row | None) -> None:
-        self._row = row
-        self._write()
-        self.scroll_home(animate=False)
-
-    def on_resize(self) -> None:
-        self._write()
-
-    def _write(self) -> None:
-        page = Page(self.size.width - 2)
-        if self._row is not None:
-            _write_details(page, self._row)
-        self._lines = page.lines
-        self.lines_changed(len(self._lines))
-
-    def line(self, number: int) -> Line:
-        return [(" ", ""), *self._lines[number]]
-
-
-def _write_details(page: Page, row: Row) -> None:
+def write_details(page: Page, row: Row) -> None:
+    """What a row means, and what a threshold does to the last run."""
     match row:
         case MetricRow():
             _write_metric(page, row)

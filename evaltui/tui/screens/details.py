@@ -22,7 +22,7 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.fields import FieldText
-from evaltui.tui.widgets.lines import OneLine, ScrolledLines, rule
+from evaltui.tui.widgets.lines import OneLine, PageLines, Title, rule
 from evaltui.tui.widgets.painting import fit_for_terminal
 from evaltui.workbench.actions import Scope
 
@@ -58,7 +58,7 @@ class DetailsScreen(DialogScreen[None], inherit_bindings=False):
             yield DetailsTitle(
                 self._title_line, [tab.name for tab in self._tabs], self._current, id="details-title"
             )
-            yield DetailsLines(self._tabs[self._current].write, id="details-lines")
+            yield PageLines(self._tabs[self._current].write, id="details-lines")
 
     def action_close_details(self) -> None:
         self.dismiss()
@@ -75,7 +75,7 @@ class DetailsScreen(DialogScreen[None], inherit_bindings=False):
     def _show(self, number: int) -> None:
         self._current = number % len(self._tabs)
         self.query_one(DetailsTitle).show(self._current)
-        self.query_one(DetailsLines).show(self._tabs[self._current].write)
+        self.query_one(PageLines).show(self._tabs[self._current].write)
 
 
 class DetailsTitle(OneLine):
@@ -120,30 +120,6 @@ class DetailsTitle(OneLine):
             column += cell_len(text)
 
 
-class DetailsLines(ScrolledLines, inherit_bindings=False):
-    def __init__(self, write: Write, *, id: str) -> None:
-        super().__init__(id=id)
-        self._write = write
-        self._page = Page(80)
-
-    def show(self, write: Write) -> None:
-        self._write = write
-        self._page = Page(80)
-        self.on_resize()
-        self.scroll_home(animate=False)
-
-    def on_resize(self) -> None:
-        page = Page(self.size.width - 2)
-        if self._page.lines and page.width == self._page.width:
-            return
-        self._write(page)
-        self._page = page
-        self.lines_changed(len(page.lines))
-
-    def line(self, number: int) -> Line:
-        return [(" ", ""), *self._page.lines[number]]
-
-
 # Takes a text that is JSON over, or says why not.
 Take = Callable[[str], str | None]
 _KEYS = "esc takes it over  ctrl+s saves it, too  ctrl+e $EDITOR"
@@ -165,7 +141,7 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="raw"):
-            yield RawTitle(self._title_text)
+            yield Title(lambda: [(visible(self._title_text), "bold")])
             yield FieldText(id="raw-text", line_numbers=True)
             yield Static(Content(_KEYS), id="raw-note", markup=False)
 
@@ -226,12 +202,3 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         note = self.query_one("#raw-note", Static)
         note.set_class(True, "-problem")
         note.update(Content(fit_for_terminal(visible(f"! {sentence}"))))
-
-
-class RawTitle(OneLine):
-    def __init__(self, title: str) -> None:
-        super().__init__()
-        self._title_text = title
-
-    def line(self, width: int) -> Line:
-        return rule([(visible(self._title_text), "bold")], [], width, heavy=True)

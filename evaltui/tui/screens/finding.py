@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from textual import events
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.fuzzy import Matcher
-from textual.message import Message
+from textual.screen import ScreenResultType
 from textual.timer import Timer
 from textual.widgets import Input
 
@@ -31,11 +32,15 @@ from evaltui.workbench.workbench import Workbench
 
 # Seconds without a key after which the query is looked for.
 _PAUSE = 0.04
-# Nobody reads further.
+# Nobody reads further: cases in the palette, and in the list of cases.
 _MAX_CASES = 60
+_MOST_FOUND = 500
 # More than what scattered letters can score: here every word was found as it was typed.
 _WHOLE_WORDS = 100.0
 _MAX_TEXT = 60
+
+
+Found = TypeVar("Found")
 
 
 class Entry(NamedTuple):
@@ -115,23 +120,69 @@ def _score(query: str, text: str) -> float:
     return Matcher(query).match(text) if query else 1.0
 
 
-class PaletteScreen(QuestionScreen[Callable[[], object]]):
-    """Returns what is to be done."""
+class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
+    """A line for each thing that was found, or one that says why there is none."""
 
-    box = "#palette"
-
-    def __init__(self, palette: Palette) -> None:
+    def __init__(self, draw: Callable[[int, int], Line], nothing: Callable[[], str], clicks: int) -> None:
         super().__init__()
-        self._palette = palette
+        self._draw_found = draw
+        self._nothing = nothing
+        self._count = 0
+        self.clicks_to_open = clicks
+
+    def show(self, count: int) -> None:
+        self._count = count
+        self.lines_changed(max(1, count))
+        self.move_to(0)
+
+    def line_classes(self, number: int) -> tuple[str, ...]:
+        return super().line_classes(number) if self._count else ()
+
+    def line(self, number: int) -> Line:
+        if not self._count:
+            return [(f" {self._nothing()}", "dim")]
+        marker = ("▌" if number == self.cursor else " ", "accent")
+        return [marker, *self._draw_found(number, self.line_width)]
+
+
+class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, Found]):
+    """Looks for what is typed, soon after the last key, and returns the choice."""
+
+    title_text: ClassVar[str]
+    placeholder: ClassVar[str]
+    nothing = "No match"
+    """What is shown where nothing is found."""
+    clicks_to_choose = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Sequence[Found] = ()
+        """What was found, the best first."""
+        self.query_text: str | None = None
+        """What was looked for last; None at first."""
         self._soon: Timer | None = None
-        self._looked_for: str | None = None
+
+    @abstractmethod
+    def find(self, query: str) -> Sequence[Found]:
+        """What a query finds, the best first."""
+
+    @abstractmethod
+    def found_line(self, found: Found, width: int) -> Line:
+        """The line of something that was found, without the cursor."""
+
+    @abstractmethod
+    def result_of(self, found: Found) -> ScreenResultType:
+        """What choosing it returns."""
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="palette"):
-            yield QuestionTitle("Commands")
-            yield QuestionInput(placeholder="an action, a case, a set or a theme")
-            yield PaletteLines(id="palette-lines")
+        with Vertical(id=(self.box or "").removeprefix("#")):
+            yield QuestionTitle(self.title_text)
+            yield QuestionInput(placeholder=self.placeholder)
+            yield FoundLines(self._line, lambda: self.nothing, self.clicks_to_choose)
             yield QuestionKeys("take", "leave_question", "next_answer", "previous_answer")
+
+    def _line(self, number: int, width: int) -> Line:
+        return self.found_line(self.found[number], width)
 
     def on_mount(self) -> None:
         self._look()
@@ -139,182 +190,89 @@ class PaletteScreen(QuestionScreen[Callable[[], object]]):
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._soon is not None:
             self._soon.stop()
-        self._soon = once(self, _PAUSE, self._look_again)
+        self._soon = once(self, _PAUSE, self._look_now)
 
-    def _look_again(self) -> None:
+    def _look_now(self) -> None:
         if self.is_here:
             self._look()
 
     def _look(self) -> None:
         query = self.query_one(QuestionInput).value.strip()
-        if query != self._looked_for:
-            self._looked_for = query
-            self.query_one(PaletteLines).show(self._palette.entries(query))
+        if query != self.query_text:
+            self.query_text = query
+            self.found = self.find(query)
+            self.query_one(FoundLines).show(len(self.found))
 
     @property
-    def answers(self) -> PaletteLines:
+    def answers(self) -> FoundLines:
         # What was typed just now counts.
         self._look()
-        return self.query_one(PaletteLines)
+        return self.query_one(FoundLines)
 
     def action_take(self) -> None:
-        if (entry := self.answers.current) is not None:
-            self.dismiss(entry.choose)
+        self._look()
+        self._choose()
 
-    def on_palette_lines_chosen(self, message: PaletteLines.Chosen) -> None:
-        self.dismiss(message.entry.choose)
-
-
-class PaletteLines(CursorLines, can_focus=False, inherit_bindings=False):
-    """What was found; a click chooses."""
-
-    class Chosen(Message):
-        """The user clicked something."""
-
-        def __init__(self, entry: Entry) -> None:
-            super().__init__()
-            self.entry = entry
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._entries: Sequence[Entry] = ()
-
-    @property
-    def current(self) -> Entry | None:
-        return self._entries[self.cursor] if self._entries else None
-
-    def show(self, found: Sequence[Entry]) -> None:
-        self._entries = found
-        self.lines_changed(max(1, len(found)))
-        self.move_to(0)
-
-    def on_resize(self) -> None:
-        self.lines_changed(max(1, len(self._entries)))
-
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return super().line_classes(number) if self._entries else ()
-
-    def line(self, number: int) -> Line:
-        if not self._entries:
-            return [(" No match", "dim")]
-        return [("▌" if number == self.cursor else " ", "accent"), (" ", ""), *self._entries[number].line]
-
-    def open_current(self) -> None:
-        """A click chooses already."""
-
-    def on_click(self, event: events.Click) -> None:
-        number = self.scroll_offset.y + event.y
-        if number < len(self._entries):
-            self.post_message(self.Chosen(self._entries[number]))
+    @on(CursorLines.Opened)
+    def _choose(self) -> None:
+        number = self.query_one(FoundLines).cursor
+        if number < len(self.found):
+            self.dismiss(self.result_of(self.found[number]))
 
 
-# Nobody reads further.
-_MOST = 500
+class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
+    """Returns what is to be done."""
+
+    box = "#palette"
+    title_text = "Commands"
+    placeholder = "an action, a case, a set or a theme"
+    clicks_to_choose = 1
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
+        self._palette = palette
+
+    def find(self, query: str) -> list[Entry]:
+        return self._palette.entries(query)
+
+    def found_line(self, found: Entry, width: int) -> Line:
+        return [(" ", ""), *found.line]
+
+    def result_of(self, found: Entry) -> Callable[[], object]:
+        return found.choose
 
 
-class FindCaseScreen(QuestionScreen[Selection]):
+class FindCaseScreen(SearchScreen[Selection, Jump]):
     """Returns the case that was chosen."""
 
     box = "#find-case"
+    title_text = "Go to a case"
+    placeholder = "letters of its id, its set or its text"
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self._soon: Timer | None = None
-        self._looked_for = ""
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="find-case"):
-            yield QuestionTitle("Go to a case")
-            yield QuestionInput(placeholder="letters of its id, its set or its text")
-            yield FoundCases(self._workbench)
-            yield QuestionKeys("take", "leave_question", "next_answer", "previous_answer")
+    def find(self, query: str) -> list[Jump]:
+        listed = self._workbench.sets.listed
+        all_cases = f"{sum(len(eval_set.cases) for eval_set in listed):,} cases to look in"
+        self.nothing = "no case is like this" if query else all_cases
+        return rank_cases(query, listed, _MOST_FOUND)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        if self._soon is not None:
-            self._soon.stop()
-        self._soon = once(self, _PAUSE, self._look)
-
-    def _look(self) -> None:
-        if not self.is_here:
-            return
-        query = self.query_one(QuestionInput).value
-        if query != self._looked_for:
-            self._looked_for = query
-            found = rank_cases(query, self._workbench.sets.listed, _MOST)
-            self.query_one(FoundCases).show(query, found)
-
-    @property
-    def answers(self) -> FoundCases:
-        # What was typed just now counts.
-        self._look()
-        return self.query_one(FoundCases)
-
-    def action_take(self) -> None:
-        if (jump := self.answers.current) is not None:
-            self.dismiss(Selection(*jump.key))
-
-    def on_found_cases_chosen(self, message: FoundCases.Chosen) -> None:
-        self.dismiss(message.selection)
-
-
-class FoundCases(CursorLines, can_focus=False, inherit_bindings=False):
-    class Chosen(Message):
-        """The user wants to go to a case."""
-
-        def __init__(self, selection: Selection) -> None:
-            super().__init__()
-            self.selection = selection
-
-    def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
-        self._query = ""
-        self._found: Sequence[Jump] = ()
-
-    def show(self, query: str, found: Sequence[Jump]) -> None:
-        self._query, self._found = query, found
-        self.lines_changed(max(1, len(found)))
-        self.move_to(0)
-
-    @property
-    def current(self) -> Jump | None:
-        return self._found[self.cursor] if self._found else None
-
-    def on_resize(self) -> None:
-        self.lines_changed(max(1, len(self._found)))
-
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return super().line_classes(number) if self._found else ()
-
-    def line(self, number: int) -> Line:
-        if not self._found:
-            return [(f" {self._why_none()}", "dim")]
-        jump = self._found[number]
-        here = ("▌" if number == self.cursor else " ", "accent")
-        name_width = min(48, max(12, self.line_width * 2 // 5))
-        name = cut_line(_marked(jump), name_width)
-        filled = (" " * (name_width - cells(name) + 2), "")
-        set_id = (pad(visible(jump.set_id), min(20, self.line_width // 5)), "dim")
-        text = (f"  {visible(jump.text)}", "dim")
+    def found_line(self, found: Jump, width: int) -> Line:
+        name_width = min(48, max(12, width * 2 // 5))
+        name = cut_line(_marked(found), name_width)
         return [
-            here,
-            glyph(self._workbench.outcomes.status(jump.key)),
+            glyph(self._workbench.outcomes.status(found.key)),
             (" ", ""),
             *name,
-            filled,
-            set_id,
-            text,
+            (" " * (name_width - cells(name) + 2), ""),
+            (pad(visible(found.set_id), min(20, width // 5)), "dim"),
+            (f"  {visible(found.text)}", "dim"),
         ]
 
-    def _why_none(self) -> str:
-        if self._query.strip():
-            return "no case is like this"
-        return f"{sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed):,} cases to look in"
-
-    def open_current(self) -> None:
-        if (jump := self.current) is not None:
-            self.post_message(self.Chosen(Selection(*jump.key)))
+    def result_of(self, found: Jump) -> Selection:
+        return Selection(*found.key)
 
 
 def _marked(jump: Jump) -> Line:

@@ -15,7 +15,7 @@ from evaltui.text.lines import Line, cells, pad, wrap
 from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.widgets.lines import LineView, OneLine, rule
+from evaltui.tui.widgets.lines import LineView, OneLine, Title
 from evaltui.workbench.actions import Action, Scope, actions_in, chain_of, keys_of, place_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
@@ -36,7 +36,7 @@ class HelpScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="help"):
-            yield HelpTitle(id="help-title")
+            yield Title(lambda: [("Keys", "bold")], lambda: [("enter does it, esc closes", "dim")])
             yield HelpLines(self._workbench, self._scope, id="help-lines")
 
     def action_close_help(self) -> None:
@@ -44,11 +44,6 @@ class HelpScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
         self.dismiss(message.action)
-
-
-class HelpTitle(OneLine):
-    def line(self, width: int) -> Line:
-        return rule([("Keys", "bold")], [("enter does it, esc closes", "dim")], width, heavy=True)
 
 
 class Entry(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -34,21 +35,21 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self._recovered: list[Recovered] = []
 
     @property
+    @abstractmethod
     def scope(self) -> Scope:
         """Where the keys work now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def go_to(self, pane: str) -> None:
         """Shows a pane, with the focus in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def go_to_entry(self, pane: str) -> None:
         """Shows a pane, with the focus where its input begins."""
-        raise NotImplementedError
 
+    @abstractmethod
     def show_result(self) -> None:
         """Shows the result pane, after a run was started."""
-        raise NotImplementedError
 
     def reveal(self, selection: Selection) -> None:
         """Selects something, and makes sure that the list shows it."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
@@ -19,7 +18,7 @@ from evaltui.tui.pages.file_versions import VersionRow, both_versions, choices_o
 from evaltui.tui.pages.writer import SIDE_BY_SIDE
 from evaltui.tui.panes.bars import Status
 from evaltui.tui.screens.prompt import Hint, Hints, moves
-from evaltui.tui.widgets.lines import CursorLines, OneLine, rule
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine, Title
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
@@ -39,8 +38,8 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="versions"):
-            yield VersionsTitle(self._clash, self._left)
-            yield VersionsSides()
+            yield Title(self._title, self._left)
+            yield DrawnLine(_sides)
             yield VersionsRows(self._clash)
             yield Status(self._workbench, id="versions-status")
             yield Hints(self._workbench, self._hints)
@@ -55,10 +54,18 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         several = len(self.rows.clashes) > 1
         return [*one, *(every if several else []), Hint("decide", "save"), Hint("leave_open", "later")]
 
-    def _left(self) -> str:
+    def _title(self) -> Line:
+        where = "here and deleted outside" if self._clash.theirs is None else "here and outside"
+        title: Line = [(visible(self._clash.path.name), "bold"), (f" was changed {where}", "")]
+        if self._clash.theirs is not None and self._clash.conflict.reason:
+            title.append((f": {visible(self._clash.conflict.reason)}", ""))
+        return title
+
+    def _left(self) -> Line:
         """How much is still to be decided."""
         rows = self.rows
-        return f"{rows.undecided} of {len(rows.clashes)} undecided" if rows.undecided else "all decided"
+        left = f"{rows.undecided} of {len(rows.clashes)} undecided" if rows.undecided else "all decided"
+        return [(left, "dim")]
 
     def action_leave_open(self) -> None:
         self.dismiss(False)
@@ -73,9 +80,9 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         self._workbench.say("H keeps all of mine, L takes all of theirs: choose one, then save")
         self._draw_around()
 
+    @on(CursorLines.Moved)
     def _draw_around(self) -> None:
-        for line in self.query(OneLine):
-            line.refresh()
+        self.query("OneLine").refresh()
 
     async def _settle(self) -> None:
         rows = self.rows
@@ -90,42 +97,20 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
             return
         self.dismiss(saved)
 
-    def on_versions_rows_changed(self) -> None:
-        self._draw_around()
 
-
-class VersionsTitle(OneLine):
-    def __init__(self, clash: FileConflict, left: Callable[[], str]) -> None:
-        super().__init__()
-        self._clash = clash
-        self._left = left
-
-    def line(self, width: int) -> Line:
-        where = "here and deleted outside" if self._clash.theirs is None else "here and outside"
-        title: Line = [(visible(self._clash.path.name), "bold"), (f" was changed {where}", "")]
-        if self._clash.theirs is not None and self._clash.conflict.reason:
-            title.append((f": {visible(self._clash.conflict.reason)}", ""))
-        return rule(title, [(self._left(), "dim")], width, heavy=True)
-
-
-class VersionsSides(OneLine):
+def _sides(width: int) -> Line:
     """What stands on which side."""
-
-    def line(self, width: int) -> Line:
-        if _is_wide(width):
-            half = (width - 3) // 2
-            mine = cut([("   mine, unsaved", "dim")], half)
-            return [*mine, (" " * (half - cells(mine) + 3), ""), (" theirs, on disk", "dim")]
-        return [("   <", "bold"), (" mine, unsaved   ", "dim"), (">", "bold"), (" theirs, on disk", "dim")]
+    if _is_wide(width):
+        half = (width - 3) // 2
+        mine = cut([("   mine, unsaved", "dim")], half)
+        return [*mine, (" " * (half - cells(mine) + 3), ""), (" theirs, on disk", "dim")]
+    return [("   <", "bold"), (" mine, unsaved   ", "dim"), (">", "bold"), (" theirs, on disk", "dim")]
 
 
 class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     """Every clash with both its versions. The clash that the cursor is in is the one that keys decide."""
 
     BINDINGS = moves()
-
-    class Changed(Message):
-        """Something was decided, or the cursor is in another clash."""
 
     def __init__(self, clash: FileConflict) -> None:
         super().__init__()
@@ -242,15 +227,6 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     # Keys and mouse
 
-    def open_current(self) -> None:
-        """A double click has no more to open: what there is, is seen."""
-
-    def move_to(self, number: int) -> None:
-        before = self.current
-        super().move_to(number)
-        if self.current != before:
-            self.post_message(self.Changed())
-
     def _go_to(self, choice: int) -> None:
         for number, row in enumerate(self._rows):
             if row.choice == choice and row.head:
@@ -270,7 +246,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._decided[self.current] = side
         self.refresh()
         self.action_next_undecided()
-        self.post_message(self.Changed())
+        self.post_message(self.Moved())
 
     def action_keep_all_mine(self) -> None:
         self._decide_all("mine")
@@ -281,7 +257,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _decide_all(self, side: Side) -> None:
         self._decided = dict.fromkeys(range(len(self.clashes)), side)
         self.refresh()
-        self.post_message(self.Changed())
+        self.post_message(self.Moved())
 
     def action_next_undecided(self) -> None:
         """To the next clash that is undecided, where there is one."""
@@ -308,7 +284,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
             self._decide("mine")
         elif tail + len(_LABELS[0]) <= event.x < tail + sum(map(len, _LABELS)):
             self._decide("theirs")
-        self.post_message(self.Changed())
+        self.post_message(self.Moved())
 
 
 _LABELS = (" (•) keep mine", " (•) take theirs")

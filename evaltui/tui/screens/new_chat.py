@@ -14,25 +14,20 @@ from textual.widgets import TextArea
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse
-from evaltui.text.lines import Line, pad
-from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.exchange import EditorError, edit_outside
-from evaltui.tui.screens.prompt import Hint, Hints, QuestionNote, QuestionTitle
-from evaltui.tui.widgets.choice_line import ChoiceLine
+from evaltui.tui.screens.prompt import FormLabel, FormScreen, Hint, Hints, QuestionNote, QuestionTitle
+from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import FieldLine, FieldText
-from evaltui.tui.widgets.lines import OneLine
-from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.conversation import SessionStart
 from evaltui.workbench.workbench import Workbench
 
 _EMPTY = "an empty session"
 
 
-class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
+class NewChatScreen(FormScreen):
     """Begins a conversation, and returns whether it has."""
 
     box = "#new-chat"
-    BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "#chat-begin"
 
     def __init__(self, workbench: Workbench) -> None:
@@ -117,74 +112,6 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
     # Keys
 
     def action_form_take(self) -> None:
-        self._begin()
-
-    action_end_field = action_end_text = action_save_field = action_form_take
-
-    def action_form_leave(self) -> None:
-        self.dismiss(False)
-
-    action_leave_field = action_form_leave
-
-    def action_form_next(self) -> None:
-        self._step(1)
-
-    action_next_field = action_form_down = action_next_choice = action_form_next
-
-    def action_form_previous(self) -> None:
-        self._step(-1)
-
-    action_previous_field = action_form_up = action_previous_choice = action_form_previous
-
-    def action_form_left(self) -> None:
-        self._choose(-1)
-
-    def action_form_right(self) -> None:
-        self._choose(1)
-
-    action_form_toggle = action_form_right
-
-    def _step(self, step: int) -> None:
-        fields = list(self._fields())
-        at = fields.index(self.focused) if self.focused in fields else 0
-        self.set_focus(fields[(at + step) % len(fields)])
-
-    def _fields(self) -> Iterator[Widget]:
-        yield from self.query("#chat-begin, #chat-agent, #chat-user, #chat-app, #chat-state").results(Widget)
-
-    def _choose(self, step: int) -> None:
-        if isinstance(self.focused, ChoiceLine):
-            self.focused.step(step)
-
-    def action_field_in_editor(self) -> None:
-        field = self.query_one("#chat-state", FieldText)
-        try:
-            field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
-        except EditorError as error:
-            self.query_one(QuestionNote).show(str(error))
-
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        self.query_one(QuestionNote).show(self._state()[1])
-
-    def on_descendant_focus(self) -> None:
-        self.query_one(Hints).refresh()
-
-    # Beginning
-
-    def _state(self) -> tuple[Json, str | None]:
-        """What is typed, and why it is no state."""
-        text = self.query_one("#chat-state", FieldText).text.strip()
-        if not text:
-            return {}, None
-        found = parse(text)
-        if isinstance(found, Problem):
-            where = f"line {found.line}: " if found.line else ""
-            return {}, f"{where}{found.message}"
-        if not isinstance(found, dict):
-            return {}, 'the state is an object: {"name": value, ...}'
-        return found, None
-
-    def _begin(self) -> None:
         state, problem = self._state()
         if problem is not None:
             self.query_one(QuestionNote).show(problem)
@@ -199,11 +126,33 @@ class NewChatScreen(DialogScreen[bool], inherit_bindings=False):
         self._workbench.chat.new(start, self._known_agents[agent] if agent else None)
         self.dismiss(True)
 
+    action_end_field = action_end_text = action_save_field = action_form_take
 
-class FormLabel(OneLine):
-    def __init__(self, label: str) -> None:
-        super().__init__()
-        self._label = label
+    def fields(self) -> Iterator[Widget]:
+        yield from self.query("#chat-begin, #chat-agent, #chat-user, #chat-app, #chat-state").results(Widget)
 
-    def line(self, width: int) -> Line:
-        return [(" ", ""), (pad(self._label, 8), "dim")]
+    def action_field_in_editor(self) -> None:
+        field = self.query_one("#chat-state", FieldText)
+        try:
+            field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
+        except EditorError as error:
+            self.query_one(QuestionNote).show(str(error))
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        self.query_one(QuestionNote).show(self._state()[1])
+
+    def on_descendant_focus(self) -> None:
+        self.query_one(Hints).refresh()
+
+    def _state(self) -> tuple[Json, str | None]:
+        """What is typed, and why it is no state."""
+        text = self.query_one("#chat-state", FieldText).text.strip()
+        if not text:
+            return {}, None
+        found = parse(text)
+        if isinstance(found, Problem):
+            where = f"line {found.line}: " if found.line else ""
+            return {}, f"{where}{found.message}"
+        if not isinstance(found, dict):
+            return {}, 'the state is an object: {"name": value, ...}'
+        return found, None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ScreenResultType
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from evaltui.text.lines import Line, cells
+from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
-from evaltui.tui.widgets.lines import OneLine, rule
+from evaltui.tui.widgets.lines import ActionLine, OneLine, Title
 from evaltui.tui.widgets.painting import fit_for_terminal
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
@@ -113,13 +115,9 @@ class QuestionInput(OneLineInput):
         super().__init__(value, placeholder=fit_for_terminal(placeholder), compact=True)
 
 
-class QuestionTitle(OneLine):
+class QuestionTitle(Title):
     def __init__(self, title: str) -> None:
-        super().__init__()
-        self.title = title
-
-    def line(self, width: int) -> Line:
-        return rule([(visible(self.title), "bold")], [], width, heavy=True)
+        super().__init__(lambda: [(visible(title), "bold")])
 
 
 class QuestionNote(Static):
@@ -134,32 +132,19 @@ class QuestionNote(Static):
         self.update(Content(fit_for_terminal(visible(f"! {problem}" if problem else self.hint))))
 
 
-class QuestionKeys(OneLine):
-    """The keys of a question with what they do; a click does it."""
+class QuestionKeys(ActionLine):
+    """The keys of a question."""
 
     def __init__(self, *action_ids: str) -> None:
         super().__init__()
         self._actions = [BY_ID[action_id] for action_id in action_ids]
 
-    def line(self, width: int) -> Line:
-        return [span for part in self._parts() for span in part]
-
-    def _parts(self) -> list[Line]:
+    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         # The user may have chosen other keys.
         active = {one.binding.id: key for key, one in self.screen.active_bindings.items()}
-        return [
-            [(key_name(active.get(action.id, action.keys[0])), "bold"), (f" {action.title}  ", "dim")]
-            for action in self._actions
-        ]
-
-    async def on_click(self, event: events.Click) -> None:
-        event.stop()
-        left = event.x
-        for action, part in zip(self._actions, self._parts(), strict=True):
-            if left < cells(part):
-                await self.screen.run_action(action.id)
-                return
-            left -= cells(part)
+        for action in self._actions:
+            key = key_name(active.get(action.id, action.keys[0]))
+            yield action.id, [(key, "bold"), (f" {action.title}  ", "dim")]
 
 
 def moves() -> list[BindingType]:
@@ -175,27 +160,67 @@ class Hint(NamedTuple):
     word: str
 
 
-class Hints(OneLine):
-    """Keys and what they do on a screen that lies over the main one; a click does it."""
+class Hints(ActionLine):
+    """Keys and what they do on a screen that lies over the main one."""
 
     def __init__(self, workbench: Workbench, hints: Callable[[], Sequence[Hint]]) -> None:
         super().__init__()
         self._workbench = workbench
         self._hints = hints
 
-    def line(self, width: int) -> Line:
-        return [span for _, part in self._parts() for span in part]
-
-    def _parts(self) -> Iterator[tuple[str, Line]]:
+    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         for hint in self._hints():
             key = key_name(keys_of(BY_ID[hint.action], self._workbench)[0])
             yield hint.action, [(" ", ""), (key, "bold"), (f" {hint.word} ", "dim")]
 
-    async def on_click(self, event: events.Click) -> None:
-        event.stop()
-        left = event.x
-        for action, part in self._parts():
-            if left < cells(part):
-                await self.screen.run_action(action)
-                return
-            left -= cells(part)
+
+class FormScreen(DialogScreen[bool], inherit_bindings=False):
+    """Several fields, lists and choices; leaving it returns False."""
+
+    BINDINGS = bindings(Scope.FORM)
+
+    @abstractmethod
+    def fields(self) -> Iterable[Widget]:
+        """What the focus goes to, one after the other."""
+
+    def choose(self, step: int) -> None:
+        """Chooses the next (1) or the previous (-1) on the line that has the focus."""
+        if isinstance(self.focused, ChoiceLine):
+            self.focused.step(step)
+
+    def action_form_leave(self) -> None:
+        self.dismiss(False)
+
+    action_leave_field = action_form_leave
+
+    def action_form_next(self) -> None:
+        self._step(1)
+
+    action_next_field = action_form_down = action_next_choice = action_form_next
+
+    def action_form_previous(self) -> None:
+        self._step(-1)
+
+    action_previous_field = action_form_up = action_previous_choice = action_form_previous
+
+    def _step(self, step: int) -> None:
+        fields = [*self.fields()]
+        at = fields.index(self.focused) if self.focused in fields else 0
+        self.set_focus(fields[(at + step) % len(fields)])
+
+    def action_form_left(self) -> None:
+        self.choose(-1)
+
+    def action_form_right(self) -> None:
+        self.choose(1)
+
+    action_form_toggle = action_form_right
+
+
+class FormLabel(OneLine):
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self._label = label
+
+    def line(self, width: int) -> Line:
+        return [(" ", ""), (pad(self._label, 8), "dim")]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from textual import on
 from textual.app import ComposeResult
-from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.listing import RunRow
@@ -19,7 +19,7 @@ from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.lines import CursorLines, LineView, OneLine, rule
+from evaltui.tui.widgets.lines import CursorLines, HorizontalRule, PageLines, Title
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.workbench import Workbench
@@ -48,10 +48,10 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self.base: Path | None = None
 
     def compose(self) -> ComposeResult:
-        yield RunsTitle(self._title)
+        yield Title(lambda: [("Runs", "bold")], self._count)
         yield RunRows(self, self._runs, id="runs-rows")
-        yield RunsRule()
-        yield RunDetails(id="runs-details")
+        yield HorizontalRule()
+        yield PageLines(self._write_run, can_focus=False, indent=0, id="runs-details")
         yield Status(self._workbench, id="runs-status")
         yield Footer(self._workbench, id="runs-footer")
 
@@ -70,21 +70,25 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self.rows.follow()
         self.draw_around()
 
+    @on(CursorLines.Moved)
     def draw_around(self) -> None:
-        path = self.rows.current
-        self.query_one(RunDetails).show(self._runs.row(path) if path else None)
-        for line in self.query(OneLine):
-            line.refresh()
+        self.query_one(PageLines).write_page()
+        self.query("OneLine").refresh()
 
     @property
     def rows(self) -> RunRows:
         return self.query_one(RunRows)
 
-    def _title(self) -> str:
+    def _count(self) -> Line:
         paths = self._runs.paths
         count = "" if paths is None else "1 run" if len(paths) == 1 else f"{len(paths)} runs"
         base = self._runs.row(self.base) if self.base else None
-        return f"base ●: {base.title} · {count}" if base else count
+        return [(f"base ●: {base.title} · {count}" if base else count, "dim")]
+
+    def _write_run(self, page: Page) -> None:
+        path = self.rows.current
+        if path is not None and (row := self._runs.row(path)) is not None:
+            write_run(page, row)
 
     # Actions
 
@@ -94,6 +98,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
     def action_reload_runs(self) -> None:
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
+    @on(CursorLines.Opened)
     def action_open_run(self) -> None:
         if (row := self._readable_run()) is not None:
             self._open(row)
@@ -188,39 +193,13 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         else:
             self.dismiss(Wanted(row.path, row.title, resumes=True))
 
-    def on_run_rows_moved(self) -> None:
-        self.draw_around()
-
-    def on_run_rows_opened(self) -> None:
-        self.action_open_run()
-
 
 def _no_name(text: str) -> str | None:
     return None if text.strip() else "it needs a name"
 
 
-class RunsTitle(OneLine):
-    def __init__(self, count: Callable[[], str]) -> None:
-        super().__init__()
-        self._count = count
-
-    def line(self, width: int) -> Line:
-        return rule([("Runs", "bold")], [(self._count(), "dim")], width, heavy=True)
-
-
-class RunsRule(OneLine):
-    def line(self, width: int) -> Line:
-        return [("─" * width, "dim")]
-
-
 class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
     """A line per run, read when it is drawn; the keys are those of the screen."""
-
-    class Moved(Message):
-        """The cursor is on another line."""
-
-    class Opened(Message):
-        """A run is to be opened."""
 
     def __init__(self, screen: RunsScreen, runs: KeptRuns, *, id: str) -> None:
         super().__init__(id=id)
@@ -261,38 +240,6 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
             return [marker, base, ("…  ", "dim"), (visible(path.name), "dim")]
         return [marker, base, *run_line(row, self.line_width - 2)]
 
-    def open_current(self) -> None:
-        self.post_message(self.Opened())
-
     def move_to(self, number: int) -> None:
         super().move_to(number)
         self._at = self.current
-        self.post_message(self.Moved())
-
-
-class RunDetails(LineView):
-    """What is known of the run that the cursor is on."""
-
-    can_focus = False
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._row: RunRow | None = None
-        self._lines: list[Line] = []
-
-    def show(self, row: RunRow | None) -> None:
-        self._row = row
-        self._write()
-
-    def _write(self) -> None:
-        page = Page(max(24, self.size.width - 2))
-        if self._row is not None:
-            write_run(page, self._row)
-        self._lines = page.lines
-        self.lines_changed(len(self._lines))
-
-    def on_resize(self) -> None:
-        self._write()
-
-    def line(self, number: int) -> Line:
-        return self._lines[number]

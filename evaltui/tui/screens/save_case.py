@@ -6,22 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
 
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.values import show_value, visible
-from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.screens.new_chat import FormLabel
-from evaltui.tui.screens.prompt import Hint, Hints, QuestionNote, QuestionTitle
-from evaltui.tui.widgets.choice_line import ChoiceLine
+from evaltui.tui.screens.prompt import FormLabel, FormScreen, Hint, Hints, QuestionNote, QuestionTitle
+from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import FieldLine
-from evaltui.tui.widgets.lines import CursorLines, OneLine
-from evaltui.workbench.actions import Scope
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.chat.saving import SaveChoices, TurnChoice, TurnMode
@@ -44,11 +40,10 @@ _MEANINGS = {
 }
 
 
-class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
+class SaveCaseScreen(FormScreen):
     """Adds the case to its set, unsaved, and returns whether it has."""
 
     box = "#save-case"
-    BINDINGS = bindings(Scope.FORM)
     AUTO_FOCUS = "#save-id"
 
     def __init__(self, workbench: Workbench, transcript: Transcript) -> None:
@@ -73,7 +68,7 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
                 line.display = target is None
                 yield FormLabel("called")
                 yield FieldLine(id="save-new")
-            yield TurnHeader()
+            yield DrawnLine(_turn_header, id="turn-header")
             yield TurnRows(self._transcript, lambda: self.choices, self._set, id="save-turns")
             yield QuestionNote()
             yield Hints(self._workbench, self._hints)
@@ -117,6 +112,7 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
         else:
             self._set(replace(self.choices, new_set=typed))
 
+    @on(CursorLines.Moved)
     def _show_note(self) -> None:
         """Why it cannot be done so; else what the column under the cursor means."""
         note = self.query_one(QuestionNote)
@@ -127,9 +123,6 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
             note.hint = _MEANINGS[rows.column] if rows.has_focus else ""
             note.show(None)
 
-    def on_turn_rows_moved(self) -> None:
-        self._show_note()
-
     def on_descendant_focus(self) -> None:
         self._show_note()
         self.query_one(Hints).refresh()
@@ -137,73 +130,6 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
     # Keys
 
     def action_form_take(self) -> None:
-        self._take()
-
-    action_end_field = action_form_take
-
-    def action_form_leave(self) -> None:
-        self.dismiss(False)
-
-    action_leave_field = action_form_leave
-
-    def action_form_next(self) -> None:
-        self._step(1)
-
-    action_next_field = action_next_choice = action_form_next
-
-    def action_form_previous(self) -> None:
-        self._step(-1)
-
-    action_previous_field = action_previous_choice = action_form_previous
-
-    def action_form_down(self) -> None:
-        rows = self.query_one(TurnRows)
-        if rows.has_focus:
-            rows.action_line_down()
-        else:
-            self._step(1)
-
-    def action_form_up(self) -> None:
-        rows = self.query_one(TurnRows)
-        if rows.has_focus and rows.cursor:
-            rows.action_line_up()
-        else:
-            self._step(-1)
-
-    def action_form_left(self) -> None:
-        self._choose(-1)
-
-    def action_form_right(self) -> None:
-        self._choose(1)
-
-    def action_form_toggle(self) -> None:
-        rows = self.query_one(TurnRows)
-        if rows.has_focus:
-            rows.toggle()
-        else:
-            self._choose(1)
-
-    def action_form_edit(self) -> None:
-        self.set_focus(self.query_one("#save-id"))
-
-    def _choose(self, step: int) -> None:
-        rows = self.query_one(TurnRows)
-        if isinstance(self.focused, ChoiceLine):
-            self.focused.step(step)
-        elif rows.has_focus:
-            rows.step_column(step)
-
-    def _step(self, step: int) -> None:
-        fields = list(self._fields())
-        at = fields.index(self.focused) if self.focused in fields else 0
-        self.set_focus(fields[(at + step) % len(fields)])
-
-    def _fields(self) -> Iterator[Widget]:
-        for widget in self.query("#save-id, #save-target, #save-new, #save-turns").results(Widget):
-            if widget.id != "save-new" or self.choices.target is None:
-                yield widget
-
-    def _take(self) -> None:
         if saving.problem(self._workbench.editing, self.choices) is not None:
             self._show_note()
         elif saving.save(self._workbench.agent, self._workbench.editing, self._transcript, self.choices):
@@ -211,14 +137,51 @@ class SaveCaseScreen(DialogScreen[bool], inherit_bindings=False):
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)
 
+    action_end_field = action_form_take
 
-class TurnHeader(OneLine):
-    def line(self, width: int) -> Line:
-        room = _text_room(width)
-        return [
-            (pad(" turn", _NUMBER + _MODE + room + 1), "dim"),
-            *((f"{name:<{_CELL}}", "dim") for name in _KEPT),
-        ]
+    def action_form_down(self) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus:
+            rows.action_line_down()
+        else:
+            self.action_form_next()
+
+    def action_form_up(self) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus and rows.cursor:
+            rows.action_line_up()
+        else:
+            self.action_form_previous()
+
+    def action_form_toggle(self) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus:
+            rows.toggle()
+        else:
+            self.choose(1)
+
+    def action_form_edit(self) -> None:
+        self.set_focus(self.query_one("#save-id"))
+
+    def choose(self, step: int) -> None:
+        rows = self.query_one(TurnRows)
+        if rows.has_focus:
+            rows.step_column(step)
+        else:
+            super().choose(step)
+
+    def fields(self) -> Iterator[Widget]:
+        for widget in self.query("#save-id, #save-target, #save-new, #save-turns").results(Widget):
+            if widget.id != "save-new" or self.choices.target is None:
+                yield widget
+
+
+def _turn_header(width: int) -> Line:
+    room = _text_room(width)
+    return [
+        (pad(" turn", _NUMBER + _MODE + room + 1), "dim"),
+        *((f"{name:<{_CELL}}", "dim") for name in _KEPT),
+    ]
 
 
 def _text_room(width: int) -> int:
@@ -228,9 +191,6 @@ def _text_room(width: int) -> int:
 class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
     """The turns, each with what is kept of it, then the state before and after them. Of a turn, one cell is
     current."""
-
-    class Moved(Message):
-        """Another cell is the current one."""
 
     def __init__(
         self,
@@ -255,7 +215,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
             return ("state", "final")[min(beyond, 1)]
         return ("mode", *_KEPT)[self._at]
 
-    def on_resize(self) -> None:
+    def on_mount(self) -> None:
         self.lines_changed(len(self._choices().turns) + 2)
 
     def on_focus(self) -> None:
@@ -263,10 +223,6 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def on_blur(self) -> None:
         self.refresh()
-
-    def move_to(self, number: int) -> None:
-        super().move_to(number)
-        self.post_message(self.Moved())
 
     def step_column(self, step: int) -> None:
         self._at = max(0, min(self._at + step, len(_KEPT)))
@@ -361,12 +317,6 @@ def _cell(turn: TurnChoice, name: str) -> str:
 def _toggled(turn: TurnChoice, column: str) -> TurnChoice:
     if column == "mode":
         return replace(turn, mode=_MODES[(_MODES.index(turn.mode) + 1) % len(_MODES)])
-    match column:
-        case "calls":
-            return replace(turn, calls=not turn.calls)
-        case "results":
-            return replace(turn, results=not turn.results)
-        case "texts":
-            return replace(turn, intermediate=not turn.intermediate)
-        case _:
-            return replace(turn, answer=not turn.answer)
+    field = _FIELDS[column]
+    changed: dict[str, Any] = {field: not getattr(turn, field)}
+    return replace(turn, **changed)

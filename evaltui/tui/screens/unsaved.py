@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from textual import events
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 
 from evaltui.files.journal import Recovered
 from evaltui.text.lines import Line, pad, wrap
@@ -19,7 +18,8 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Status
 from evaltui.tui.screens.prompt import Hint, Hints, moves
-from evaltui.tui.widgets.lines import CursorLines, LineView, OneLine, rule
+from evaltui.tui.widgets.choices import ChoiceList
+from evaltui.tui.widgets.lines import CursorLines, PageLines, Title
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.recovery import Recovery
@@ -47,13 +47,14 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="unsaved"):
-            yield UnsavedTitle(len(self._workbench.editing.unsaved()))
-            yield UnsavedFiles(self._workbench, self._typed, id="unsaved-files")
-            yield UnsavedChoices(self._workbench)
+            yield Title(self._title)
+            yield PageLines(self._write_files, can_focus=False, id="unsaved-files")
+            yield UnsavedChoices(len(_CHOICES), self._choice_line, at_once=True)
             yield Hints(self._workbench, lambda: [Hint("decide", "do it"), Hint("leave_open", "stay")])
 
+    @on(ChoiceList.OptionSelected)
     def action_decide(self) -> None:
-        self.dismiss(self.query_one(UnsavedChoices).chosen)
+        self.dismiss(_CHOICES[self.query_one(ChoiceList).current][0])
 
     def action_save(self) -> None:
         self.dismiss("save")
@@ -64,32 +65,22 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
     def action_leave_open(self) -> None:
         self.dismiss(None)
 
-    def on_unsaved_choices_decided(self, message: UnsavedChoices.Decided) -> None:
-        self.dismiss(message.choice)
+    def _title(self) -> Line:
+        count = len(self._workbench.editing.unsaved())
+        files = "1 file is not saved" if count == 1 else f"{count} files are not saved"
+        return [(files if count else "What is typed is in no file yet", "bold")]
 
+    def _choice_line(self, number: int, is_current: bool) -> Line:
+        _, title, action = _CHOICES[number]
+        key = key_name(keys_of(BY_ID[action], self._workbench)[0])
+        return [
+            ("▌ " if is_current else "  ", "accent"),
+            (pad(title, 36), "bold" if is_current else ""),
+            (key, "dim"),
+        ]
 
-class UnsavedTitle(OneLine):
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self._count = count
-
-    def line(self, width: int) -> Line:
-        files = "1 file is not saved" if self._count == 1 else f"{self._count} files are not saved"
-        title = files if self._count else "What is typed is in no file yet"
-        return rule([(title, "bold")], [], width, heavy=True)
-
-
-class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
-    """The files, and which of their cases were changed."""
-
-    def __init__(self, workbench: Workbench, typed: str, *, id: str) -> None:
-        super().__init__(id=id)
-        self._workbench = workbench
-        self._typed = typed
-        self._lines: list[Line] = []
-
-    def on_resize(self) -> None:
-        page = Page(self.size.width - 2)
+    def _write_files(self, page: Page) -> None:
+        """The files, and which of their cases were changed."""
         for path in self._workbench.editing.unsaved():
             page.row(
                 ("● ", "accent"), (visible(path.name), "bold"), (f"  {visible(path.parent.name)}", "dim")
@@ -106,8 +97,6 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
         if self._workbench.runs.current is not None and self._workbench.runs.is_running:
             page.blank()
             page.text([(f"Run {self._workbench.runs.current.number} is not over: leaving cancels it.", "")])
-        self._lines = page.lines
-        self.lines_changed(len(self._lines))
 
     def _changed(self, path: Path) -> Iterator[str]:
         draft = self._workbench.editing.open_file(path)
@@ -126,45 +115,11 @@ class UnsavedFiles(LineView, can_focus=False, inherit_bindings=False):
         elif not ordered:
             yield "the set itself: its name, or which cases it has"
 
-    def line(self, number: int) -> Line:
-        return [(" ", ""), *self._lines[number]]
 
-
-class UnsavedChoices(CursorLines, can_focus=True, inherit_bindings=False):
-    """One line for each answer; a click on one is the answer."""
+class UnsavedChoices(ChoiceList, can_focus=True, inherit_bindings=False):
+    """An answer per line."""
 
     BINDINGS = moves()
-
-    class Decided(Message):
-        """The user clicked an answer."""
-
-        def __init__(self, choice: str | None) -> None:
-            super().__init__()
-            self.choice = choice
-
-    def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
-
-    @property
-    def chosen(self) -> str | None:
-        return _CHOICES[self.cursor][0]
-
-    def on_resize(self) -> None:
-        self.lines_changed(len(_CHOICES))
-
-    def line(self, number: int) -> Line:
-        _, title, action = _CHOICES[number]
-        here = number == self.cursor
-        key = key_name(keys_of(BY_ID[action], self._workbench)[0])
-        return [("▌ " if here else "  ", "accent"), (pad(title, 36), "bold" if here else ""), (key, "dim")]
-
-    def open_current(self) -> None:
-        """A click decides; who clicks twice has decided then."""
-
-    def on_click(self, event: events.Click) -> None:
-        super().on_click(event)
-        self.post_message(self.Decided(self.chosen))
 
 
 class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
@@ -180,10 +135,15 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="recovery"):
-            yield RecoveryTitle(len(self._recovery.offers))
+            yield Title(self._title)
             yield RecoveryRows(self._recovery)
             yield Status(self._workbench, id="recovery-status")
             yield Hints(self._workbench, self._hints)
+
+    def _title(self) -> Line:
+        count = len(self._recovery.offers)
+        files = "1 file" if count == 1 else f"{count} files"
+        return [("Unsaved changes of an earlier sitting", "bold"), (f"  {files}", "dim")]
 
     def _hints(self) -> list[Hint]:
         marked = self.rows.current in self._recovery.thrown_away
@@ -195,6 +155,7 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     def rows(self) -> RecoveryRows:
         return self.query_one(RecoveryRows)
 
+    @on(CursorLines.Opened)
     async def action_decide(self) -> None:
         await self._restore()
         self._draw()
@@ -217,27 +178,10 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
         self._recovery.finish()
         self.dismiss()
 
+    @on(CursorLines.Moved)
     def _draw(self) -> None:
         self.rows.refresh()
-        for line in self.query(OneLine):
-            line.refresh()
-
-    def on_recovery_rows_moved(self) -> None:
-        self._draw()
-
-    async def on_recovery_rows_opened(self) -> None:
-        await self.action_decide()
-
-
-class RecoveryTitle(OneLine):
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self._count = count
-
-    def line(self, width: int) -> Line:
-        files = "1 file" if self._count == 1 else f"{self._count} files"
-        title: Line = [("Unsaved changes of an earlier sitting", "bold"), (f"  {files}", "dim")]
-        return rule(title, [], width, heavy=True)
+        self.query("OneLine").refresh()
 
 
 class _Shown(NamedTuple):
@@ -250,12 +194,6 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
     """Of each file: its name, when it was edited last, what was done, and what has become of it."""
 
     BINDINGS = moves()
-
-    class Moved(Message):
-        """Another file is the current one."""
-
-    class Opened(Message):
-        """The user wants to restore the current file."""
 
     def __init__(self, recovery: Recovery) -> None:
         super().__init__()
@@ -303,19 +241,13 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
         shown = self._shown[number]
         return ("current-line",) if shown.head and shown.offer == self.current else ()
 
-    def open_current(self) -> None:
-        self.post_message(self.Opened())
-
     def move_to(self, number: int) -> None:
         """To the file that this line is about; from a head, one line down is the next file."""
-        before = self.current
         number = max(0, min(number, self.line_count - 1))
         offer = self._shown[number].offer
-        if offer == before and number > self.cursor:
+        if offer == self.current and number > self.cursor:
             offer = min(offer + 1, len(self._recovery.offers) - 1)
         self._go_to(offer)
-        if self.current != before:
-            self.post_message(self.Moved())
 
     def go_to_open(self) -> None:
         """To the first file that is not settled, if there is any."""

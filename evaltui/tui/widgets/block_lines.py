@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 
 from textual import events
@@ -29,15 +30,15 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
         # Not the same as being at the end: what is new is laid out only later.
         self._follows = True
 
-    def block(self, number: int) -> list[Line]:
-        raise NotImplementedError
+    @abstractmethod
+    def block(self, number: int) -> list[Line]: ...
 
     def height(self, number: int) -> int:
         return len(self._block(number))
 
+    @abstractmethod
     def open_current(self) -> None:
         """A double click."""
-        raise NotImplementedError
 
     @property
     def shows_cursor(self) -> bool:

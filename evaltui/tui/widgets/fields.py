@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -136,16 +137,16 @@ class FilterLine(OneLineInput):
         self._soon: Timer | None = None
         self._below: list[Line] = []
 
+    @abstractmethod
     def filter_text(self) -> str:
         """The filter that is set."""
-        raise NotImplementedError
 
-    def set_filter(self, text: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def set_filter(self, text: str) -> None: ...
 
+    @abstractmethod
     def problem(self) -> str:
         """What of it cannot be understood."""
-        raise NotImplementedError
 
     def follow(self) -> None:
         """Show the filter that is set, also where it was not set from here."""

@@ -2,30 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual import events
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
 from evaltui.text.lines import Line, Span, cells, cut
+from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.painting import paint, tone_classes
 
 
 class OneLine(Widget):
-    """Shows `line(width)`, which a subclass says."""
+    """A line that its subclass draws."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = tone_classes()
 
+    @abstractmethod
     def line(self, width: int) -> Line:
-        raise NotImplementedError
+        """The line in so many cells; it is cut where it is longer."""
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         return paint(self, self.line(width), width) if y == 0 else Strip.blank(width)
+
+
+class DrawnLine(OneLine):
+    """A line that `draw` makes for a width in cells."""
+
+    def __init__(self, draw: Callable[[int], Line], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._draw_line = draw
+
+    def line(self, width: int) -> Line:
+        return self._draw_line(width)
+
+
+class Title(OneLine):
+    """The first line of a dialog: `━━ title ━━━━━━━━ remark ━━`."""
+
+    def __init__(self, title: Callable[[], Line], remark: Callable[[], Line] = list) -> None:
+        super().__init__()
+        self._title = title
+        self._remark = remark
+
+    def line(self, width: int) -> Line:
+        return rule(self._title(), self._remark(), width, heavy=True)
+
+
+class ActionLine(OneLine):
+    """Keys and what they do; a click does it."""
+
+    @abstractmethod
+    def parts(self, width: int) -> Iterable[tuple[str, Line]]:
+        """The id of each action and what is drawn of it."""
+
+    def line(self, width: int) -> Line:
+        return [span for _, part in self.parts(width) for span in part]
+
+    async def on_click(self, event: events.Click) -> None:
+        event.stop()
+        left = event.x
+        for action, part in self.parts(self.size.width):
+            if left < cells(part):
+                await self.screen.run_action(action)
+                return
+            left -= cells(part)
+
+
+class HorizontalRule(OneLine):
+    """A line between the parts of a screen."""
+
+    def line(self, width: int) -> Line:
+        return [("─" * width, "dim")]
 
 
 def both_ends(left: Sequence[Span], right: Sequence[Span], width: int) -> Line:
@@ -49,14 +103,16 @@ def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool
 
 
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Shows `line(0)` to `line(line_count - 1)`; a subclass says what they are, and calls `lines_changed`."""
+    """Lines that its subclass draws one by one; what is not visible costs nothing."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*tone_classes(), "current-line"}
 
     line_count = 0
+    """Number of lines; set by `lines_changed`."""
 
+    @abstractmethod
     def line(self, number: int) -> Line:
-        raise NotImplementedError
+        """A line, its number from 0."""
 
     def line_classes(self, number: int) -> tuple[str, ...]:
         """Component classes for the whole of a line."""
@@ -67,10 +123,13 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         return self.scrollable_content_region.width
 
     def lines_changed(self, count: int) -> None:
-        """Draw everything anew."""
+        """Draws everything anew, after other lines or more of them."""
         self.line_count = count
         self.virtual_size = Size(self.line_width, count)
         self.refresh()
+
+    def on_resize(self) -> None:
+        self.lines_changed(self.line_count)
 
     def render_line(self, y: int) -> Strip:
         number = self.scroll_offset.y + y
@@ -106,13 +165,60 @@ class ScrolledLines(LineView, can_focus=True, inherit_bindings=False):
         self.scroll_end(animate=False)
 
 
+class PageLines(ScrolledLines, inherit_bindings=False):
+    """A page, written anew for every width."""
+
+    def __init__(
+        self,
+        write: Callable[[Page], object],
+        *,
+        can_focus: bool = True,
+        indent: int = 1,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self.can_focus = can_focus
+        self._margin = " " * indent
+        self.page = Page(80)
+        """The page that is shown."""
+        self._write = write
+
+    def show(self, write: Callable[[Page], object]) -> None:
+        """Shows another page from its beginning."""
+        self._write = write
+        self.write_page()
+        self.scroll_home(animate=False)
+
+    def write_page(self) -> None:
+        """Writes the page anew, after a change of what it tells."""
+        self.page = Page(self.size.width - 2)
+        self._write(self.page)
+        self.lines_changed(len(self.page.lines))
+
+    def on_resize(self) -> None:
+        if not self.page.lines or self.page.width != Page(self.size.width - 2).width:
+            self.write_page()
+
+    def line(self, number: int) -> Line:
+        return [(self._margin, ""), *self.page.lines[number]]
+
+
 class CursorLines(LineView, can_focus=True, inherit_bindings=False):
-    """Moves by keys and clicks. A subclass says what a double click opens."""
+    """Lines of which one is current: keys and clicks move to it, a double click opens it."""
+
+    class Moved(Message):
+        """Another line is the current one."""
+
+    class Opened(Message):
+        """The user wants to open the current line."""
 
     cursor = 0
+    """Number of the current line, 0-based."""
+    clicks_to_open = 2
+    """How many clicks in a row open a line."""
 
     def open_current(self) -> None:
-        raise NotImplementedError
+        self.post_message(self.Opened())
 
     def line_classes(self, number: int) -> tuple[str, ...]:
         return ("current-line",) if number == self.cursor else ()
@@ -121,6 +227,7 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
         self.cursor = max(0, min(number, self.line_count - 1))
         self.show_line(self.cursor)
         self.refresh()
+        self.post_message(self.Moved())
 
     def action_line_down(self) -> None:
         self.move_to(self.cursor + 1)
@@ -145,7 +252,7 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
         if number >= self.line_count:
             return
         self.move_to(number)
-        if event.chain == 2:
+        if event.chain == self.clicks_to_open:
             self.open_current()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -57,17 +58,17 @@ class MessageBox(Vertical):
         self._rule = MessageRule(self.field, self.note)
         self._chips = MessageChips(self.chips)
 
+    @abstractmethod
     def note(self) -> tuple[Line, Line]:
         """What the rule above the message shows on its left and on its right."""
-        raise NotImplementedError
 
+    @abstractmethod
     def chips(self) -> Line:
         """What goes along with the message."""
-        raise NotImplementedError
 
+    @abstractmethod
     def detach(self) -> None:
         """Removes the file that was attached last."""
-        raise NotImplementedError
 
     def compose(self) -> ComposeResult:
         yield self._rule

@@ -14,6 +14,7 @@ from functools import cache
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
+from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -56,3 +57,13 @@ def paint(widget: Widget, line: Sequence[Span], width: int, *also: str) -> Strip
     spans = cut(list(line), width)
     segments = [Segment(fit_for_terminal(text), style(tone)) for text, tone in spans if text]
     return Strip(segments).adjust_cell_length(width, base)
+
+
+def content(widget: Widget, line: Sequence[Span]) -> Content:
+    """A line for a widget of Textual's that takes contents, in the tones of that widget."""
+    return Content.assemble(
+        *(
+            (fit_for_terminal(text), widget.get_visual_style(f"tone-{tone}", partial=True) if tone else "")
+            for text, tone in line
+        )
+    )

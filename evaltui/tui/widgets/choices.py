@@ -1,0 +1,135 @@
+"""Choosing one of several: in a short list, or on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.message import Message
+from textual.widgets import OptionList
+
+from evaltui.text.lines import Line, pad
+from evaltui.text.values import visible
+from evaltui.tui.widgets.lines import OneLine
+from evaltui.tui.widgets.painting import content, tone_classes
+
+
+class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
+    """A short list, a line per choice. Its keys are those of the screen around it.
+
+    `draw` makes the line of a choice, counted from 0, and is told whether it is the current one. The current
+    choice is selected by a double click, with `at_once` any by a single one.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = tone_classes()
+
+    def __init__(
+        self, count: int, draw: Callable[[int, bool], Line], *, at_once: bool = False, id: str | None = None
+    ) -> None:
+        super().__init__(*([""] * count), id=id, markup=False, compact=True)
+        self._draw_choice = draw
+        self._at_once = at_once
+
+    @property
+    def current(self) -> int:
+        """Number of the current choice, 0-based."""
+        return self.highlighted or 0
+
+    def offer(self, count: int, current: int = 0) -> None:
+        """Shows other choices."""
+        self.set_options([""] * count)
+        self.highlighted = current
+        self.draw()
+
+    def on_mount(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        """Draws the choices anew, after a change of what they tell."""
+        for number in range(self.option_count):
+            line = self._draw_choice(number, number == self.highlighted)
+            self.replace_option_prompt_at_index(number, content(self, line))
+
+    def watch_highlighted(self, highlighted: int | None) -> None:
+        super().watch_highlighted(highlighted)
+        if self.is_mounted:
+            self.draw()
+
+    def on_focus(self) -> None:
+        self.draw()
+
+    def on_blur(self) -> None:
+        self.draw()
+
+    def on_click(self, event: events.Click) -> None:
+        if event.chain == 1 and not self._at_once:
+            event.prevent_default()
+            self.highlighted = event.style.meta.get("option", self.highlighted)
+
+    def action_line_down(self) -> None:
+        self.highlighted = self.current + 1
+
+    def action_line_up(self) -> None:
+        self.highlighted = self.current - 1
+
+    def action_top(self) -> None:
+        self.action_first()
+
+    def action_bottom(self) -> None:
+        self.action_last()
+
+
+class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
+    """`label  ‹ chosen ›  remark`. Its keys are those of the form around it."""
+
+    class Changed(Message):
+        """Another one is chosen."""
+
+        def __init__(self, line: ChoiceLine) -> None:
+            super().__init__()
+            self.line = line
+
+    def __init__(self, label: str, options: Sequence[str], chosen: int = 0, *, id: str) -> None:
+        super().__init__(id=id)
+        self._label = label
+        self._options = list(options)
+        self.chosen = chosen
+        self.remark = ""
+
+    def offer(self, options: Sequence[str]) -> None:
+        """Choose among others; what was chosen stays so where it is one of them."""
+        before = self._options[self.chosen] if self._options else ""
+        self._options = list(options)
+        self.chosen = self._options.index(before) if before in self._options else 0
+        self.refresh()
+
+    def step(self, step: int) -> None:
+        """The next (1) or the one before (-1), around the end."""
+        if len(self._options) > 1:
+            self.chosen = (self.chosen + step) % len(self._options)
+            self.refresh()
+            self.post_message(self.Changed(self))
+
+    def line(self, width: int) -> Line:
+        several, here = len(self._options) > 1, self.has_focus
+        tone = "accent" if here else "dim"
+        chosen = visible(self._options[self.chosen]) if self._options else ""
+        return [
+            ("▌" if here else " ", "accent"),
+            (pad(self._label, 8), "dim"),
+            ("‹ " if several else "", tone),
+            (chosen, "bold" if here else ""),
+            (" ›" if several else "", tone),
+            (f"  {visible(self.remark)}", "dim"),
+        ]
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.step(1)
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
