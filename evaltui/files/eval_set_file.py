@@ -58,7 +58,8 @@ class EvalSetFile:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {case.eval_id: number for number, case in reversed([*enumerate(self.cases)])}
+        last = len(self.cases) - 1
+        return {case.eval_id: last - number for number, case in enumerate(reversed(self.cases))}
 
     @cached_property
     def value(self) -> Any:

@@ -141,7 +141,7 @@ def _line(data: dict[str, Any]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Step:
+class RecoveredEdit:
     """One edit of a journal, or the undoing of one."""
 
     label: str
@@ -156,7 +156,7 @@ class Recovered:
     journal: Path
     path: Path
     """The file that was edited, absolute."""
-    steps: tuple[Step, ...]
+    steps: tuple[RecoveredEdit, ...]
     """At least one."""
     base_text: str | None
     """What was edited. None where the process was killed before it was kept and the file has changed since:
@@ -249,15 +249,15 @@ def _is_in_use(file: IO[bytes], header: dict[str, Any]) -> bool:
     return False
 
 
-def _step(line: dict[str, Any]) -> Step:
+def _step(line: dict[str, Any]) -> RecoveredEdit:
     splices = tuple(Splice(*change) for change in line["splices"])
-    return Step(line["label"], datetime.fromisoformat(line["t"]), splices)
+    return RecoveredEdit(line["label"], datetime.fromisoformat(line["t"]), splices)
 
 
-def _replayed(base_text: str, edits: Iterable[dict[str, Any]]) -> tuple[str, tuple[Step, ...]]:
+def _replayed(base_text: str, edits: Iterable[dict[str, Any]]) -> tuple[str, tuple[RecoveredEdit, ...]]:
     """The text that the edits made, and those of them that fit it."""
     document = JsonDocument(base_text)
-    steps: list[Step] = []
+    steps: list[RecoveredEdit] = []
     for step in map(_step, edits):
         try:
             document.splice(step.splices)

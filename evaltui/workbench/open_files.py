@@ -238,26 +238,18 @@ class OpenFiles:
                 files = [self._files[one].snapshot() for one in self.saved_with(path)]
                 if not files:
                     return None
-                try:
-                    sources = await asyncio.to_thread(_write, files)
-                except ChangedOutsideError as changed:
-                    if conflict := await self._merge_before_saving(changed):
-                        return conflict
-                    merged(changed.path)
-                else:
-                    for written, source in zip(files, sources, strict=True):
-                        self._files[written.path].was_saved(written, source.fingerprint)
+                written = await asyncio.to_thread(_write, files)
+                if isinstance(written, list):
+                    for file, on_disk in zip(files, written, strict=True):
+                        self._files[file.path].was_saved(file, on_disk)
                     return None
+                changed, outside = written
+                if await self._is_finished_soon(changed, outside):
+                    continue
+                if conflict := await self._merge(self._files[changed], outside):
+                    return conflict
+                merged(changed)
         raise OSError(f"{path} is being changed all the time by another program; try again")
-
-    async def _merge_before_saving(self, changed: ChangedOutsideError) -> FileConflict | None:
-        file = self._files[changed.path]
-        if changed.theirs_text is None and changed.fingerprint is not None:
-            raise OSError(f"{changed.path} is not text any more; save it under another name or restore it")
-        outside = await asyncio.to_thread(file.snapshot().outside, changed.theirs_text)
-        if await self._is_finished_soon(file.path, outside):
-            return None
-        return await self._merge(file, outside)
 
     async def _is_finished_soon(self, path: Path, outside: Outside) -> bool:
         """Whether another program may still be writing this; that is waited for, once."""
@@ -376,9 +368,17 @@ class OpenFiles:
         self._together.clear()
 
 
-def _write(files: Sequence[OpenFile]) -> list[Source]:
-    """In a thread: writes all of the files or none."""
-    return save_together([Write(file.path, file.document.text, file.fingerprint) for file in files])
+def _write(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
+    """In a thread: writes all of the files or none; their fingerprints, or one that was changed outside."""
+    try:
+        writes = [Write(file.path, file.document.text, file.fingerprint) for file in files]
+        return [source.fingerprint for source in save_together(writes)]
+    except ChangedOutsideError as changed:
+        path, text, on_disk = changed.path, changed.theirs_text, changed.fingerprint
+    # Here the texts that could not be written are gone from memory.
+    if text is None and on_disk is not None:
+        raise OSError(f"{path} is not text any more; save it under another name or restore it")
+    return path, next(file for file in files if file.path == path).outside(text)
 
 
 def _restored(
