@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from evaltui import evaluate
-from evaltui.files.workspace import agents_in, open_workspace
+from evaltui.files.folders import agents_in
+from evaltui.files.workspace import open_workspace
 
 ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^\| `(\w+)` \| (.+) \| (\d+ passed.*) \|$", re.MULTILINE)

@@ -19,7 +19,6 @@ from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
     CONFIG_NAME,
     agent_folder,
-    agents_in,
     has_agent_file,
     is_agent,
     is_project,
@@ -30,21 +29,6 @@ from evaltui.files.folders import (
 )
 from evaltui.files.json_text import parse, read_text
 from evaltui.text.wording import did_you_mean
-
-__all__ = [
-    "Selection",
-    "SelectionError",
-    "Skipped",
-    "Workspace",
-    "agent_folder",
-    "agents_in",
-    "is_agent",
-    "open_workspace",
-    "select",
-    "set_files",
-    "set_folders",
-    "sets_below",
-]
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")

@@ -14,8 +14,9 @@ from textual.binding import Binding, BindingType
 from textual.theme import Theme
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
+from evaltui.files.folders import agents_in
 from evaltui.files.settings import config_file, last_theme, remember_theme
-from evaltui.files.workspace import SelectionError, agents_in, select
+from evaltui.files.workspace import SelectionError, select
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder

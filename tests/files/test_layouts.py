@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.files.workspace import agents_in, open_workspace
+from evaltui.files.folders import agents_in
+from evaltui.files.workspace import open_workspace
 from tests.files.layouts import adk_sample, eval_set, starter_pack, uv_package, write
 
 

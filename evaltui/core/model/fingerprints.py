@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.json_values import spelt
@@ -16,28 +15,16 @@ if TYPE_CHECKING:
 _GIVEN = ("session_input", "conversation_scenario")
 
 
-@dataclass(frozen=True, slots=True)
-class CasePrint:
-    """Equal where cases are; `given` where only what is expected differs."""
-
-    given: str
-    whole: str
-
-
-def case_print(case: Any) -> CasePrint:
-    """Of a case in either spelling of keys."""
+def given_fingerprint(case: Any) -> str:
+    """Of what the agent gets to see of a case, which is JSON data in either spelling of keys."""
     given: dict[str, Any] = {name: _get(case, name) for name in _GIVEN}
     turns = _get(case, "conversation")
     given["said"] = [_get(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
-    return CasePrint(_print(given), _print(case))
+    return fingerprint(json.dumps(given, sort_keys=True, separators=(",", ":")))
 
 
 def _get(data: Any, name: str) -> Any:
     return data.get(spelt(name, data)) if isinstance(data, dict) else None
-
-
-def _print(data: Any) -> str:
-    return fingerprint(json.dumps(data, sort_keys=True, separators=(",", ":")))
 
 
 _TIMES_AND_IDS: dict[str, Any] = {

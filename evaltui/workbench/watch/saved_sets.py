@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.fingerprints import CasePrint, case_print
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.fingerprints import given_fingerprint
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
-from evaltui.files.eval_sets import read_set_data
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.saving import fingerprint_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
@@ -21,8 +20,6 @@ from evaltui.workbench.state import CaseOutcome
 
 # Seconds in which a file that cannot be read may be finished: many editors empty it before they write it.
 MOMENT = 0.3
-
-_Prints = Mapping[str, CasePrint]
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,8 @@ class SavedSets:
         self._sets = sets
         self._outcomes = outcomes
         self._reload = reload
-        self._prints: dict[Path, _Prints] = {}
+        # What the agent gets to see of each case, by its set and its id.
+        self._given: dict[Path, dict[str, str]] = {}
 
     async def take_over(self, files: Sequence[Path]) -> TakenOver:
         """Reads what others have written."""
@@ -56,9 +54,9 @@ class SavedSets:
         if outside:
             await self._reload()
         concerned = self._sets.scored_by(files)
-        paths = tuple(eval_set.path for eval_set in self._sets.listed if eval_set.path in concerned)
-        other = await self.read(paths)
-        return TakenOver(paths, frozenset(key for key in other if key.path in known), bool(outside))
+        sets = [eval_set for eval_set in self._sets.listed if eval_set.path in concerned]
+        due = frozenset(case for case in await self.look_at(sets) if case.path in known)
+        return TakenOver(tuple(eval_set.path for eval_set in sets), due, bool(outside))
 
     async def _is_own(self, path: Path) -> bool:
         """Whether a file is what was saved or read here last."""
@@ -68,38 +66,28 @@ class SavedSets:
             return False
         return draft.fingerprint == await asyncio.to_thread(fingerprint_of, path)
 
-    async def read(self, paths: Iterable[Path]) -> set[CaseId]:
-        """Reads sets, as they are edited; the cases that are given otherwise to the agent than before."""
+    async def look_at(self, sets: Iterable[EvalSetFile]) -> set[CaseId]:
+        """The cases that are given otherwise to the agent than when the sets were last looked at."""
         other: set[CaseId] = set()
-        for path in list(paths):
-            draft = self._sets.open_file(path)
-            edited = None if draft is None else draft.document.value
-            now = await asyncio.to_thread(_prints_of, path, edited)
-            if now is None:
+        for eval_set in sets:
+            if eval_set.format is None:
                 # It cannot be read: what is known of it is what it was before.
                 continue
-            before = self._prints.get(path, {})
-            for eval_id, one in now.items():
-                key = CaseId(self._sets.case_path(path), eval_id)
-                if eval_id in before:
-                    is_other = before[eval_id].given != one.given
-                else:
-                    # A case that was renamed has the result that it had.
-                    is_other = self._outcomes.get(key) is None
-                if is_other:
-                    other.add(key)
-            self._prints[path] = now
+            now = await asyncio.to_thread(_fingerprints, eval_set.cases)
+            before = self._given.get(eval_set.path, {})
+            for eval_id, given in now.items():
+                case = CaseId(eval_set.case_path, eval_id)
+                # A case that was renamed has the result that it had.
+                is_new = eval_id not in before and self._outcomes.get(case) is None
+                if is_new or before.get(eval_id, given) != given:
+                    other.add(case)
+            self._given[eval_set.path] = now
         return other
 
 
-def _prints_of(path: Path, edited: Any | None) -> _Prints | None:
-    """In a thread: every case of a set; None for a file that is none."""
-    data = read_set_data(path).data if edited is None else edited
-    cases = data.get(spelt("eval_cases", data)) if isinstance(data, dict) else None
-    if not isinstance(cases, list):
-        return None
-    ids = ((case.get(spelt("eval_id", case)), case) for case in cases if isinstance(case, dict))
-    return {eval_id: case_print(case) for eval_id, case in ids if isinstance(eval_id, str)}
+def _fingerprints(cases: Sequence[StoredCase]) -> dict[str, str]:
+    """In a thread: of what the agent gets to see of every case that has an id."""
+    return {case.eval_id: given_fingerprint(case.data()) for case in cases if case.eval_id}
 
 
 def _may_be_unfinished(path: Path) -> bool:

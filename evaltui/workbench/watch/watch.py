@@ -141,7 +141,7 @@ class Watch:
         self._files.modules = self._modules | self._of_metrics
         try:
             await self._compare_with_last_run()
-            await self._saved_sets.read(eval_set.path for eval_set in self._sets.listed)
+            await self._saved_sets.look_at(self._sets.listed)
             await self._files.follow(self._on_save, self._on_ready)
         except Exception as error:  # whatever it is, the workbench goes on and says so
             self.on = False
