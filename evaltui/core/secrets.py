@@ -36,14 +36,31 @@ _SHAPES = re.compile(
     rf"|(?P<user>://[^\s/:@\"'<>]*:){_PASSWORD}|(?P<scheme>\b[Bb]earer\s+){_BEARER}"
 )
 # One of these is in each of the above: looking for them is fast. In JSON, what is before a key may be `\n`.
-_SIGNS = (
-    *("PRIVATE KEY", "AIza", "ya29.", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
-    *("xox", "xapp-", "AKIA", "ASIA", "eyJ", "://", "earer"),
-)
+# By what all of a group have in them: a text mostly lacks it, and a single letter is found fastest.
+_SIGNS = {
+    "A": ("PRIVATE KEY", "AIza", "AKIA", "ASIA"),
+    "J": ("eyJ",),
+    "/": ("://",),
+    "gh": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    "-": ("sk-", "glpat-", "xapp-"),
+    "x": ("xox",),
+    "_": ("github_pat_",),
+    "9": ("ya29.",),
+    "r": ("earer",),
+}
 _MAYBE = re.compile(rf"PRIVATE KEY|{_KEY}|://[^\s/:@]*:[^\s/@]+@|[Bb]earer")
 
 # Fields that name a case, a set or a file are no text of an agent, and are looked up by.
 _NAMES = frozenset({"eval_id", "eval_set_id", "path", "config_path", "passed_over", "log"})
+
+
+def _has_sign(text: str) -> bool:
+    for common, signs in _SIGNS.items():
+        if common in text:
+            for sign in signs:
+                if sign in text:
+                    return True
+    return False
 
 
 class Secrets:
@@ -76,7 +93,7 @@ class Secrets:
         """The text itself where it holds no secret."""
         if self._values is not None:
             text = self._values.sub(lambda match: f"<{self._known[match.group()]}>", text)
-        if any(sign in text for sign in _SIGNS):
+        if _has_sign(text):
             text = _SHAPES.sub(_instead, text)
         return text
 
@@ -91,10 +108,7 @@ class Secrets:
         for value in self._in_json:
             if value in text:
                 return True
-        for sign in _SIGNS:
-            if sign in text:
-                return _MAYBE.search(text) is not None
-        return False
+        return _has_sign(text) and _MAYBE.search(text) is not None
 
     def in_json(self, text: str, write: Callable[[Any], str]) -> str:
         """The text of JSON data, written anew by `write` where it holds a secret."""

@@ -15,6 +15,7 @@ from google.genai import types
 
 from evaltui.core.model.eval_set import AgentDetails, AppDetails, Invocation
 from evaltui.core.model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final, split
+from evaltui.core.recording.plain_models import invocation_model
 from evaltui.core.trace.spans import instruction_text
 
 
@@ -205,7 +206,7 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
         "creation_timestamp": user.timestamp if user else 0.0,
         **spent,
     }
-    return Invocation.model_validate_json(json.dumps(data))
+    return invocation_model(data)
 
 
 def _has_text(step: Step) -> bool:
