@@ -319,7 +319,7 @@ async def test_two_runs_side_by_side(greeter, open_workbench):
     compared = await asyncio.to_thread(compare_kept, base, candidate)
     assert compared.between == ("agent: agent.py",)
     seen = [
-        (row.kind, row.count, row.folded) if isinstance(row, KindTitle) else row.key[1]
+        (row.kind, row.count, row.folded) if isinstance(row, KindTitle) else row.case[1]
         for row in rows_of(compared.comparison, {"unchanged"})
     ]
     assert seen == [("broken", 2, False), "good", "slow", ("fixed", 1, False), "bad", ("unchanged", 1, True)]
