@@ -10,7 +10,6 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -28,7 +27,6 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(slots=True, eq=False)
 class Node:
     """A value in a text, in characters.
 
@@ -37,21 +35,34 @@ class Node:
     `size` is that of the value. `extent` is all of it. `children` is None where they were not looked for yet.
     """
 
-    value: Any
-    size: int
-    lead: int = 0
-    key: str | None = None
-    key_size: int = 0
-    head: int = 0
-    children: tuple[Node, ...] | None = None
-    extent: int = field(init=False)
+    __slots__ = ("children", "extent", "head", "key", "key_size", "lead", "size", "value")
 
-    def __post_init__(self) -> None:
-        self.extent = self.lead + self.head + self.size
+    def __init__(
+        self,
+        value: Any,
+        size: int,
+        lead: int = 0,
+        key: str | None = None,
+        key_size: int = 0,
+        head: int = 0,
+        children: tuple[Node, ...] | None = None,
+    ) -> None:
+        self.value = value
+        self.size = size
+        self.lead = lead
+        self.key = key
+        self.key_size = key_size
+        self.head = head
+        self.children = children
+        self.extent = lead + head + size
 
     def holding(self, value: Any, size: int, children: tuple[Node, ...] | None = None) -> Node:
         """The node with another value."""
         return Node(value, size, self.lead, self.key, self.key_size, self.head, children)
+
+    def led_by(self, lead: int) -> Node:
+        """The node with so many characters before it."""
+        return Node(self.value, self.size, lead, self.key, self.key_size, self.head, self.children)
 
 
 class Place(NamedTuple):
@@ -80,36 +91,27 @@ class Place(NamedTuple):
         return self.node.children
 
     def child(self, index: int) -> Place:
-        node = self.nodes[index]
-        begin = self.start + 1 + sum([before.extent for before in self.nodes[:index]]) + node.lead
+        nodes = self.nodes
+        node = nodes[index]
+        begin = self.start + 1 + node.lead
+        if index:
+            begin += sum([before.extent for before in nodes[:index]])
         return Place(self.text, node, begin, begin + node.head)
 
     def at(self, step: str | int) -> Place | None:
         """The place that a step of a path leads to, of a repeated key the last one; None: to none."""
-        if isinstance(step, int):
-            return None if self.index_of(step) is None else self.child(step)
-        if not isinstance(self.node.value, dict) or step not in self.node.value:
-            return None
-        end, found = self.start + 1, None
-        for node in self.nodes:
-            if node.key == step:
-                found = node, end + node.lead
-            end += node.extent
-        assert found is not None
-        node, begin = found
-        return Place(self.text, node, begin, begin + node.head)
+        index = self.index_of(step)
+        return None if index is None else self.child(index)
 
     def index_of(self, step: str | int) -> int | None:
         """Which of the nodes a step of a path leads to, of a repeated key the last one; None: to none."""
-        if isinstance(self.node.value, dict) and isinstance(step, str):
-            nodes = self.nodes
-            for index in range(len(nodes) - 1, -1, -1):
-                if nodes[index].key == step:
-                    return index
+        value = self.node.value
+        if isinstance(step, int):
+            return step if isinstance(value, list) and 0 <= step < len(value) else None
+        if not isinstance(value, dict) or step not in value:
             return None
-        if isinstance(self.node.value, list) and isinstance(step, int) and 0 <= step < len(self.nodes):
-            return step
-        return None
+        nodes = self.nodes
+        return next(index for index in range(len(nodes) - 1, -1, -1) if nodes[index].key == step)
 
     def is_multiline(self) -> bool:
         return self.text.find("\n", self.start, self.end) >= 0
@@ -119,13 +121,16 @@ def _nothing() -> Iterable[str]:
     return ()
 
 
-@dataclass(frozen=True)
 class Tree:
     """A JSON text with the values in it. `beyond` gives texts around it that tell how values are written."""
 
-    text: str
-    root: Node
-    beyond: Callable[[], Iterable[str]] = _nothing
+    def __init__(self, text: str, root: Node, beyond: Callable[[], Iterable[str]] = _nothing) -> None:
+        self.text = text
+        self.root = root
+        self.beyond = beyond
+        # The way that was gone last: the next one most often begins as it does.
+        self._path: JsonPath = ()
+        self._way = [Place(text, root, root.lead, root.lead)]
 
     @classmethod
     def parse(cls, text: str, beyond: Callable[[], Iterable[str]] = _nothing) -> Tree:
@@ -151,19 +156,28 @@ class Tree:
 
     def deepest_way(self, path: JsonPath) -> list[Place]:
         """The places from the document towards a path, as far as the text has them."""
-        way = [Place(self.text, self.root, self.root.lead, self.root.lead)]
-        for step in path:
+        depth = 0
+        for step, known in zip(path, self._path, strict=False):
+            if step != known:
+                break
+            depth += 1
+        way = self._way[: depth + 1]
+        for step in path[depth:]:
             place = way[-1].at(step)
             if place is None:
                 break
             way.append(place)
+        self._path, self._way = path[: len(way) - 1], way
         return way
 
-    def replaced(self, way: Sequence[Place], text: str, value: Any) -> Tree:
-        """The tree with another value, whose text is given, in the last place of a way from the root."""
+    def replaced(self, path: JsonPath, text: str, value: Any) -> Tree:
+        """The tree with another value, whose text is given, at a path that it has."""
+        way = self.deepest_way(path)
         old = way[-1]
+        whole = "".join((self.text[: old.start], text, self.text[old.end :]))
         child, known = old.node.holding(value, len(text)), old.node
         grown = len(text) - old.node.size
+        now = [Place(whole, child, old.begin, old.start)]
         for place in reversed(way[:-1]):
             node, nodes = place.node, place.nodes
             index = nodes.index(known)
@@ -175,8 +189,10 @@ class Tree:
                 inner[index] = child.value
             children = (*nodes[:index], child, *nodes[index + 1 :])
             child, known = node.holding(inner, node.size + grown, children), node
-        whole = "".join((self.text[: old.start], text, self.text[old.end :]))
-        return Tree(whole, child, self.beyond)
+            now.append(Place(whole, child, place.begin, place.start))
+        tree = Tree(whole, child, self.beyond)
+        tree._path, tree._way = path, now[::-1]
+        return tree
 
     def spliced(self, splice: Splice) -> Tree:
         """The tree of the changed text. Raises ValueError where that is not valid JSON."""
@@ -302,7 +318,7 @@ def _renewed(node: Node, start: int, text: str, splice: Splice) -> Node:
         tail = children[after:]
         if not closes:
             lead = until - sum(child.extent for child in changed)
-            tail = (replace(children[after], lead=lead), *children[after + 1 :])
+            tail = (children[after].led_by(lead), *children[after + 1 :])
         renewed = (*children[:before], *changed, *tail)
     return node.holding(_joined(renewed, keyed), node.size + grown, renewed)
 

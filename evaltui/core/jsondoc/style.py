@@ -112,6 +112,8 @@ def _comma(place: Place) -> str | None:
 
 
 def _is_beyond_ascii(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.isascii()
     return not json.dumps(value, ensure_ascii=False, default=lambda _: None).isascii()
 
 
@@ -218,5 +220,7 @@ def key_text(key: str, style: Style) -> str:
 
 def _scalar(value: Any, *, ascii: bool) -> str:
     text = json.dumps(value, ensure_ascii=ascii)
+    if text.isascii():
+        return text
     # Half a character cannot be written in UTF-8.
     return _LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

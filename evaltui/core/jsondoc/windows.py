@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from evaltui.core.jsondoc.chunks import Chunks, cases_node, cut
 from evaltui.core.jsondoc.edits import (
@@ -49,6 +48,7 @@ class Editor:
         self._head, self._tail, self._key, self._frame = chunks.head, chunks.tail, chunks.key, chunks.frame
         self._leads, self._cases = list(chunks.leads), list(chunks.cases)
         self._window = None
+        self._frame_tree: Tree | None = None
         # The case before which as many characters of cases stand: edits most often go from case to case.
         self._cursor = (0, 0)
         self._frozen = chunks
@@ -207,29 +207,30 @@ class Editor:
         parts.append(self._tail)
         text = "".join(parts)
         grown = len(text) - len(self._head) - len(self._tail)
-        cases = tuple(self._cases)
         nodes = [
             Node(case.value, len(case.text), len(lead))
-            for case, lead in zip(cases[low:high], self._leads[low:high], strict=True)
+            for case, lead in zip(self._cases[low:high], self._leads[low:high], strict=True)
         ]
-        frame = Tree.parse(self._head + self._tail).root
-        members: list[Node] = []
-        counting = {member.key: member for member in frame.children or ()}
-        for member in frame.children or ():
-            if member.key == self._key:
-                value: Any = [node.value for node in nodes]
-                member = replace(member, value=value, size=member.size + grown, children=tuple(nodes))
-            elif counting[member.key] is member:
-                # What is there already, so that what is not edited stays the same object.
-                member.value = self._frame[member.key]
-            members.append(member)
-        root = replace(
-            frame,
-            value={member.key: member.value for member in members},
-            size=frame.size + grown,
-            children=tuple(members),
+        frame = self._frame_root()
+        children = tuple(
+            member.holding([node.value for node in nodes], member.size + grown, tuple(nodes))
+            if member.key == self._key
+            else member
+            for member in frame.children or ()
         )
-        return Tree(text, root, lambda: (case.text for case in cases))
+        value = {member.key: member.value for member in children}
+        root = frame.holding(value, frame.size + grown, children)
+        return Tree(text, root, lambda: (case.text for case in self._cases))
+
+    def _frame_root(self) -> Node:
+        """The text without any case, whose values are those that are there already."""
+        text = self._head + self._tail
+        if self._frame_tree is None or self._frame_tree.text != text:
+            self._frame_tree = Tree.parse(text)
+            # What is not edited stays the same object; of a key given twice the last one counts.
+            for member in {node.key: node for node in self._frame_tree.root.children or ()}.values():
+                member.value = self._frame[member.key]
+        return self._frame_tree.root
 
     def _adopt(self, window: _Window, tree: Tree, splices: Sequence[Splice]) -> list[Splice]:
         """What splices made of a window; the same splices, for the whole text."""
@@ -245,7 +246,7 @@ class Editor:
 
     def _of_whole_text(self, window: _Window, splices: Iterable[Splice]) -> Iterator[Splice]:
         before = self._offset_of(window.low)
-        end = len(self._head) + sum(map(self._size, range(window.low, window.high)))
+        end = len(window.tree.text) - len(self._tail)
         for splice in splices:
             start = splice.start
             if start > end:
@@ -253,22 +254,23 @@ class Editor:
             else:
                 end += len(splice.new) - len(splice.old)
                 start += before
-            yield replace(splice, start=start)
+            yield Splice(start, splice.old, splice.new)
 
     def _absorb(self, window: _Window, tree: Tree) -> None:
         place = tree.place((self._key or "",))
-        known = {case.text: case for case in self._cases[window.low : window.high]}
+        before = window.tree.place((self._key or "",)).nodes
+        known = {
+            id(node.value): case
+            for node, case in zip(before, self._cases[window.low : window.high], strict=True)
+            if isinstance(node.value, dict)
+        }
         leads: list[str] = []
         cases: list[StoredCase] = []
         at = place.start + 1
         for child in place.nodes:
             begin, end = at + child.lead, at + child.extent
-            own = tree.text[begin:end]
-            case = known.get(own)
-            if case is None or case.value is not child.value:
-                case = StoredCase(own, child.value)
             leads.append(tree.text[at:begin])
-            cases.append(case)
+            cases.append(known.get(id(child.value)) or StoredCase(tree.text[begin:end], child.value))
             at = end
         if window.low:
             leads[0] = self._leads[window.low]

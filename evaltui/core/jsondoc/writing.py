@@ -192,7 +192,7 @@ def _fill(tree: Tree, way: list[Place], path: JsonPath, place: Place, value: Any
         splice = smallest(place.start, place.own_text, text)
         if splice.old == splice.new:
             return tree, []
-        return tree.replaced([*way, place], text, value), [splice]
+        return tree.replaced(path, text, value), [splice]
     model = model_for(way, path, value)
     if not way and value and isinstance(value, dict | list) and isinstance(place.node.value, type(value)):
         model = place if place.node.value else None
