@@ -100,18 +100,18 @@ def _figure(case: CaseResult) -> str:
 
 
 def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
-    """Of every case that did not pass; what is the same for several, such as a broken agent, is told once.
+    """Of every case that did not pass; what is the same for several, such as a broken agent, is written once.
 
     Of a flaky case that its policy lets pass, how it varies.
     """
-    told: dict[str, tuple[list[Line], list[CaseResult]]] = {}
+    by_text: dict[str, tuple[list[Line], list[CaseResult]]] = {}
     for case in cases:
         if case.status is not Status.PASSED:
             passes = verdict(case) is Status.PASSED
             lines = repeat_lines(case, min(width, MAX_WIDTH)) if passes else case_details(case, width)
             text = "\n".join(draw(line, color=False) for line in lines)
-            told.setdefault(text, (lines, []))[1].append(case)
-    for lines, (first, *others) in told.values():
+            by_text.setdefault(text, (lines, []))[1].append(case)
+    for lines, (first, *others) in by_text.values():
         yield _rule(first, width)
         yield from lines
         if others:

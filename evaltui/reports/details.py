@@ -75,11 +75,11 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
     """
     width = min(width, MAX_WIDTH)
     blocks: list[list[Line]] = [
-        # An error is told in full below.
+        # An error is is_explained in full below.
         [] if case.error else _wrapped(2, [(sentence(case), "")], width),
         repeat_lines(case, width),
         list(_metrics(case.metrics, width)),
-        *([cut(line, width) for line in _turn(case, index, width)] for index in _telling_turns(case)),
+        *([cut(line, width) for line in _turn(case, index, width)] for index in _turns_in_detail(case)),
         [cut(line, width) for line in _conversation(case, width)],
         [cut(line, width) for line in _state(case, width)],
         *(_error(error, width) for error in _errors(case)),
@@ -107,9 +107,11 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
             glyph(metric.status),
             (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:<10}", ""),
         ]
-        # What judges found is told turn by turn.
-        told = metric.status is Status.PASSED or (metric.status is Status.FAILED and was_judged(metric))
-        reason: Span = ("" if told else visible(_why(metric)), "dim")
+        # What judges found is is_explained turn by turn.
+        is_explained = metric.status is Status.PASSED or (
+            metric.status is Status.FAILED and was_judged(metric)
+        )
+        reason: Span = ("" if is_explained else visible(_why(metric)), "dim")
         if cells([*head, reason]) + 2 <= width:
             yield [*head, ("  ", ""), reason]
         else:
@@ -136,7 +138,7 @@ def _why(metric: MetricResult) -> str:
     return error_text(metric.error) if metric.error else metric.reason
 
 
-def _telling_turns(case: CaseResult) -> list[int]:
+def _turns_in_detail(case: CaseResult) -> list[int]:
     """The turns that a metric failed, or a judge left open; where none says which, those that differ.
 
     After a crash that is the first of these, and none where the agent did not get to say anything.
@@ -227,8 +229,8 @@ def _made(diff: CallDiff) -> Iterator[Line]:
 
 
 def _user_text(case: CaseResult, index: int) -> str:
-    if said := case.turns[index].user:
-        return said
+    if user := case.turns[index].user:
+        return user
     contents = (repeat.actual[index].user_content for repeat in case.repeats if index < len(repeat.actual))
     return user_text(next(contents, None))
 

@@ -110,7 +110,7 @@ class Attached(NamedTuple):
     payload: bytes
 
     @property
-    def said(self) -> str:
+    def notice(self) -> str:
         return f"attached {self.name} ({self.mime_type}, {show_size(len(self.payload))})"
 
 

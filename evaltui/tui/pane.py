@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
 from typing import NamedTuple
 
 from textual.widget import Widget
@@ -62,17 +61,17 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
 
 
 class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
-    """Shows a page about the selection, written anew for every width and whenever `fingerprint` changes."""
+    """Shows a page about the selection, written anew for every width and whenever `shown_state` changes."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self.page = Page(80)
-        self._written: Hashable = None
+        self._written: object = None
         self._shown = Selection()
 
     @abstractmethod
-    def fingerprint(self) -> Hashable:
-        """Changes whenever the page would: what is equal is not written again."""
+    def shown_state(self) -> object:
+        """What the page is made of: while it is equal, the page is not written again."""
 
     @abstractmethod
     def write(self, page: Page) -> None: ...
@@ -81,7 +80,7 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
         width = self.size.width - 3
         if width <= 0:
             return
-        written = (self.fingerprint(), width)
+        written = (self.shown_state(), width)
         if written != self._written:
             self._written = written
             self.page = Page(width)

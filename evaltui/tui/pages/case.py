@@ -147,5 +147,5 @@ def write_finding(page: Page, row: Row, problem: Problem) -> None:
     tone = "red" if problem.severity is Severity.ERROR else "yellow"
     where = format_path(problem.path) if row.path is None or problem.path[: len(row.path)] != row.path else ""
     inside = format_path(problem.path[len(row.path) :]) if row.path and not where else where
-    said = f"{visible(inside)}: {visible(problem.message)}" if inside else visible(problem.message)
-    page.text([(said, tone)], [(" " * value_margin(row), ""), ("! ", tone)])
+    text = f"{visible(inside)}: {visible(problem.message)}" if inside else visible(problem.message)
+    page.text([(text, tone)], [(" " * value_margin(row), ""), ("! ", tone)])

@@ -207,8 +207,8 @@ def _one_line(text: str) -> str:
 
 
 def _code_changed(row: Row, width: int) -> Line:
-    said = f"── {visible(row.text)} changed: from here on the new code "
-    return [(said, "dim"), ("─" * max(0, width - cell_len(said)), "dim")]
+    text = f"── {visible(row.text)} changed: from here on the new code "
+    return [(text, "dim"), ("─" * max(0, width - cell_len(text)), "dim")]
 
 
 def _ended(left: Line, right: Line, room: int) -> Line:

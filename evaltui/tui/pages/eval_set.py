@@ -81,18 +81,18 @@ def _write_counts(page: Page, eval_set: EvalSetFile, results: Results) -> None:
 
 
 def _write_attention(page: Page, eval_set: EvalSetFile, results: Results) -> None:
-    failing = sum(key.path == eval_set.case_path for key in results.attention)
+    failing = sum(case.path == eval_set.case_path for case in results.attention)
     if not failing:
         return
     # It builds on the models, which are there once there are results, and not before the first frame.
     from evaltui.core.compare.explain import summary
 
-    keys = (CaseId(eval_set.case_path, case.eval_id) for case in eval_set.cases)
+    cases = (CaseId(eval_set.case_path, case.eval_id) for case in eval_set.cases)
     page.blank()
     page.row(("Did not pass", "bold"))
-    for key in islice((key for key in keys if key in results.attention), _MAX_LISTED):
-        if scored := results.get(key):
-            name = cut(visible(key.eval_id), 40)
+    for case_id in islice((one for one in cases if one in results.attention), _MAX_LISTED):
+        if scored := results.get(case_id):
+            name = cut(visible(case_id.eval_id), 40)
             head: Line = [
                 ("  ", ""),
                 glyph(scored.result.status),

@@ -28,12 +28,12 @@ def write_judged(page: Page, metric: MetricResult, turn: int, *, unfolded: bool)
     another reason than what was found says so."""
     scored, found = metric.per_invocation[turn], findings_in(metric, turn)
     head = judged_head(metric, scored, found)
-    told = any(finding.needs_attention for finding in found)
-    if scored.status is Status.PASSED and not told and not unfolded:
+    attention = any(finding.needs_attention for finding in found)
+    if scored.status is Status.PASSED and not attention and not unfolded:
         _write_head(page, [("  ▸ ", "dim"), *head], "  space opens")
         return
     _write_head(page, [("  ▾ ", "dim"), *head])
-    if not told and scored.reason:
+    if not attention and scored.reason:
         page.block([(visible(scored.reason), "dim")], 6)
     where = "whole conversation" if over_conversation(metric.name) else f"turn {turn + 1}"
     for finding, rows in zip(found, finding_rows(found, every_vote=True), strict=True):
@@ -103,7 +103,7 @@ def _write_metric(page: Page, metric: MetricResult) -> None:
 
 def _write_samples(page: Page, finding: Finding) -> None:
     judgement = finding.judgement
-    page.text(_said(finding), [mark(finding.good), (f" {finding.word}  ", "")])
+    page.text(_subject(finding), [mark(finding.good), (f" {finding.word}  ", "")])
     if judgement.id and judgement.subject:
         page.block([(shown(judgement.subject, _LONGEST), "")], 2)
     heads = [_head(finding, number, vote) for number, vote in enumerate(judgement.votes, start=1)]
@@ -120,7 +120,7 @@ def _write_samples(page: Page, finding: Finding) -> None:
         page.text([(shown(text, _LONGEST), "")], [(f"  {visible(kind)}  ", "dim")])
 
 
-def _said(finding: Finding) -> Line:
+def _subject(finding: Finding) -> Line:
     """What was judged, and how the votes went."""
     judgement = finding.judgement
     subject = visible(judgement.id) if judgement.id else shown(judgement.subject, _LONGEST)

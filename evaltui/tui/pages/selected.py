@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId
@@ -20,31 +20,29 @@ from evaltui.workbench.workbench import Workbench
 # workbench has loaded the models in a thread.
 
 
-def fingerprint(workbench: Workbench) -> Hashable:
-    """Changes whenever the page would: what is equal need not be written again."""
+def shown_state(workbench: Workbench) -> object:
+    """What the page is made of: while it is equal, the page need not be written again."""
     selection = workbench.navigation.selection
-    key, path = selection.case, selection.path
-    opened = workbench.sets.opened(workbench.navigation.file)
-    seen = (
-        id(workbench.sets.workspace),
+    case, path = selection.case, selection.path
+    state = (
+        workbench.sets.workspace,
         path,
-        key,
-        id(opened),
-        id(workbench.agent.error),
+        case,
+        workbench.sets.opened(workbench.navigation.file),
+        workbench.agent.error,
         workbench.watch.on,
     )
-    if key is None:
-        counts = workbench.outcomes.results.counts(path) if path else None
-        return *seen, tuple(counts.items()) if counts else ()
-    live = workbench.outcomes.traces.live_events(key)
+    if case is None:
+        return *state, workbench.outcomes.results.counts(path) if path else None
+    live = workbench.outcomes.traces.live_events(case)
     return (
-        *seen,
-        id(workbench.outcomes.get(key)),
-        id(workbench.outcomes.history(key)),
-        workbench.outcomes.is_stale(key),
-        workbench.outcomes.status(key),
-        workbench.outcomes.is_waiting(key),
-        id(live),
+        *state,
+        workbench.outcomes.get(case),
+        workbench.outcomes.history(case),
+        workbench.outcomes.is_stale(case),
+        workbench.outcomes.status(case),
+        workbench.outcomes.is_waiting(case),
+        live,
         len(live),
         workbench.navigation.shows_equal_calls,
     )
@@ -97,19 +95,19 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     page.blank()
 
 
-def _write_case(page: Page, workbench: Workbench, key: CaseId) -> None:
-    scored = workbench.outcomes.get(key)
-    if workbench.outcomes.status(key) == RUNNING:
+def _write_case(page: Page, workbench: Workbench, case: CaseId) -> None:
+    scored = workbench.outcomes.get(case)
+    if workbench.outcomes.status(case) == RUNNING:
         page.row(*verdict(RUNNING))
-        write_live(page, workbench.outcomes.traces.live_events(key))
+        write_live(page, workbench.outcomes.traces.live_events(case))
     elif scored is not None:
         from evaltui.tui.pages.case_result import write_case_result
         from evaltui.workbench.past_runs import case_changed
 
-        if workbench.outcomes.is_waiting(key):
+        if workbench.outcomes.is_waiting(case):
             page.row((f"waits for its turn; this is from {scored.run.name}", "dim"))
             page.blank()
-        elif changed := workbench.outcomes.changed_since(key):
+        elif changed := workbench.outcomes.changed_since(case):
             what = " and ".join(changed)
             were = "was" if len(changed) == 1 else "were"
             page.row((f"from {scored.run.name}, before {what} {were} changed", "yellow"))
@@ -119,11 +117,11 @@ def _write_case(page: Page, workbench: Workbench, key: CaseId) -> None:
             page.text([(f"the case was changed after this {title}: held against what it was", "yellow")])
             page.blank()
         write_case_result(
-            page, scored, workbench.outcomes.history(key), unfolded=workbench.navigation.shows_equal_calls
+            page, scored, workbench.outcomes.history(case), unfolded=workbench.navigation.shows_equal_calls
         )
     else:
-        _write_not_run(page, workbench, key)
-        _write_history(page, workbench.outcomes.history(key))
+        _write_not_run(page, workbench, case)
+        _write_history(page, workbench.outcomes.history(case))
 
 
 def _write_history(page: Page, past: CasePast | None) -> None:
@@ -133,12 +131,12 @@ def _write_history(page: Page, past: CasePast | None) -> None:
         write_history(page, past)
 
 
-def _write_not_run(page: Page, workbench: Workbench, key: CaseId) -> None:
-    eval_set = workbench.sets.by_case_path(key.path)
+def _write_not_run(page: Page, workbench: Workbench, case: CaseId) -> None:
+    eval_set = workbench.sets.by_case_path(case.path)
     if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
         write_set_results(page, eval_set, errors, workbench.outcomes.results)
         return
-    hint = "it waits for its turn" if workbench.outcomes.is_waiting(key) else "press r to run it"
+    hint = "it waits for its turn" if workbench.outcomes.is_waiting(case) else "press r to run it"
     page.row(*verdict(NOT_RUN), (f"  {hint}", ""))
 
 

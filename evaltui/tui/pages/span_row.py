@@ -54,8 +54,8 @@ def _left(span: Span, folded: bool, op: str, room: int) -> Line:
 def _turn(span: Span) -> Line:
     number = "Start" if span.turn is None else f"Turn {span.turn + 1}"
     tone = "red" if span.failed else "bold"
-    said = span.events[0].content if span.events and span.events[0].kind == "user" else None
-    return [(pad(number, _LABEL + 1), tone), (_short(said_in(said)), "bold")]
+    message = span.events[0].content if span.events and span.events[0].kind == "user" else None
+    return [(pad(number, _LABEL + 1), tone), (_short(text_of(message)), "bold")]
 
 
 def _what(span: Span, room: int) -> Line:
@@ -72,9 +72,9 @@ def _what(span: Span, room: int) -> Line:
         case "console":
             return [(_short(str(event.data.get("text", ""))), "dim")]
     if event.data.get("partial"):
-        pieces = "".join(said_in(piece.content) for piece in span.events)
+        pieces = "".join(text_of(piece.content) for piece in span.events)
         return [(_short(pieces), "dim")]
-    return [(_short(said_in(event.content)), "")]
+    return [(_short(text_of(event.content)), "")]
 
 
 def _model(span: Span) -> Line:
@@ -141,12 +141,12 @@ def _part(event: Event | None, name: str) -> Mapping[str, Any]:
     return next((part[name] for part in parts if name in part), {})
 
 
-def said_in(content: Json | None) -> str:
+def text_of(content: Json | None) -> str:
     """The texts of a content, and in words what else is in it."""
-    return " ".join(_said((content or {}).get("parts") or []))
+    return " ".join(_texts((content or {}).get("parts") or []))
 
 
-def _said(parts: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+def _texts(parts: Iterable[Mapping[str, Any]]) -> Iterable[str]:
     for part in parts:
         if part.get("text"):
             yield f"(thought) {part['text']}" if part.get("thought") else str(part["text"])

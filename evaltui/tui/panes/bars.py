@@ -99,8 +99,8 @@ class Status(Bar):
             return []
         of_save = reaction if reaction is not None and reaction.run == run.number else None
         if run.over:
-            said = [*_after_save(of_save), *self._unready(run), *_remarks(run)]
-            return [(" ", ""), *_over(run), *said, *self._waiting()]
+            remarks = [*_after_save(of_save), *self._unready(run), *_remarks(run)]
+            return [(" ", ""), *_over(run), *remarks, *self._waiting()]
         return [(" ", ""), *_progress(run), *_because_of_save(of_save), *self._unready(run)]
 
     def _unready(self, run: Run) -> Line:

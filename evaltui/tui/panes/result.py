@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.selected import fingerprint, page_title, write_page
+from evaltui.tui.pages.selected import page_title, shown_state, write_page
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, PagePane
 from evaltui.tui.screens.details import DetailsScreen, Tab
@@ -54,8 +53,8 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         case = self._workbench.navigation.selection.case
         return glyph(self._workbench.outcomes.status(case)) if case else None
 
-    def fingerprint(self) -> Hashable:
-        return fingerprint(self._workbench)
+    def shown_state(self) -> object:
+        return shown_state(self._workbench)
 
     def write(self, page: Page) -> None:
         write_page(page, self._workbench)
@@ -87,8 +86,8 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def step_difference(self, step: int) -> None:
         """Go to the next (1) or the previous (-1) difference and mark it, around the end with a notice."""
-        key = self._workbench.navigation.selection.case
-        scored = self._workbench.outcomes.get(key)
+        case = self._workbench.navigation.selection.case
+        scored = self._workbench.outcomes.get(case)
         differences = list(differences_of(scored.result)) if scored else []
         if not differences:
             self._workbench.say(_NO_DIFFERENCES)
@@ -146,8 +145,8 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _open_all_findings(self) -> None:
         """Everything that judges found in the case, where one was asked."""
-        key = self._workbench.navigation.selection.case
-        scored = self._workbench.outcomes.get(key)
+        case = self._workbench.navigation.selection.case
+        scored = self._workbench.outcomes.get(case)
         judged = [metric for metric in scored.shown.metrics if was_judged(metric)] if scored else []
         if not judged:
             hint = "n goes to a difference, enter shows all of it"
@@ -189,27 +188,27 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 
     def action_relax(self) -> None:
-        key, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
-        if key is None or at is None:
+        case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
+        if case is None or at is None:
             return
         from evaltui.tui.screens.relax import RelaxScreen
         from evaltui.workbench.relaxing import Relaxing
 
         bench = self._workbench
-        relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, key, at, bench.say)
+        relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, case, at, bench.say)
         self.app.push_screen(RelaxScreen(bench, relaxing))
 
     def action_result_to_case(self) -> None:
         """Where a log is long, reading it takes its time."""
-        key = self._workbench.navigation.selection.case
-        if key is not None:
-            self.run_worker(self._make_case(key), group="make a case", exclusive=True)
+        case = self._workbench.navigation.selection.case
+        if case is not None:
+            self.run_worker(self._make_case(case), group="make a case", exclusive=True)
 
-    async def _make_case(self, key: CaseId) -> None:
+    async def _make_case(self, case: CaseId) -> None:
         from evaltui.tui.screens.save_case import SaveCaseScreen
 
         try:
-            origin = await self._workbench.chat.origin(key)
+            origin = await self._workbench.chat.origin(case)
             screen = SaveCaseScreen(self._workbench, origin.last_run())
         except (OSError, ValueError) as error:
             self._workbench.say(f"no case can be made of this: {error}")
@@ -226,8 +225,8 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         self._workbench.navigation.toggle_equal_calls()
 
     def copied_json(self) -> Copied | None:
-        key = self._workbench.navigation.selection.case
-        scored = self._workbench.outcomes.get(key)
+        case = self._workbench.navigation.selection.case
+        scored = self._workbench.outcomes.get(case)
         if scored is None:
             return None
         return Copied(f"the result of {scored.result.eval_id} as JSON", result_as_json(scored.result))

@@ -34,7 +34,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         super().__init__(workbench, id=id)
         self._outline = Outline()
         self._remark = "looking for eval sets …"
-        self._key: CaseId | None = None
+        self._case: CaseId | None = None
         self._trace: Trace | None = None
         self._shown = Selection()
         self._looks_for_error = False
@@ -56,20 +56,20 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     # Following the workbench
 
     def follow(self) -> None:
-        key = self._workbench.navigation.selection.case
-        trace = self._workbench.outcomes.trace(key) if key else None
+        case = self._workbench.navigation.selection.case
+        trace = self._workbench.outcomes.trace(case) if case else None
         if (
             trace is None
-            and key is not None
-            and key == self._key
-            and self._workbench.outcomes.status(key) != NOT_RUN
+            and case is not None
+            and case == self._case
+            and self._workbench.outcomes.status(case) != NOT_RUN
         ):
             # Its log is being read: what could be seen while it ran is what will be in there.
             return
-        if self._is_another(key, trace):
+        if self._is_another(case, trace):
             self._outline = Outline()
             self.line_count = 0
-        self._key, self._trace = key, trace
+        self._case, self._trace = case, trace
         current = self._current()
         if trace is not None:
             known = self._outline.tree.events
@@ -78,7 +78,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
                 self.call_later(self.follow)
         if self._outline.search != self._workbench.navigation.trace_search:
             self._outline.set_search(self._workbench.navigation.trace_search)
-        self._remark = self._remark_now(key, trace)
+        self._remark = self._remark_now(case, trace)
         drawn = self._outline.tree.events, self._remark, self._outline.search
         if self.line_count == 0 or drawn != self._drawn:
             self._drawn = drawn
@@ -100,18 +100,18 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self._looks_for_error = False
             self.start_at(self._outline.row_of(self._outline.tree.first_error) or 0)
 
-    def _is_another(self, key: CaseId | None, trace: Trace | None) -> bool:
-        if trace is None or self._trace is None or key != self._key:
+    def _is_another(self, case: CaseId | None, trace: Trace | None) -> bool:
+        if trace is None or self._trace is None or case != self._case:
             return True
         same = (trace.run, trace.repeat) == (self._trace.run, self._trace.repeat)
         # A case that is tried again after a crash begins anew.
         return not same or len(trace.events) < self._outline.tree.events
 
-    def _remark_now(self, key: CaseId | None, trace: Trace | None) -> str:
-        if key is None:
+    def _remark_now(self, case: CaseId | None, trace: Trace | None) -> str:
+        if case is None:
             return "select a case: its events are shown here"
         if trace is None:
-            status = self._workbench.outcomes.status(key)
+            status = self._workbench.outcomes.status(case)
             return "nothing run yet: r runs the case" if status == NOT_RUN else "reading the log …"
         if trace.events and not self._outline.rows:
             return "nothing that happened here has this in it: / changes the search, esc shows all"
@@ -175,10 +175,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     def _op(self, span: Span) -> str:
         """How a call differs from what is expected."""
-        if span.call is None or span.turn is None or self._key is None or self._trace is None:
+        if span.call is None or span.turn is None or self._case is None or self._trace is None:
             return ""
         return self._workbench.outcomes.call_op(
-            self._key, self._trace.run, self._trace.repeat, span.turn, span.call
+            self._case, self._trace.run, self._trace.repeat, span.turn, span.call
         )
 
     # Keys

@@ -40,7 +40,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         self._workbench = workbench
         self._choices = choices
         self._current = 0
-        self._known: dict[int, Proposal] = {}
+        self._proposals: dict[int, Proposal] = {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="accept"):
@@ -61,7 +61,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         return [("Accept", "bold"), (" into ", ""), (name, "bold")]
 
     def _write_proposal(self, page: Page) -> None:
-        proposal = self._known.get(self._current)
+        proposal = self._proposals.get(self._current)
         if proposal is None:
             page.row(("reading what the agent did …", "dim"))
             return
@@ -90,22 +90,22 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         self.query_one(Title).refresh()
         self.query_one(AcceptChoices).show(self._current)
         self.query_one(AcceptLines).show(self._write_proposal)
-        if self._current not in self._known:
-            self.run_worker(self._look(self._current), group="propose", exclusive=True)
+        if self._current not in self._proposals:
+            self.run_worker(self._propose(self._current), group="propose", exclusive=True)
 
-    async def _look(self, number: int) -> None:
-        self._known[number] = await propose(self._workbench.editing, self._choices[number])
+    async def _propose(self, number: int) -> None:
+        self._proposals[number] = await propose(self._workbench.editing, self._choices[number])
         if number == self._current and self.is_here:
             self.query_one(AcceptLines).show(self._write_proposal)
 
     def _accept(self) -> None:
-        proposal = self._known.get(self._current)
+        proposal = self._proposals.get(self._current)
         if proposal is None or proposal.problem:
             return
         if accept(self._workbench.editing, proposal):
             self.dismiss()
         else:
-            self._known.clear()
+            self._proposals.clear()
             self._choose(self._current)
 
     def on_accept_choices_chosen(self, message: AcceptChoices.Chosen) -> None:

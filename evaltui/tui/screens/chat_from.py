@@ -41,35 +41,35 @@ class ChatFromScreen(FormScreen):
     box = "#chat-from"
     AUTO_FOCUS = "#chat-ways"
 
-    def __init__(self, workbench: Workbench, key: CaseId) -> None:
+    def __init__(self, workbench: Workbench, case_id: CaseId) -> None:
         super().__init__()
         self._workbench = workbench
-        self._key = key
+        self._case = case_id
         self._origin: Origin | None = None
         self._refused: str | None = None
-        eval_set = workbench.sets.by_case_path(key.path)
-        number = eval_set.number(key.eval_id) if eval_set else None
+        eval_set = workbench.sets.by_case_path(case_id.path)
+        number = eval_set.number(case_id.eval_id) if eval_set else None
         case = eval_set.cases[number] if eval_set and number is not None else None
         self._texts = case.summary.texts if case else ()
         self._turns = case.summary.turns or 0 if case else 0
-        scored = workbench.outcomes.get(key)
+        scored = workbench.outcomes.get(case_id)
         if case is not None and case.summary.turns is None and scored is not None:
             # A simulated user says something else each time.
             self._texts = tuple(turn.user for turn in scored.shown.turns)
             self._turns = len(self._texts)
         selected = workbench.navigation.selection
-        at = selected.turn if selected.case == key and selected.turn is not None else self._failing_turn()
+        at = selected.turn if selected.case == case_id and selected.turn is not None else self._failing_turn()
         self.turn = min(self._turns, at)
         self._ways = self._ways_from_turn()
 
     def on_mount(self) -> None:
         self.choices.highlighted = next((n for n, way in enumerate(self._ways) if way.why_not is None), 0)
-        self.run_worker(self._look(), exit_on_error=False)
+        self.run_worker(self._read_origin(), exit_on_error=False)
 
-    async def _look(self) -> None:
+    async def _read_origin(self) -> None:
         """What there is to continue from is read in the background: a log may be long."""
         try:
-            self._origin = await self._workbench.chat.origin(self._key)
+            self._origin = await self._workbench.chat.origin(self._case)
         except (OSError, ValueError) as error:
             self._refused = str(error)
         if self.is_here:
@@ -100,7 +100,7 @@ class ChatFromScreen(FormScreen):
 
     def _failing_turn(self) -> int:
         """The first turn that did not pass; without one, the end."""
-        scored = self._workbench.outcomes.get(self._key)
+        scored = self._workbench.outcomes.get(self._case)
         if scored is None or not needs_attention(scored.result):
             return self._turns
         result = scored.shown
@@ -109,7 +109,7 @@ class ChatFromScreen(FormScreen):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="chat-from"):
-            yield QuestionTitle(f"Chat from {self._key.eval_id}")
+            yield QuestionTitle(f"Chat from {self._case.eval_id}")
             yield DrawnLine(self._place, id="chat-turn")
             yield ChoiceList(len(self._ways), self._way_line, id="chat-ways")
             yield QuestionNote()
@@ -132,33 +132,33 @@ class ChatFromScreen(FormScreen):
         return [arrows, (before, "bold"), (f"  {visible(text)}", "dim")]
 
     def _ways_from_turn(self) -> list[Way]:
-        chat, key, turn = self._workbench.chat, self._key, self.turn
-        scored = self._workbench.outcomes.get(key)
+        chat, case, turn = self._workbench.chat, self._case, self.turn
+        scored = self._workbench.outcomes.get(case)
         recorded = [
             Way(
                 f"{_turns(turn)} as in the last run",
                 f"{scored.run.name}, nothing is sent" if scored else "",
-                lambda: chat.continue_from(key, turn, "recorded", "result"),
+                lambda: chat.continue_from(case, turn, "recorded", "result"),
                 self._why_not("result") if scored else "there is no result yet",
             ),
             Way(
                 f"{_turns(turn)} as the case expects",
                 "nothing is sent",
-                lambda: chat.continue_from(key, turn, "recorded", "case"),
+                lambda: chat.continue_from(case, turn, "recorded", "case"),
                 self._why_not("case"),
             ),
         ]
         again = Way(
             f"{_turns(turn)} said again",
             f"{_messages(turn)} to the agent",
-            lambda: chat.continue_from(key, turn, "live"),
+            lambda: chat.continue_from(case, turn, "live"),
             self._refused,
         )
         start = Way("begin as the case begins", "nothing is sent", recorded[1].begin, self._why_not("case"))
         play = Way(
             "the whole case said again",
             f"{_messages(self._turns)} to the agent",
-            lambda: chat.play(key),
+            lambda: chat.play(case),
             self._refused or (None if self._turns else "it has no turns"),
         )
         return [*recorded, again, play] if turn else [start, play]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +34,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         self.criteria = Criteria(
             workbench.sets, workbench.outcomes, workbench.editing, set_path, workbench.say
         )
-        self._followed: tuple[Hashable, Hashable, Hashable] = (None, None, None)
+        self._followed: tuple[object, object, object] = (None, None, None)
 
     def compose(self) -> ComposeResult:
         yield DrawnLine(self._title)
@@ -74,7 +73,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def follow(self) -> None:
         """Show the config and the results as they are now."""
-        self._followed = self._fingerprint()
+        self._followed = self._shown_state()
         self.rows.follow()
         self._draw_around()
 
@@ -84,19 +83,19 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def draw_soon(self) -> None:
         """An edit is shown at once: the next key changes what it has made."""
-        if self.is_here and self._fingerprint()[1] != self._followed[1]:
+        if self.is_here and self._shown_state()[1] != self._followed[1]:
             self.follow()
         super().draw_soon()
 
     def draw(self) -> None:
-        if self._fingerprint() != self._followed:
+        if self._shown_state() != self._followed:
             self.follow()
 
-    def _fingerprint(self) -> tuple[Hashable, Hashable, Hashable]:
+    def _shown_state(self) -> tuple[object, object, object]:
         """The results, the config and the sets that are shown."""
         run, draft = self._workbench.runs.current, self._workbench.editing.open_file(self.criteria.path)
         of_run = (run.number, len(run.done), run.over) if run else None
-        return of_run, draft.revision if draft else self.criteria.exists, id(self._workbench.sets.workspace)
+        return of_run, draft.revision if draft else self.criteria.exists, self._workbench.sets.workspace
 
     # Actions
 
@@ -153,14 +152,14 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
                 return
 
     def _ask_for_rubric(self, metric: str, after: int) -> None:
-        def take(text: str | None) -> None:
+        def typed(text: str | None) -> None:
             if text is not None:
                 self.criteria.add_rubric(metric, after, text)
                 self.follow()
 
         blank = RubricRow(metric, after, "")
         title = f"A rubric for {metric}"
-        self.app.push_screen(PromptScreen(title, "", partial(self.criteria.check, blank)), take)
+        self.app.push_screen(PromptScreen(title, "", partial(self.criteria.check, blank)), typed)
 
     def action_remove_criterion(self) -> None:
         row = self.rows.current
@@ -211,7 +210,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
             self.action_higher()
 
     def _ask(self, row: Row) -> None:
-        def take(text: str | None) -> None:
+        def typed(text: str | None) -> None:
             if text is not None and text != before:
                 self.criteria.type(row, text)
                 self.follow()
@@ -219,7 +218,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         before = text_of(row) or ""
         title, hint = _question(row)
         self._workbench.editing.end_typing()
-        self.app.push_screen(PromptScreen(title, before, partial(self.criteria.check, row), hint), take)
+        self.app.push_screen(PromptScreen(title, before, partial(self.criteria.check, row), hint), typed)
 
     # Mouse
 

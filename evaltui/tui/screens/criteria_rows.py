@@ -319,15 +319,15 @@ def _write_trial(page: Page, row: MetricRow, trial: Trial) -> None:
     page.text(
         [(f"At {row.threshold:g}, {trial.passing} of {trial.scored} cases of the last run pass{saved}.", "")]
     )
-    for keys, status, word in (
+    for cases, status, word in (
         (trial.now_pass, "PASSED", "now pass"),
         (trial.now_fail, "FAILED", "now fail"),
     ):
-        if keys:
-            page.text([(_named(keys), "")], [glyph(status), (f" {word}  ", "dim")])
+        if cases:
+            page.text([(_named(cases), "")], [glyph(status), (f" {word}  ", "dim")])
 
 
-def _named(keys: tuple[CaseId, ...]) -> str:
-    names = ", ".join(visible(key.eval_id) for key in keys[:_MOST_FLIPS])
-    more = len(keys) - _MOST_FLIPS
+def _named(cases: tuple[CaseId, ...]) -> str:
+    names = ", ".join(visible(case.eval_id) for case in cases[:_MOST_FLIPS])
+    more = len(cases) - _MOST_FLIPS
     return f"{names} and {more} more" if more > 0 else names

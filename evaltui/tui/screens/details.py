@@ -121,7 +121,7 @@ class DetailsTitle(OneLine):
 
 
 # Takes a text that is JSON over, or says why not.
-Take = Callable[[str], str | None]
+Apply = Callable[[str], str | None]
 _KEYS = "esc takes it over  ctrl+s saves it, too  ctrl+e $EDITOR"
 
 
@@ -131,11 +131,11 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
     What is not JSON is not left at the first `esc`: the line and the reason are shown.
     """
 
-    def __init__(self, title: str, text: str, take: Take, save: Callable[[], None]) -> None:
+    def __init__(self, title: str, text: str, apply: Apply, save: Callable[[], None]) -> None:
         super().__init__()
         self._title_text = title
         self._text = text
-        self._take = take
+        self._apply = apply
         self._save = save
         self._refused: str | None = None
 
@@ -153,7 +153,7 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
             self._show(problem)
 
     def action_save_field(self) -> None:
-        if self._taken():
+        if self._applied():
             self._save()
             self.dismiss(None)
 
@@ -169,19 +169,19 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         if text == self._refused:
             # A second time without a change: it is kept for later.
             self.dismiss(text)
-        elif self._taken():
+        elif self._applied():
             self.dismiss(None)
         else:
             self._refused = text
 
     action_end_text = action_leave_field
 
-    def _taken(self) -> bool:
+    def _applied(self) -> bool:
         problem = self._problem()
         if problem is not None:
             self._show(problem)
             return False
-        if reason := self._take(self.query_one(FieldText).text):
+        if reason := self._apply(self.query_one(FieldText).text):
             self._say(reason)
             return False
         return True

@@ -185,18 +185,18 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         return self.found_line(self.found[number], width)
 
     def on_mount(self) -> None:
-        self._look()
+        self._search()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._soon is not None:
             self._soon.stop()
-        self._soon = once(self, _PAUSE, self._look_now)
+        self._soon = once(self, _PAUSE, self._search_now)
 
-    def _look_now(self) -> None:
+    def _search_now(self) -> None:
         if self.is_here:
-            self._look()
+            self._search()
 
-    def _look(self) -> None:
+    def _search(self) -> None:
         query = self.query_one(QuestionInput).value.strip()
         if query != self.query_text:
             self.query_text = query
@@ -206,11 +206,11 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
     @property
     def answers(self) -> FoundLines:
         # What was typed just now counts.
-        self._look()
+        self._search()
         return self.query_one(FoundLines)
 
     def action_take(self) -> None:
-        self._look()
+        self._search()
         self._choose()
 
     @on(CursorLines.Opened)

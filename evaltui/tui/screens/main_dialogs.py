@@ -228,11 +228,11 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_chat_from_here(self) -> None:
         """Asks where in the case to begin; without a case there is nothing to ask."""
-        key, chat = self.workbench.navigation.selection.case, self.workbench.chat
-        if key is not None:
+        case, chat = self.workbench.navigation.selection.case, self.workbench.chat
+        if case is not None:
             from evaltui.tui.screens.chat_from import ChatFromScreen
 
-            self.app.push_screen(ChatFromScreen(self.workbench, key), self._show_chat)
+            self.app.push_screen(ChatFromScreen(self.workbench, case), self._show_chat)
             return
         if chat.transcript is None:
             chat.new()

@@ -61,8 +61,8 @@ class NewChatScreen(FormScreen):
         self._fill()
         self._workbench.agent.learn_tools()
         self.subscribe_to(self._workbench)
-        if (key := self._workbench.navigation.selection.case) is not None:
-            self.run_worker(self._offer_case(key), exit_on_error=False)
+        if (case := self._workbench.navigation.selection.case) is not None:
+            self.run_worker(self._offer_case(case), exit_on_error=False)
 
     def _hints(self) -> list[Hint]:
         if isinstance(self.focused, FieldText) and not isinstance(self.focused, FieldLine):
@@ -87,15 +87,15 @@ class NewChatScreen(FormScreen):
             self._known_agents = known
             self.query_one("#chat-agent", ChoiceLine).offer(known)
 
-    async def _offer_case(self, key: Any) -> None:
+    async def _offer_case(self, case: Any) -> None:
         try:
-            found = await self._workbench.chat.origin(key)
+            found = await self._workbench.chat.origin(case)
         except ValueError:
             # A case that has no turns may be chatted from all the same, but for its session.
             return
         if not self.is_here:
             return
-        self._starts[f"as {key.eval_id} begins"] = found.session
+        self._starts[f"as {case.eval_id} begins"] = found.session
         self.query_one("#chat-begin", ChoiceLine).offer(list(self._starts))
 
     def _fill(self) -> None:

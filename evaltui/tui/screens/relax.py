@@ -66,7 +66,7 @@ class RelaxScreen(FormScreen):
             )
 
     def on_mount(self) -> None:
-        self._look()
+        self._show_effect_soon()
 
     def _sides(self, width: int) -> Line:
         """The two values that differ."""
@@ -113,7 +113,7 @@ class RelaxScreen(FormScreen):
     # What it would do
 
     @on(ChoiceList.OptionHighlighted)
-    def _look(self) -> None:
+    def _show_effect_soon(self) -> None:
         self.run_worker(self._show_effect(), group="effect", exclusive=True)
 
     async def _show_effect(self) -> None:
@@ -134,7 +134,7 @@ class RelaxScreen(FormScreen):
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
         if message.line.id == "relax-place":
             self._offer(self._relaxing.proposals(self._arg_paths[message.line.chosen]))
-        self._look()
+        self._show_effect_soon()
 
     # Keys
 

@@ -164,12 +164,12 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             self.dismiss(Wanted(*chosen))
 
     def _ask_name(self, row: RunRow) -> None:
-        def take(name: str | None) -> None:
+        def named(name: str | None) -> None:
             if name is not None:
                 self._give_name(row, name.strip())
 
         hint = "a name that `evaltui compare` and `--baseline` know as well; another run that has it loses it"
-        self.app.push_screen(PromptScreen(f"Name the {row.title}", row.name, _no_name, hint), take)
+        self.app.push_screen(PromptScreen(f"Name the {row.title}", row.name, _no_name, hint), named)
 
     def _give_name(self, row: RunRow, name: str) -> None:
         from evaltui.files.workspace import SelectionError

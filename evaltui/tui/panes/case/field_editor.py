@@ -318,8 +318,8 @@ class FieldEditor:
             field.row, field.part, self.height(), field.is_text, below, field.hint, adding=adding
         )
 
-    def fingerprint(self) -> Hashable:
-        """Changes whenever the page around the field would."""
+    def shown_state(self) -> object:
+        """What of the field the page around it shows."""
         field = self.opened
         if field is None:
             return None

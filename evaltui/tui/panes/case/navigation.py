@@ -76,11 +76,11 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         if workbench.sets.workspace is None:
             page.row(("looking for eval sets …", "dim"))
             return
-        path, key = workbench.navigation.selection.path, workbench.navigation.selection.case
+        path, case = workbench.navigation.selection.path, workbench.navigation.selection.case
         eval_set = workbench.sets.by_case_path(path)
         if eval_set is None:
             write_no_sets(page, workbench.sets.workspace)
-        elif key is None:
+        elif case is None:
             write_set_facts(page, eval_set, workbench.sets.opened(eval_set.path))
         elif self.rows:
             self._write_rows(page)
@@ -179,14 +179,14 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
     def show_expected(self, at: DifferenceAt) -> None:
         """Moves to what is expected at a difference; to its turn where nothing is."""
         self.follow()
-        key = self._workbench.navigation.selection.case
-        if key is not None and (wanted := self._expected_row(key, at)) is not None:
+        case = self._workbench.navigation.selection.case
+        if case is not None and (wanted := self._expected_row(case, at)) is not None:
             self.move_to_id(wanted)
             self.show_current()
             self.refresh()
 
-    def _expected_row(self, key: CaseId, at: DifferenceAt) -> RowId | None:
-        scored = self._workbench.outcomes.get(key)
+    def _expected_row(self, case: CaseId, at: DifferenceAt) -> RowId | None:
+        scored = self._workbench.outcomes.get(case)
         if scored is None:
             return None
         turn: RowId = ("final_state",) if at.turn is None else ("turn", at.turn)

@@ -182,10 +182,10 @@ class FieldChanges:
 
     def _renaming(self, field: OpenedField) -> tuple[dict[CaseId, CaseId] | None, Selection | None]:
         """The keys that change with the id of the case, and the selection then."""
-        key, text = self._workbench.navigation.selection.case, field.handled
-        if key is None or field.row != ("id",) or text == key.eval_id:
+        case, text = self._workbench.navigation.selection.case, field.handled
+        if case is None or field.row != ("id",) or text == case.eval_id:
             return None, None
-        return {key: CaseId(key.path, text)}, Selection(key.path, text)
+        return {case: CaseId(case.path, text)}, Selection(case.path, text)
 
     def keep_unapplied(self, field: OpenedField) -> None:
         """What is typed and not in the case is kept while it is not, wherever the user goes meanwhile."""

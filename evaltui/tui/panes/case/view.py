@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -38,24 +38,24 @@ class OutsideEditing:
 
     def edit_raw(self, text: str | None = None) -> None:
         """Opens the JSON of the case, or `text` in its place, in a dialog."""
-        row, key = self._pane.ready_row(), self._workbench.navigation.selection.case
-        if row is None or key is None:
+        row, case = self._pane.ready_row(), self._workbench.navigation.selection.case
+        if row is None or case is None:
             return
         from evaltui.tui.screens.details import RawScreen
 
         place = self._pane.selected.place_of(None, "raw")
-        left = self._workbench.editing.unapplied.at(key.path, *place)
+        left = self._workbench.editing.unapplied.at(case.path, *place)
         now = self._pane.selected.text()
         shown = text if text is not None else left.text if left else now
         replace_case = partial(self._replace_case, now)
-        screen = RawScreen(f"JSON of {key.eval_id}", shown, replace_case, self._save)
-        self._pane.app.push_screen(screen, partial(self._raw_left, key))
+        screen = RawScreen(f"JSON of {case.eval_id}", shown, replace_case, self._save)
+        self._pane.app.push_screen(screen, partial(self._raw_left, case))
 
     def _replace_case(self, before: str, text: str) -> str | None:
         """Makes a JSON text the case, which was `before`; returns why it cannot be."""
-        key, selected = self._workbench.navigation.selection.case, self._pane.selected
+        case, selected = self._workbench.navigation.selection.case, self._pane.selected
         selected.follow()
-        if key is None or not selected.rows:
+        if case is None or not selected.rows:
             return "the case is gone"
         try:
             if selected.text() != before != text:
@@ -63,32 +63,32 @@ class OutsideEditing:
             made = selected.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
-        self._workbench.editing.unapplied.drop(key.path, *selected.place_of(None, "raw"))
+        self._workbench.editing.unapplied.drop(case.path, *selected.place_of(None, "raw"))
         if made is None:
             return None
         make, new_id = made
-        new_key = CaseId(key.path, new_id)
-        moved = {key: new_key} if new_key != key else None
-        label = f"change the JSON of {key.eval_id}"
-        file = self._workbench.sets.file_of(key.path)
-        self._workbench.editing.do(label, file, make, moved=moved, after=Selection(*new_key))
+        renamed = CaseId(case.path, new_id)
+        moved = {case: renamed} if renamed != case else None
+        label = f"change the JSON of {case.eval_id}"
+        file = self._workbench.sets.file_of(case.path)
+        self._workbench.editing.do(label, file, make, moved=moved, after=Selection(*renamed))
         self._pane.show_soon()
         return None
 
     def _save(self) -> None:
         self._workbench.editing.save_all()
 
-    def _raw_left(self, key: CaseId, unfinished: str | None) -> None:
+    def _raw_left(self, case: CaseId, unfinished: str | None) -> None:
         if unfinished is None:
             return
         selected = self._pane.selected
         selected.follow()
-        if selected.case != key:
+        if selected.case != case:
             self._pane.app.copy_to_clipboard(unfinished)
             self._workbench.say("the case is gone: the JSON that was left unfinished is in the clipboard")
             return
         at = selected.place_of(None, "raw")
-        self._workbench.editing.unapplied.keep(key.path, *at, unfinished, "f4 goes on with it")
+        self._workbench.editing.unapplied.keep(case.path, *at, unfinished, "f4 goes on with it")
         self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
 
     def edit_in_editor(self, row: Row) -> None:
@@ -147,15 +147,15 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self.write_page()
         self._editor.place()
 
-    def fingerprint(self) -> Hashable:
+    def shown_state(self) -> object:
         selection = self._workbench.navigation.selection
         opened = self._workbench.sets.opened(self._workbench.navigation.file)
         return (
-            id(self._workbench.sets.workspace) if not self.rows else self.selected.version,
+            self._workbench.sets.workspace if not self.rows else self.selected.version,
             selection.path,
             selection.case,
-            id(opened) if not self.rows else None,
-            self._editor.fingerprint(),
+            opened if not self.rows else None,
+            self._editor.shown_state(),
             tuple(self._workbench.editing.unapplied.now()),
         )
 
@@ -308,7 +308,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._workbench.say(f"{text} is not attached: {error}")
             return
         if self.do(self.selected.attach(turn, file.payload, file.mime_type)):
-            self._workbench.say(file.said)
+            self._workbench.say(file.notice)
 
     def action_raw_case(self) -> None:
         self._outside.edit_raw()

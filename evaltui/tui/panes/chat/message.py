@@ -98,8 +98,8 @@ class MessageDraft:
             if self._attached:
                 raise ResponseError("a response takes no files: send them with a message")
             return response_content(target, respond(target, text))
-        said = [{"text": text}] if text.strip() else []
-        return {"role": "user", "parts": [*said, *(part for _, part in self._attached)]}
+        texts = [{"text": text}] if text.strip() else []
+        return {"role": "user", "parts": [*texts, *(part for _, part in self._attached)]}
 
     # Files
 

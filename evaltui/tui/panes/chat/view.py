@@ -9,6 +9,7 @@ from functools import partial
 from textual import events
 from textual.widget import Widget
 
+from evaltui.core.model.events import Event
 from evaltui.text.lines import Line, Span
 from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import bindings
@@ -41,7 +42,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._message = ChatMessage(workbench, self, id="message")
         self._shown: Transcript | None = None
         # Of the calls: they stay what they are when their results come and their rows are replaced.
-        self._unfolded: set[int] = set()
+        self._unfolded: list[Event] = []
         self._names: set[str] = set()
         self._column = 0
         self._empty: list[Line] = []
@@ -125,15 +126,15 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     def _show_empty(self) -> None:
         """What there is to do before anything has been said, or why nothing can be."""
-        fingerprint = (
+        state = (
             self.line_width,
             self._shown,
             self._shown and self._shown.broken,
             self._chat.session.opening,
         )
-        if fingerprint == self._drawn and self.block_count == 1:
+        if state == self._drawn and self.block_count == 1:
             return
-        self._drawn = fingerprint
+        self._drawn = state
         page = Page(max(20, self.line_width - 2))
         write_nothing_said(page, self._shown)
         self._empty = page.lines
@@ -174,7 +175,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         return super().line_classes(number) if self._rows.rows else ()
 
     def _is_unfolded(self, row: Row) -> bool:
-        return bool(row.events) and id(row.events[0]) in self._unfolded
+        return bool(row.events) and row.events[0] in self._unfolded
 
     def on_resize(self) -> None:
         if self._rows.rows:
@@ -211,7 +212,10 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         if row.result is None:
             self._workbench.say("there is no result of this call yet")
             return
-        self._unfolded ^= {id(row.events[0])}
+        if self._is_unfolded(row):
+            self._unfolded.remove(row.events[0])
+        else:
+            self._unfolded.append(row.events[0])
         at_end = self.cursor == self.block_count - 1
         self.blocks_changed(self.cursor, self.block_count)
         if not at_end:

@@ -68,19 +68,19 @@ class TreeLines:
         return _both_ends(*self._case_line(eval_set, case, width), width)
 
     def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
-        key = CaseId(eval_set.case_path, case.eval_id)
+        case_id = CaseId(eval_set.case_path, case.eval_id)
         outcomes, marking = self._workbench.outcomes, self._workbench.navigation.marking
-        status, scored = outcomes.status(key), outcomes.get(key)
-        waiting = outcomes.is_waiting(key)
+        status, scored = outcomes.status(case_id), outcomes.get(case_id)
+        waiting = outcomes.is_waiting(case_id)
         mark, tone = glyph(status)
-        stale = outcomes.is_stale(key) and scored is not None and status == scored.result.status
-        pale = "dim" if waiting or marking.is_cut(key) else ""
-        chosen = ("* ", "accent") if key in marking else ("  ", "")
+        stale = outcomes.is_stale(case_id) and scored is not None and status == scored.result.status
+        pale = "dim" if waiting or marking.is_cut(case_id) else ""
+        chosen = ("* ", "accent") if case_id in marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
         left: Line = [chosen, (mark, "dim" if waiting or stale else tone), (f" {name}", pale)]
         if case.eval_id in self._unsaved_cases(eval_set.path):
             left.append((" ●", "bold"))
-        if marking.is_cut(key):
+        if marking.is_cut(case_id):
             left.append(("  cut", "dim"))
         if stale:
             left.append(("  old", "dim"))

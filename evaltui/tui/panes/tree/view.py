@@ -276,16 +276,16 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             named,
         )
 
-    def _ask_for_eval_id(self, key: CaseId, number: int) -> None:
+    def _ask_for_eval_id(self, case: CaseId, number: int) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
 
         def named(wanted: str | None) -> None:
             if wanted is not None:
-                set_editing.rename_case(self._workbench.editing, key, number, wanted)
+                set_editing.rename_case(self._workbench.editing, case, number, wanted)
 
-        file = self._workbench.sets.file_of(key.path)
+        file = self._workbench.sets.file_of(case.path)
         check = set_editing.case_id_problem(self._workbench.editing, file, number)
-        self.app.push_screen(PromptScreen("Rename the case", key.eval_id, check), named)
+        self.app.push_screen(PromptScreen("Rename the case", case.eval_id, check), named)
 
     def action_mark_case(self) -> None:
         self._mark_current()
