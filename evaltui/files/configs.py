@@ -14,35 +14,39 @@ from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
 
 @dataclass(frozen=True)
 class ConfigInUse:
-    """A config, where it came from, and its warnings. `defaulted`: no file, so ADK's defaults apply.
-
-    `passed_over` is the `test_config.json` above the set, which is for other sets; None where there is none.
-    """
+    """A config, and where it came from."""
 
     path: Path | None
+    """None where ADK's defaults apply."""
     config: EvalConfig
-    defaulted: bool
     problems: tuple[Problem, ...] = ()
+    """Its warnings."""
     passed_over: Path | None = None
+    """The `test_config.json` above the set, which is for other sets; None where there is none."""
+
+    @property
+    def defaulted(self) -> bool:
+        """Whether there is no file, so that ADK's defaults apply."""
+        return self.path is None
 
 
 def find_config(set_path: Path, explicit: Path | None = None, edited: str | None = None) -> ConfigInUse:
     """The explicit config if there is one, else the one that `config_file` finds, else ADK's defaults.
 
-    `edited` is the text of that file while it is being edited, whatever is on disk.
-    Raises EvalSetError for a file that is not a config, for an explicit one that does not exist, and where
-    several could be meant: a config that was meant to apply is never replaced by the defaults.
+    `edited` is the text of that file while it is being edited, whatever is on disk. Raises EvalSetError
+    for a file that is not a config, for an explicit one that does not exist, and where several could be
+    meant: a config that was meant to apply is never replaced by the defaults.
     """
     path = config_file(set_path, explicit)
     if explicit is None and edited is None and not path.exists():
         problems = choice_problems(set_path)
         if errors := [one for one in problems if one.severity is Severity.ERROR]:
             raise EvalSetError(errors)
-        return ConfigInUse(None, EvalConfig.default(), True, tuple(problems), config_above(set_path))
+        return ConfigInUse(None, EvalConfig.default(), tuple(problems), config_above(set_path))
     config, problems = read_config(path) if edited is None else config_of(path, edited.removeprefix("\ufeff"))
     if config is None:
         raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
-    return ConfigInUse(path, config, defaulted=False, problems=tuple(problems))
+    return ConfigInUse(path, config, tuple(problems))
 
 
 def _passed_over(set_path: Path, above: Path) -> Problem:

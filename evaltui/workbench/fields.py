@@ -37,42 +37,48 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True)
 class Completion:
+    """A text that is proposed for a field."""
+
     text: str
     detail: str = ""
+    """What it stands for."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Something that can be done at a row, and the row to go to then; without `make` nothing changes.
-
-    `opens` is what of that row is edited next. `label` is an imperative: `add a call`.
-    """
+    """Something that can be done at a row."""
 
     label: str
+    """An imperative: `add a call`."""
     make: EditBuilder | None = None
+    """None where nothing changes."""
     then: RowId | None = None
+    """The row to go to afterwards."""
     opens: Part | None = None
+    """What of that row is edited next."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A text that can be edited: `change` gives what it does to the data, or raises FieldError.
-
-    `line`, `string` and `text` are taken as they are written; a `line` has no second one, a `string` is short
-    as yet. A `value` is JSON where it reads as JSON and else a text, so that texts need no quotes; `json`
-    must be JSON. What is not `live` is changed at the end of typing. `as_kind` gives the field of the same
-    value as another kind: what is typed is taken for what the field was when it was opened, whatever has
-    become of its value by then.
-    """
+    """A text that can be edited."""
 
     label: str
+    """What a change of it is called, an imperative."""
     text: str
     kind: Kind
+    """`line`, `string` and `text` are taken as they are written; a `line` has no second one, a `string` is
+    short as yet. A `value` is JSON where it reads as JSON and else a text, so that texts need no quotes;
+    `json` must be JSON."""
     change: Callable[[str], EditBuilder]
+    """What a text does to the data; raises FieldError for one that the field cannot hold."""
     completions: tuple[Completion, ...] = ()
     live: bool = True
+    """Whether it is changed with every key; else at the end of typing."""
     then: Operation | None = None
+    """What comes after it: a value after the name of something new, arguments after a call."""
     as_kind: Callable[[Kind], Field] | None = field(default=None, compare=False)
+    """The field of the same value as another kind: what is typed is taken for what the field was when it was
+    opened, whatever has become of its value by then."""
 
     def of_kind(self, kind: Kind) -> Field:
         return self if kind == self.kind or self.as_kind is None else self.as_kind(kind)
@@ -80,31 +86,41 @@ class Field:
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that a case says.
-
-    `value` is a text, with `is_json` any JSON value; `shown` stands there in its place. `path` is where it is
-    in the set's data, for the problems found there.
-    """
+    """One thing that a case says."""
 
     id: RowId
+    """The same as long as it is the same thing, whatever it says."""
     role: Role
     label: str = ""
+    """What the thing is called in every case: `user`, `answer`."""
     name: str = ""
+    """What it is called in this one: the name of a tool or of an argument."""
     value: Any = None
+    """A text, with `is_json` any JSON value."""
     shown: str | None = None
+    """What stands in the place of the value."""
     is_json: bool = False
     quiet: bool = False
+    """Whether it is drawn dim."""
     turn: int | None = None
+    """The turn that it belongs to, from 0; None for what is said of the case as a whole."""
     field: Field | None = None
+    """How the value is edited; None where it cannot be."""
     rename: Field | None = None
+    """How the name is edited."""
     adds: tuple[Operation, ...] = ()
+    """What can be added here, what is most likely meant first."""
     insert: Operation | None = None
     duplicate: Operation | None = None
     delete: Operation | None = None
     move: Callable[[int], Operation] | None = None
+    """How it moves by some places, up where they are negative."""
     cycle: Operation | None = None
+    """What makes it the next of a few values."""
     path: JsonPath | None = None
+    """Where it is in the set's data, for the problems found there."""
     findings: tuple[Problem, ...] = ()
+    """The problems found there."""
 
     def of(self, part: Part) -> Field | None:
         return self.field if part == "value" else self.rename
@@ -112,9 +128,12 @@ class Row:
 
 @dataclass(frozen=True)
 class DeclaredTool:
+    """A tool of the agent as its host describes it."""
+
     name: str
     description: str = ""
     parameters: Mapping[str, Any] | None = None
+    """The schema of its arguments; None where it has none."""
 
     @property
     def schema(self) -> Tool:
