@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,11 +130,6 @@ def announce(checks: Sequence[MetricCheck], required: Sequence[str]) -> None:
     for name in required:
         if name not in asked:
             raise UsageError(f"--require: no config asks for {name}{did_you_mean(name, asked)}")
-    if missing := _listed(
-        check.metric for check in checks if check.metric in required and check.readiness is Readiness.CANNOT
-    ):
+    cannot = (check.metric for check in checks if check.readiness is Readiness.CANNOT)
+    if missing := ", ".join(dict.fromkeys(name for name in cannot if name in required)):
         raise UsageError(f"--require: nothing was run, because {missing} cannot run here")
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(names))

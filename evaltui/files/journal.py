@@ -132,10 +132,6 @@ def _packed(base: JsonDocument) -> bytes:
     return _line({"base": packed})
 
 
-def _unpacked(packed: str) -> str:
-    return zlib.decompress(base64.b64decode(packed)).decode()
-
-
 def _line(data: dict[str, Any]) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode("ascii") + b"\n"
 
@@ -205,7 +201,7 @@ def _read(journal: Path, file: IO[bytes]) -> Recovered | None:
     packed = [line["base"] for line in (header, *lines) if "base" in line]
     edits = [line for line in lines if "base" not in line]
     if packed:
-        base_text = _unpacked(packed[0])
+        base_text = zlib.decompress(base64.b64decode(packed[0])).decode()
     elif present is not None and fingerprint(present) == header["fingerprint"]:
         base_text = present
     else:

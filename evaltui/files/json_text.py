@@ -88,7 +88,8 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
         return "more text after the end of the document", position
     if message.startswith("Expecting ',' delimiter"):
         # At the end of the line that lacks it, not at the start of the next one.
-        return "a comma is missing after this" if rest[0] not in "}]" else _mismatch(rest[0]), len(before) - 1
+        bracket = f"the bracket after this should not be {rest[0]}"
+        return bracket if rest[0] in "}]" else "a comma is missing after this", len(before) - 1
     if message.startswith("Expecting ':' delimiter"):
         return "a colon is missing after this key", len(before) - 1
     if message.startswith("Expecting property name"):
@@ -97,10 +98,6 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     if word and word[0] in _WORDS:
         return f"{word[0]} is not JSON; write {_WORDS[word[0]]}", position
     return "a value is missing or is not one that JSON has", position
-
-
-def _mismatch(bracket: str) -> str:
-    return f"the bracket after this should not be {bracket}"
 
 
 def duplicate_keys(

@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 
-from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, written
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import RECORDINGS
@@ -189,6 +188,3 @@ def save_recordings(
             continue
         return current
     raise OSError(f"{path} is being written by others all the time")
-
-
-__all__ = ["EvalSetError", "Key", "Recordings", "read_recordings", "recordings_path", "save_recordings"]

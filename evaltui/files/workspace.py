@@ -137,7 +137,8 @@ def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[P
     """The folders in which, and below which, sets of an agent are looked for, its own folder first."""
     folder = agent_folder(agent_dir)
     yield folder
-    yield from _folders_beside(folder)
+    # The folders of eval sets beside an agent, and beside each folder that it is in within its project.
+    yield from (one for level in levels_above(folder) for one in _folders_of_sets(level))
     yield from (path for path in map(Path, given) if path.is_dir())
 
 
@@ -153,11 +154,6 @@ def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Pat
             yield from (path for path in [config_above(file)] if path is not None)
     for file in map(Path, given):
         yield from (one for one in (file, config_file(file)) if one.is_file())
-
-
-def _folders_beside(folder: Path) -> list[Path]:
-    """The folders of eval sets beside an agent, and beside each folder that it is in within its project."""
-    return [one for level in levels_above(folder) for one in _folders_of_sets(level)]
 
 
 def _folders_of_sets(level: Path) -> list[Path]:

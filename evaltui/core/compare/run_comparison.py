@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
 from evaltui.core.model.case_id import CaseId
@@ -129,18 +129,9 @@ def _new_or_gone(name: str, then: Mapping[str, str], now: Mapping[str, str]) -> 
     return "" if name in now else " (gone)"
 
 
-Kind = Literal["broken", "fixed", "flaky", "expectation changed", "new", "gone", "not run", "unchanged"]
 # In the order in which they matter.
-KINDS: tuple[Kind, ...] = (
-    "broken",
-    "fixed",
-    "flaky",
-    "expectation changed",
-    "new",
-    "gone",
-    "not run",
-    "unchanged",
-)
+Kind = Literal["broken", "fixed", "flaky", "expectation changed", "new", "gone", "not run", "unchanged"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class ScoreChange(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -120,17 +120,14 @@ def _is_beyond_ascii(value: Any) -> bool:
 def _escapes(way: Sequence[Place], tree: Tree) -> bool:
     """Whether characters beyond ASCII are escaped: as the nearest ones are."""
     near = [place.own_text for place in reversed(way) if place.node.size <= _NEARBY]
-    for around in chain(near, _stretches(tree.text), tree.beyond()):
+    stretches = (tree.text[start : start + _NEARBY] for start in range(0, len(tree.text), _NEARBY))
+    for around in chain(near, stretches, tree.beyond()):
         if not around.removeprefix("\ufeff").isascii():
             return False
         # The plain search first: it is a hundred times faster, and most texts have no escape at all.
         if "\\u" in around and _ESCAPED.search(around):
             return True
     return False
-
-
-def _stretches(text: str) -> Iterator[str]:
-    return (text[start : start + _NEARBY] for start in range(0, len(text), _NEARBY))
 
 
 def model_for(way: Sequence[Place], path: JsonPath, value: Any) -> Place | None:

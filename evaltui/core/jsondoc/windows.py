@@ -66,10 +66,11 @@ class Editor:
     def perform(self, edit: Edit) -> list[Splice]:
         """Do an edit. Raises EditError where it cannot be done."""
         path = edit.path
-        if self._key is None or not path or (path == (self._key,) and not _changes_list(edit)):
+        changes_list = isinstance(edit, Insert | InsertText | Move | Duplicate)
+        if self._key is None or not path or (path == (self._key,) and not changes_list):
             return self._perform_on_all(edit)
         if path[0] != self._key:
-            return self._perform_in(self._window_of_frame(), edit, 0)
+            return self._perform_in(self._known_window(0, min(len(self._cases), 2 * _AROUND)), edit, 0)
         if len(path) > 1:
             number = path[1]
             if not isinstance(number, int) or not 0 <= number < len(self._cases):
@@ -180,9 +181,6 @@ class Editor:
 
     # Windows
 
-    def _window_of_frame(self) -> _Window:
-        return self._known_window(0, min(len(self._cases), 2 * _AROUND))
-
     def _window_around(self, number: int, side: int = 1) -> _Window:
         """With so many cases on each side; one that is there already may have more."""
         low, high = max(0, number - side), min(len(self._cases), number + side + 1)
@@ -286,7 +284,3 @@ class Editor:
 def _side(edit: Edit) -> int:
     """How many cases on each side an edit looks at: more than those right beside it to see their form."""
     return _AROUND if isinstance(edit, Put | Insert) and isinstance(edit.value, dict | list) else 1
-
-
-def _changes_list(edit: Edit) -> bool:
-    return isinstance(edit, Insert | InsertText | Move | Duplicate)

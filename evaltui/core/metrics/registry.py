@@ -31,26 +31,12 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
 
-__all__ = [
-    "METRICS",
-    "MetricInfo",
-    "MetricInput",
-    "is_known",
-    "metrics_to_run",
-    "run_judged_metric",
-    "run_metric",
-]
-
 Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model"]
 
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """`interval` is the least and the greatest score, None where there is no greatest.
-
-    A metric has a `function` or is `judged`. `gates` is false for metrics that report a value and take no
-    threshold.
-    """
+    """A metric, with the function that computes it or the one that has it judged."""
 
     name: str
     meaning: str
@@ -58,147 +44,110 @@ class MetricInfo:
     function: Metric | None = None
     judged: JudgedMetric | None = None
     interval: tuple[float, float] | None = (0.0, 1.0)
+    """The least and the greatest score, None where there is no greatest."""
     gates: bool = True
+    """False for metrics that report a value and take no threshold."""
     source: Literal["adk", "evaltui"] = "adk"
 
 
-_EFFICIENCY = (
-    MetricInfo(
-        "tool_call_count_v1",
-        "Tool calls per turn.",
-        (),
-        efficiency.tool_call_count_v1,
-        interval=None,
-        gates=False,
-    ),
-    MetricInfo(
-        "inference_call_count_v1",
-        "Model calls per turn.",
-        (),
-        efficiency.inference_call_count_v1,
-        interval=None,
-        gates=False,
-    ),
-    MetricInfo(
-        "token_usage_v1",
-        "Tokens per turn, input and output together.",
-        (),
-        efficiency.token_usage_v1,
-        interval=None,
-        gates=False,
-    ),
-    MetricInfo(
-        "invocation_duration_v1",
-        "Seconds per turn on the clock.",
-        (),
-        efficiency.invocation_duration_v1,
-        interval=None,
-        gates=False,
-    ),
+def _computed(function: Metric, meaning: str, *needs: Need, own: bool = False) -> MetricInfo:
+    """A metric by the name of its function; `own` is whether only evaltui has it."""
+    return MetricInfo(function.__name__, meaning, needs, function, source="evaltui" if own else "adk")
+
+
+def _judged(
+    judged: JudgedMetric, meaning: str, *needs: Need, interval: tuple[float, float] = (0.0, 1.0)
+) -> MetricInfo:
+    return MetricInfo(judged.__name__, meaning, (*needs, "a judge model"), judged=judged, interval=interval)
+
+
+_EFFICIENCY = tuple(
+    MetricInfo(function.__name__, meaning, (), function, interval=None, gates=False)
+    for function, meaning in (
+        (efficiency.tool_call_count_v1, "Tool calls per turn."),
+        (efficiency.inference_call_count_v1, "Model calls per turn."),
+        (efficiency.token_usage_v1, "Tokens per turn, input and output together."),
+        (efficiency.invocation_duration_v1, "Seconds per turn on the clock."),
+    )
 )
 
 # Those of ADK in the order of its own registry, then those that only evaltui has.
 _ALL = (
-    MetricInfo(
-        "tool_trajectory_avg_score",
-        "Share of turns whose tool calls match the expected ones.",
-        ("expected turns",),
+    _computed(
         trajectory.tool_trajectory_avg_score,
+        "Share of turns whose tool calls match the expected ones.",
+        "expected turns",
     ),
-    MetricInfo(
-        "response_evaluation_score",
+    _judged(
+        response_evaluation_score,
         "How well the answers say what they have to say, as a judge rates them.",
-        ("a judge model",),
-        judged=response_evaluation_score,
         interval=(1.0, 5.0),
     ),
-    MetricInfo(
-        "response_match_score",
-        "How many words the answers share with the expected ones (ROUGE-1 F).",
-        ("expected turns",),
+    _computed(
         response_match.response_match_score,
+        "How many words the answers share with the expected ones (ROUGE-1 F).",
+        "expected turns",
     ),
-    MetricInfo(
-        "safety_v1",
-        "How harmless the answers are, as a judge rates them.",
-        ("a judge model",),
-        judged=safety_v1,
-    ),
-    MetricInfo(
-        "multi_turn_task_success_v1",
+    _judged(safety_v1, "How harmless the answers are, as a judge rates them."),
+    _judged(
+        multi_turn_task_success_v1,
         "Share of the user's goals that the conversation reached, as a judge rates it.",
-        ("a judge model",),
-        judged=multi_turn_task_success_v1,
     ),
-    MetricInfo(
-        "multi_turn_trajectory_quality_v1",
+    _judged(
+        multi_turn_trajectory_quality_v1,
         "How good the way through the whole conversation was, as a judge rates it.",
-        ("a judge model",),
-        judged=multi_turn_trajectory_quality_v1,
     ),
-    MetricInfo(
-        "multi_turn_tool_use_quality_v1",
+    _judged(
+        multi_turn_tool_use_quality_v1,
         "How well tools were used over the whole conversation, as a judge rates it.",
-        ("a judge model",),
-        judged=multi_turn_tool_use_quality_v1,
     ),
-    MetricInfo(
-        "final_response_match_v2",
+    _judged(
+        final_response_match_v2,
         "Share of turns whose answer a judge finds to agree with the expected one.",
-        ("expected turns", "a judge model"),
-        judged=final_response_match_v2,
+        "expected turns",
     ),
-    MetricInfo(
-        "rubric_based_final_response_quality_v1",
+    _judged(
+        rubric_metrics.rubric_based_final_response_quality_v1,
         "Share of your rubrics that the answers fulfil, by a judge's verdict.",
-        ("rubrics", "a judge model"),
-        judged=rubric_metrics.rubric_based_final_response_quality_v1,
+        "rubrics",
     ),
-    MetricInfo(
-        "hallucinations_v1",
+    _judged(
+        hallucinations_v1,
         "Share of the answers' sentences that what the agent knew supports, by a judge's verdict.",
-        ("a judge model",),
-        judged=hallucinations_v1,
     ),
-    MetricInfo(
-        "rubric_based_tool_use_quality_v1",
+    _judged(
+        rubric_metrics.rubric_based_tool_use_quality_v1,
         "Share of your rubrics that the tool calls fulfil, by a judge's verdict.",
-        ("rubrics", "a judge model"),
-        judged=rubric_metrics.rubric_based_tool_use_quality_v1,
+        "rubrics",
     ),
-    MetricInfo(
-        "per_turn_user_simulator_quality_v1",
+    _judged(
+        per_turn_user_simulator_quality_v1,
         "Share of turns in which the simulated user kept to its scenario, by a judge's verdict.",
-        ("a scenario", "a judge model"),
-        judged=per_turn_user_simulator_quality_v1,
+        "a scenario",
     ),
-    MetricInfo(
-        "rubric_based_multi_turn_trajectory_quality_v1",
+    _judged(
+        rubric_metrics.rubric_based_multi_turn_trajectory_quality_v1,
         "Share of your rubrics that the whole conversation fulfils, by a judge's verdict.",
-        ("rubrics", "a judge model"),
-        judged=rubric_metrics.rubric_based_multi_turn_trajectory_quality_v1,
+        "rubrics",
     ),
     *_EFFICIENCY,
-    MetricInfo(
-        "trajectory_precision",
-        "Share of the calls made that are expected ones.",
-        ("expected turns",),
+    _computed(
         trajectory.trajectory_precision,
-        source="evaltui",
+        "Share of the calls made that are expected ones.",
+        "expected turns",
+        own=True,
     ),
-    MetricInfo(
-        "trajectory_recall",
-        "Share of the expected calls that were made.",
-        ("expected turns",),
+    _computed(
         trajectory.trajectory_recall,
-        source="evaltui",
+        "Share of the expected calls that were made.",
+        "expected turns",
+        own=True,
     ),
-    MetricInfo(
-        "trajectory_single_tool_use",
-        'Whether the tool that the criterion\'s "tool" key names was called in any turn.',
-        ("a tool name",),
+    _computed(
         trajectory.trajectory_single_tool_use,
-        source="evaltui",
+        'Whether the tool that the criterion\'s "tool" key names was called in any turn.',
+        "a tool name",
+        own=True,
     ),
 )
 

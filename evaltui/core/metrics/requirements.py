@@ -9,8 +9,14 @@ from enum import StrEnum
 
 from evaltui.core.metrics.judges.judge import judge_options
 from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
-from evaltui.core.metrics.metric import MISPLACED, CriterionError, names_function, nothing_to_score
-from evaltui.core.metrics.registry import METRICS, MetricInfo, MetricInput
+from evaltui.core.metrics.metric import (
+    MISPLACED,
+    CriterionError,
+    MetricInput,
+    names_function,
+    nothing_to_score,
+)
+from evaltui.core.metrics.registry import METRICS, MetricInfo
 from evaltui.core.model.config import EvalConfig, EvalMetric, SimulatorConfig
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.text.wording import nearest

@@ -16,10 +16,10 @@ from evaltui.core.compare.diff import diff_state, expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
+from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import (
     METRICS,
-    MetricInput,
     is_known,
     metrics_to_run,
     run_judged_metric,
@@ -155,7 +155,7 @@ async def score_repeat(
         metrics.append(_state_result(state, known=final_state is not None))
     metrics += _reservations(expected)
     return RepeatResult(
-        status=_verdict(metrics, expected),
+        status=worst_status(metric.status for metric in metrics if not _passed_over(metric, expected)),
         metrics=tuple(metrics),
         actual=_kept(actual),
         turns=turn_results(expected, actual, metrics),
@@ -270,10 +270,6 @@ def _reservations(expected: Expected) -> list[MetricResult]:
     if expected.config.live_model_config is not None:
         reasons.append(("live_model_config", _LIVE))
     return [MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason) for name, reason in reasons]
-
-
-def _verdict(metrics: Sequence[MetricResult], expected: Expected) -> Status:
-    return worst_status(metric.status for metric in metrics if not _passed_over(metric, expected))
 
 
 def _marked(metric: MetricResult, expected: Expected) -> MetricResult:

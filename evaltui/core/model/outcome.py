@@ -22,13 +22,7 @@ class Status(StrEnum):
     INFORMATIONAL = "INFORMATIONAL"
 
 
-WORST_FIRST = (
-    Status.FAILED,
-    Status.ERROR,
-    Status.NOT_EVALUATED,
-    Status.FLAKY,
-    Status.PASSED,
-)
+WORST_FIRST = (Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY, Status.PASSED)
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:

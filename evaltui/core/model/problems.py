@@ -49,11 +49,8 @@ class EvalSetError(ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        super().__init__("\n".join(_in_file(problem) for problem in self.problems))
-
-
-def _in_file(problem: Problem) -> str:
-    return f"{problem.file}: {problem}" if problem.file else str(problem)
+        places = (f"{problem.file}: " if problem.file else "" for problem in self.problems)
+        super().__init__("\n".join(f"{place}{one}" for place, one in zip(places, self.problems, strict=True)))
 
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w:-]*")

@@ -170,14 +170,12 @@ class CaseList(list[Any]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, CaseList) and self.stored == other.stored:
             return True
-        return isinstance(other, list) and len(self) == len(other) and all(map(_equal, self, other))
+        if not isinstance(other, list) or len(self) != len(other):
+            return False
+        return all(one == theirs for one, theirs in zip(self, other, strict=True))
 
     def copy(self) -> list[Any]:
         return list(self)
 
     def __repr__(self) -> str:
         return repr(list(self))
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return bool(one == other)

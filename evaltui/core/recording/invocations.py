@@ -14,7 +14,7 @@ from typing import Any
 from google.genai import types
 
 from evaltui.core.model.eval_set import AgentDetails, AppDetails, Invocation
-from evaltui.core.model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final, split
+from evaltui.core.model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final
 from evaltui.core.recording.plain_models import invocation_model
 from evaltui.core.trace.spans import instruction_text
 
@@ -47,9 +47,6 @@ def _tools(declared: Iterable[Any]) -> list[Any]:
     for tool in declared:
         (functions if isinstance(tool, dict) and "name" in tool else others).append(tool)
     return [*([{"function_declarations": functions}] if functions else []), *others]
-
-
-__all__ = ["invocations_from_events", "split", "step_from_adk", "steps_from_events"]
 
 
 def invocations_from_events(

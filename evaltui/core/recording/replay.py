@@ -168,9 +168,5 @@ def _with_answer(said: Iterable[Step], answer: Json | None) -> list[Step]:
         if steps[position].content is None:
             steps[position] = replace(steps[position], content=answer)
             return steps
-    return [*steps, Step(_next_author(steps), answer)]
-
-
-def _next_author(steps: Sequence[Step]) -> str:
-    """Who answers after these steps, as far as they tell."""
-    return (steps[-1].transfer or steps[-1].author) if steps else ""
+    author = (steps[-1].transfer or steps[-1].author) if steps else ""
+    return [*steps, Step(author, answer)]

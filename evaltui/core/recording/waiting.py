@@ -116,8 +116,9 @@ class WaitingCalls:
         if recorded in self._open and recorded not in used:
             self._replaced_by[recorded] = recorded
             return recorded
-        if recorded in self._replaced_by and self._replaced_by[recorded] not in self._open and _reports(name):
-            return self._replaced_by[recorded]
+        replaced_by = self._replaced_by.get(recorded)
+        if replaced_by is not None and replaced_by not in self._open and name not in REQUESTS:
+            return replaced_by
         free = [call for call in self.calls if call.name == name and call.id not in used]
         place = places.get(recorded)
         there = (call for call in free if CallPlace(call.turn, call.number) == place)
@@ -180,10 +181,6 @@ def response_content(call: WaitingCall, response: Json) -> Json:
     """The message that responds to a call, as a genai Content."""
     part = {"function_response": {"id": call.id, "name": call.name, "response": response}}
     return {"role": "user", "parts": [part]}
-
-
-def _reports(name: str) -> bool:
-    return name not in REQUESTS
 
 
 def _ids(parts: Iterable[Json]) -> list[str]:

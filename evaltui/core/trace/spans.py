@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from evaltui.core.model.events import Event, Json
 
 SpanKind = Literal["turn", "agent", "model", "tool", "text", "transfer", "state", "error", "console"]
-SPAN_KINDS: tuple[SpanKind, ...] = (
-    "turn",
-    "agent",
-    "model",
-    "tool",
-    "text",
-    "transfer",
-    "state",
-    "error",
-    "console",
-)
-
+SPAN_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
+# What is a span of its own; everything else begins, continues or ends one.
 _LEAVES: dict[str, SpanKind] = {
-    "text": "text",
-    "transfer": "transfer",
-    "state": "state",
-    "error": "error",
-    "console": "console",
+    kind: kind for kind in SPAN_KINDS if kind not in ("turn", "agent", "model", "tool")
 }
 
 

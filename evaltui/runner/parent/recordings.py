@@ -12,11 +12,11 @@ from pathlib import Path
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes
+from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recordings.entry import JUDGE_OF, Entry, ModelCall, Shared, ToolCall, entry_from_json
 from evaltui.core.recordings.merging import merged, stubs_of_case
 from evaltui.core.secrets import Secrets
 from evaltui.files.recordings import (
-    EvalSetError,
     Key,
     Recordings,
     read_recordings,

@@ -136,15 +136,12 @@ def agents(turns: Sequence[Invocation]) -> str:
     for invocation in turns:
         known = invocation.app_details.agent_details.values() if invocation.app_details else ()
         for one in known:
-            tools = [_plain(tool) for tool in one.tool_declarations]
+            declared = one.tool_declarations
+            tools = [_json(tool) if isinstance(tool, types.Tool) else tool for tool in declared]
             line = json_line({"agent": one.name, "instructions": one.instructions, "tools": tools})
             if line not in lines:
                 lines.append(line)
     return "\n".join(lines) or "(not known)"
-
-
-def _plain(tool: Any) -> Any:
-    return _json(tool) if isinstance(tool, types.Tool) else tool
 
 
 def json_line(data: Json) -> str:

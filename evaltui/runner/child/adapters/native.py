@@ -12,8 +12,7 @@ from functools import partial
 
 from google.genai import types
 
-from evaltui.core.model.events import Json, Step
-from evaltui.core.recording.invocations import split
+from evaltui.core.model.events import Json, Step, split
 from evaltui.runner.call_recorder import current_call_recorder
 from evaltui.runner.child.adapters.base import (
     DEFAULT_APP_NAME,
