@@ -11,7 +11,7 @@ from typing import Any
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, alike
-from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, resolve
+from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, merge, resolve
 from evaltui.core.jsondoc.shapes import CONFIG, EVAL_SET, FileShape
 from evaltui.core.jsondoc.splices import Splice
 from evaltui.core.model.json_values import spelt
@@ -81,6 +81,8 @@ class OpenFile:
         """What is on disk as far as is known; None for a new file, and where it is no JSON."""
         self.revision = 0
         """The number of the text: another one after each change, the one from before after an undo."""
+        self.is_being_written = False
+        """Whether what is on disk is about to be another text, so that nothing counts as saved."""
         self.deleted = False
         """Whether it was deleted outside, with nothing unsaved in it."""
         self.is_config = path.name == CONFIG_NAME or not _has_cases(document.value)
@@ -94,7 +96,7 @@ class OpenFile:
 
     @property
     def dirty(self) -> bool:
-        return self.revision != self._saved_revision and not self.deleted
+        return not self.deleted and (self.is_being_written or self.revision != self._saved_revision)
 
     @property
     def shape(self) -> FileShape:
@@ -246,6 +248,12 @@ class OpenFile:
         if isinstance(found, Merged):
             self._checked(found.document)
         return found
+
+    def restored(self, base_text: str, text: str) -> tuple[JsonDocument, JsonDocument, Merged | Conflict]:
+        """What an earlier sitting began with, what it made of that, and both in one with this text."""
+        began = JsonDocument(base_text, self.document)
+        mine = JsonDocument(text, began)
+        return began, mine, merge(began, mine, self.document, self.shape)
 
     def _checked(self, document: JsonDocument) -> JsonDocument:
         """A document whose new cases were looked at, so that nobody waits for that later."""

@@ -238,7 +238,7 @@ class OpenFiles:
                 files = [self._files[one].snapshot() for one in self.saved_with(path)]
                 if not files:
                     return None
-                written = await asyncio.to_thread(_write, files)
+                written = await self._written(files)
                 if isinstance(written, list):
                     for file, on_disk in zip(files, written, strict=True):
                         self._files[file.path].was_saved(file, on_disk)
@@ -250,6 +250,16 @@ class OpenFiles:
                     return conflict
                 merged(changed)
         raise OSError(f"{path} is being changed all the time by another program; try again")
+
+    async def _written(self, files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
+        """As `_write`; until it is known what is on disk, nothing counts as saved."""
+        for file in files:
+            self._files[file.path].is_being_written = True
+        try:
+            return await asyncio.to_thread(_write, files)
+        finally:
+            for file in files:
+                self._files[file.path].is_being_written = False
 
     async def _is_finished_soon(self, path: Path, outside: Outside) -> bool:
         """Whether another program may still be writing this; that is waited for, once."""
@@ -339,7 +349,7 @@ class OpenFiles:
         path = base.path
         async with self._lock:
             file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, base.text))
-            began, mine, found = await self._worked_out(file, lambda now: _restored(now, base.text, text))
+            began, mine, found = await self._worked_out(file, lambda now: now.restored(base.text, text))
             old, new, conflict = file.document.copy(), mine, None
             if isinstance(found, Merged):
                 new = found.document
@@ -379,15 +389,6 @@ def _write(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside
     if text is None and on_disk is not None:
         raise OSError(f"{path} is not text any more; save it under another name or restore it")
     return path, next(file for file in files if file.path == path).outside(text)
-
-
-def _restored(
-    file: OpenFile, base_text: str, text: str
-) -> tuple[JsonDocument, JsonDocument, Merged | Conflict]:
-    """In a thread: what an earlier sitting began with, what it made of that, and both in one."""
-    began = JsonDocument(base_text, file.document)
-    mine = JsonDocument(text, began)
-    return began, mine, merge(began, mine, file.document, file.shape)
 
 
 def _spliced(document: JsonDocument, splices: Sequence[Splice]) -> JsonDocument:

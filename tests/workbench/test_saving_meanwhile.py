@@ -135,7 +135,10 @@ class Sitting:
         recovered = {one.path: one.text for one in self.recovered()}
         for path in (self.set, self.config):
             file = self.files.known(path)
-            if file.dirty:
+            if file.is_being_written and file.document.has_text_of(file.saved):
+                # All was undone meanwhile: there is nothing to recover.
+                assert path not in recovered
+            elif file.dirty:
                 # What a crash would leave.
                 assert recovered.get(path, path.read_text()) == file.document.text
             else:
@@ -244,6 +247,20 @@ async def test_what_is_typed_while_a_save_runs_stays_unsaved(talk, held):
     assert workbench.editing.dirty_cases(path) == {"one"}
     workbench.editing.undo()
     assert not workbench.editing.is_dirty(path)
+
+
+async def test_what_is_undone_while_a_save_runs_can_be_saved_right_away(talk, held):
+    workbench, path = talk
+    say(workbench, path, "first")
+    saving = workbench.editing.save_all()
+    await asyncio.sleep(0)
+    workbench.editing.undo()
+    assert workbench.editing.unsaved() == [path]
+    again = workbench.editing.save_all()
+    assert await held.until_done(saving)
+    assert await held.until_done(again)
+    assert answers(path) == ["hello", "hi"]
+    assert not workbench.editing.unsaved()
 
 
 async def test_saving_again_and_again_writes_once(talk, held, monkeypatch):
