@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import textwrap
@@ -49,6 +50,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("thorough")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Garbage is not looked for in the modules and tests that are there now; the app does the same."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -107,6 +116,13 @@ def no_settings_of_the_user(
 def no_warm_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No host is kept ready after the last run of a test. Tests of that have a fixture of this name."""
     monkeypatch.setattr(WarmHosts, "prepare", lambda self: None)
+
+
+@pytest.fixture(autouse=True)
+def garbage_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands put that off for the sake of their process; this one goes on after them."""
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
 
 
 @pytest.fixture(scope="session")
