@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import eval_ids
 from evaltui.core.jsondoc.edits import Edit, EditError
-from evaltui.core.jsondoc.preview import LineChange
+from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert, Move, Put, Remove
-from evaltui.core.jsondoc.preview import changed_lines
-from evaltui.core.jsondoc.splices import Splice
+from evaltui.core.jsondoc.splices import Splice, changed_lines
 
 CALLS = """{
   "calls": [

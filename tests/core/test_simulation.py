@@ -17,7 +17,7 @@ from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.simulation.user import (
+from evaltui.core.simulated_users import (
     SimulatedUser,
     described,
     ends,

@@ -28,7 +28,7 @@ from google.genai import types
 from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.simulation.user import SimulatedUser, SimulatedUserError, lines_of, prebuilt_personas
+from evaltui.core.simulated_users import SimulatedUser, SimulatedUserError, lines_of, prebuilt_personas
 from evaltui.runner.child import simulating
 from evaltui.runner.child.adapters.adk import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording

@@ -8,9 +8,8 @@ from typing import Any
 
 from evaltui.core.jsondoc.chunks import CASES, Chunks, cut
 from evaltui.core.jsondoc.edits import Edit, EditError
-from evaltui.core.jsondoc.preview import LineChange, changed_lines
 from evaltui.core.jsondoc.spans import Tree
-from evaltui.core.jsondoc.splices import Splice, applied, differences
+from evaltui.core.jsondoc.splices import LineChange, Splice, applied, changed_lines, differences
 from evaltui.core.jsondoc.windows import Editor
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath

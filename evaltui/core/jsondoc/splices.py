@@ -1,10 +1,12 @@
-"""Splices of a text, and where a place of a document is after an edit."""
+"""Splices of a text: what they do to its lines, and where a place of a document is after an edit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, Literal
 
 from evaltui.core.jsondoc.edits import same
 from evaltui.core.model.problems import JsonPath
@@ -155,3 +157,157 @@ def _renamed(old: dict[str, Any], new: dict[str, Any], key: str) -> str | None:
     at = list(old).index(key)
     keys = list(new)
     return keys[at] if len(old) == len(new) and keys[at] not in old else None
+
+
+# Beyond this many pairs of lines, finding those that are equal takes longer than reading all of them.
+_MOST_COMPARISONS = 1_000_000
+# Characters above a place that are looked at for where a value begins.
+_MOST_ABOVE = 10_000
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """A line that goes (`-`, its number as it was), or comes (`+`, its number as it will be), from 1 on."""
+
+    op: Literal["-", "+"]
+    number: int
+    text: str
+
+
+@dataclass
+class _Region:
+    """A stretch of the old text, and what it is now; ends are exclusive, in characters."""
+
+    old_start: int
+    old_end: int
+    start: int
+    end: int
+
+
+def changed_lines(before: str, after: str, splices: Iterable[Splice]) -> list[LineChange]:
+    """The lines that differ, from the first on; of each place those that go come first.
+
+    The splices, one after the other, made `after` of `before`.
+    """
+    changes: list[LineChange] = []
+    old, new = _Lines(before), _Lines(after)
+    for region in _by_lines(_regions(splices), before, after):
+        gone = old.between(region.old_start, region.old_end)
+        come = new.between(region.start, region.end)
+        above = gone.above
+        for tag, i, i_end, j, j_end in _opcodes(gone.lines, come.lines):
+            if tag == "equal":
+                above = [*reversed(gone.lines[i:i_end]), *above]
+                continue
+            movable = above if tag != "replace" else []
+            changes += _readable("-", gone.number + i, gone.lines[i:i_end], movable)
+            changes += _readable("+", come.number + j, come.lines[j:j_end], movable)
+            above = []
+    return changes
+
+
+def _readable(op: Literal["-", "+"], number: int, lines: list[str], above: list[str]) -> Iterator[LineChange]:
+    """Lines that go, or come, from the beginning of a value to its end; `above` are the same on both sides.
+
+    Where the line above them is the same as their last one, they could as well be said to stand one higher.
+    """
+    equal = 0
+    while equal < min(len(above), len(lines)) and above[equal] == lines[-1 - equal]:
+        equal += 1
+
+    def strangeness(higher: int) -> tuple[bool, int]:
+        first = lines[-higher % len(lines)]
+        return first.lstrip().startswith(("}", "]")), len(first) - len(first.lstrip())
+
+    higher = min(range(equal + 1), key=strangeness) if lines else 0
+    shown = [*lines[len(lines) - higher :], *lines[: len(lines) - higher]]
+    return (LineChange(op, at, line) for at, line in enumerate(shown, number - higher))
+
+
+def _regions(splices: Iterable[Splice]) -> list[_Region]:
+    """Where the texts differ, in order: splices that touch are one region."""
+    regions: list[_Region] = []
+    for splice in splices:
+        grown = len(splice.new) - len(splice.old)
+        first = bisect_left(regions, splice.start, key=lambda region: region.end)
+        last = bisect_right(regions, splice.end, key=lambda region: region.start)
+        # What is before has grown by so much, what the splice covers as well.
+        shift = regions[first - 1].end - regions[first - 1].old_end if first else 0
+        shift_behind = regions[last - 1].end - regions[last - 1].old_end if last else 0
+        merged = _Region(splice.start - shift, splice.end - shift_behind, splice.start, splice.end)
+        if first < last:
+            merged.old_start = min(merged.old_start, regions[first].old_start)
+            merged.start = min(merged.start, regions[first].start)
+            merged.old_end = max(merged.old_end, regions[last - 1].old_end)
+            merged.end = max(merged.end, regions[last - 1].end)
+        merged.end += grown
+        for region in regions[last:]:
+            region.start += grown
+            region.end += grown
+        regions[first:last] = [merged]
+    return regions
+
+
+def _by_lines(regions: Iterable[_Region], before: str, after: str) -> Iterator[_Region]:
+    """Regions that are made of whole lines; those that share a line are one."""
+    waiting: _Region | None = None
+    for region in regions:
+        old_start = before.rfind("\n", 0, region.old_start) + 1
+        start = after.rfind("\n", 0, region.start) + 1
+        if waiting is not None and (old_start < waiting.old_end or start < waiting.end):
+            old_start, start = waiting.old_start, waiting.start
+        elif waiting is not None:
+            yield waiting
+        old_end, end = _end_of_line(before, region.old_end), _end_of_line(after, region.end)
+        waiting = _Region(old_start, old_end, start, end)
+    if waiting is not None:
+        yield waiting
+
+
+def _end_of_line(text: str, position: int) -> int:
+    """Behind the line break of the line that has this position."""
+    found = text.find("\n", position, len(text))
+    return len(text) if found < 0 else found + 1
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Lines of a text, the number of the first one, and those between the last stretch and it, the nearest
+    first and not too many."""
+
+    number: int
+    lines: list[str]
+    above: list[str]
+
+
+class _Lines:
+    """The lines of a text, which is gone through once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._number = 1
+
+    def between(self, start: int, end: int) -> _Stretch:
+        """Both ends are beginnings of lines, or the end of the text; the next stretch is further down."""
+        self._number += self._text.count("\n", self._position, start)
+        far = start - _MOST_ABOVE > self._position
+        above = self._split(start - _MOST_ABOVE if far else self._position, start)
+        # The first one may have lost its beginning.
+        above = above[1:] if far else above
+        stretch = _Stretch(self._number, self._split(start, end), above[::-1])
+        self._number += self._text.count("\n", start, end)
+        self._position = end
+        return stretch
+
+    def _split(self, start: int, end: int) -> list[str]:
+        lines = self._text[start:end].split("\n")
+        # What follows the last line break is no line.
+        lines = lines[:-1] if lines[-1] == "" else lines
+        return [line.removesuffix("\r") for line in lines]
+
+
+def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
+    if len(old) * len(new) > _MOST_COMPARISONS:
+        return [("replace", 0, len(old), 0, len(new))]
+    return list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())

@@ -369,7 +369,7 @@ async def _simulate(
     given: Json, reporter: Reporter, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
 ) -> None:
     # It needs the models, which an agent that is a callable may do without.
-    from evaltui.core.simulation.user import SimulatedUser
+    from evaltui.core.simulated_users import SimulatedUser
     from evaltui.runner.child.simulating import Simulation
 
     user = SimulatedUser.from_json(given)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.recordings.entry import JsonRequest
-from evaltui.core.simulation.user import (
+from evaltui.core.simulated_users import (
     SimulatedUser,
     SimulatedUserError,
     Stop,

@@ -31,7 +31,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import expected_places
 from evaltui.core.recording.waiting import responses_in
-from evaltui.core.simulation.user import simulated_user, stopped
+from evaltui.core.simulated_users import simulated_user, stopped
 from evaltui.files.folders import agent_folder
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.parent.judges import CaseJudge, Judges

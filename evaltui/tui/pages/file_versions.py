@@ -9,8 +9,7 @@ from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from evaltui.core.jsondoc.merge import Clash
-from evaltui.core.jsondoc.preview import LineChange
-from evaltui.core.jsondoc.splices import smallest
+from evaltui.core.jsondoc.splices import LineChange, smallest
 from evaltui.files.open_file import FileConflict
 from evaltui.text.lines import Line, Span
 from evaltui.text.values import visible, visible_lines

@@ -18,7 +18,7 @@ from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import expected_places, steps_of_invocation
 from evaltui.core.recording.waiting import CallPlace, responses_in
-from evaltui.core.simulation.user import SimulatedUserError
+from evaltui.core.simulated_users import SimulatedUserError
 from evaltui.text.values import show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage
 from evaltui.workbench.state import CaseOutcome

@@ -20,15 +20,17 @@ from evaltui.core.metrics.judges.judge import (
     judgement,
     votes_of,
 )
-from evaltui.core.metrics.judges.labels import VALIDITY_KEY, read_validity, unreadable
-from evaltui.core.metrics.judges.over_turns import (
+from evaltui.core.metrics.judges.rubrics import HeldRubric
+from evaltui.core.metrics.judges.transcript import entries, transcript
+from evaltui.core.metrics.judges.verdicts import (
+    VALIDITY_KEY,
+    read_validity,
     result_over_turns,
     turn_without_verdict,
     unless_open,
+    unreadable,
     voided_as_adk,
 )
-from evaltui.core.metrics.judges.rubrics import HeldRubric
-from evaltui.core.metrics.judges.transcript import entries, transcript
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
     MetricInput,

@@ -23,8 +23,6 @@ from evaltui.core.metrics.judges.judge import (
     deciding,
     judge_options,
 )
-from evaltui.core.metrics.judges.labels import Labels, contradiction, without_verdict
-from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
 from evaltui.core.metrics.judges.transcript import (
     Entry,
     agents,
@@ -33,6 +31,14 @@ from evaltui.core.metrics.judges.transcript import (
     json_line,
     transcript,
     turn_entries,
+)
+from evaltui.core.metrics.judges.verdicts import (
+    NO_ANSWER,
+    Labels,
+    contradiction,
+    result_over_turns,
+    undecided,
+    without_verdict,
 )
 from evaltui.core.metrics.metric import (
     CriterionError,
@@ -83,7 +89,10 @@ def _blocks(text: str) -> Iterator[str]:
                 block, kind = "", ""
             continue
         here = _kind(line)
-        if here == kind == "table" or (here == "text" and kind in ("text", "item") and _goes_on(block, line)):
+        ended = block.rstrip().endswith((".", "!", "?", ":", "…"))
+        # A line that was broken to fit a width goes on in the next one.
+        broken = here == "text" and kind in ("text", "item") and not ended and line.lstrip()[0].islower()
+        if broken or here == kind == "table":
             block += line
         else:
             yield block
@@ -101,11 +110,6 @@ def _kind(line: str) -> str:
     if _HEADING.match(line):
         return "heading"
     return "item" if _ITEM.match(line) else "text"
-
-
-def _goes_on(block: str, line: str) -> bool:
-    """Whether a line only continues the one before it, which was broken to fit a width."""
-    return line.lstrip()[0].islower() and not block.rstrip().endswith((".", "!", "?", ":", "…"))
 
 
 def _cut(block: str) -> Iterator[str]:
@@ -305,7 +309,13 @@ def _mean(scores: Sequence[float]) -> float:
 
 
 def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgement]:
-    read = [_read_sample(sample, len(pieces)) for sample in samples]
+    count = len(pieces)
+    read = [
+        read_findings(one.text, count)
+        if isinstance(one, Answer)
+        else [Finding(Vote(None, problem=str(one)))] * count
+        for one in samples
+    ]
     found = []
     for number, sentence in enumerate(pieces):
         findings = [sample[number] for sample in read]
@@ -317,12 +327,6 @@ def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgem
         evidence = next(finding.evidence for finding in findings if finding.vote is vote)
         found.append(Judgement("", sentence, vote.score, vote.rationale, evidence, votes))
     return found
-
-
-def _read_sample(sample: Sample, count: int) -> list[Finding]:
-    if isinstance(sample, Answer):
-        return read_findings(sample.text, count)
-    return [Finding(Vote(None, problem=str(sample)))] * count
 
 
 def read_findings(text: str, count: int) -> list[Finding]:
@@ -367,9 +371,8 @@ def _finding(one: dict[str, Any]) -> Finding:
 
 def _only_one(findings: Sequence[Finding]) -> Finding:
     votes = [finding.vote for finding in findings]
-    if len({vote.score for vote in votes}) == 1:
-        return findings[0]
-    return Finding(contradiction(vote.label for vote in votes))
+    alike = len({vote.score for vote in votes}) == 1
+    return findings[0] if alike else Finding(contradiction(vote.label for vote in votes))
 
 
 def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
@@ -383,17 +386,13 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
     wrong = [judgement for judgement in judgements if judgement.score == 0.0]
     reasons = []
     if status is Status.FAILED and wrong:
-        named = ", ".join(f"{_quote(one)} ({_label(one)})" for one in wrong[:_SENTENCES_NAMED])
+        deciders = ((one, deciding(one.votes)) for one in wrong[:_SENTENCES_NAMED])
+        named = ", ".join(f"{_quote(one)} ({vote.label if vote else ''})" for one, vote in deciders)
         more = f" and {len(wrong) - _SENTENCES_NAMED} more" if len(wrong) > _SENTENCES_NAMED else ""
         reasons.append(f"{len(wrong)} of {len(judgements)} sentences are not supported: {named}{more}")
     short = (counted(judgement.votes) for judgement in judgements if judgement.score is not None)
     reasons += [worst] if (worst := min(filter(None, short), default="")) else []
     return "; ".join(reasons)
-
-
-def _label(judgement: Judgement) -> str:
-    vote = deciding(judgement.votes)
-    return vote.label if vote else ""
 
 
 def _quote(judgement: Judgement) -> str:

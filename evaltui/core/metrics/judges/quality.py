@@ -14,9 +14,14 @@ from typing import Any
 
 from evaltui.core.metrics.judges.json_answers import RATING, read_json
 from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, counted, judge_options
-from evaltui.core.metrics.judges.labels import contradiction, without_verdict
-from evaltui.core.metrics.judges.over_turns import NO_ANSWER, result_over_turns, undecided
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
+from evaltui.core.metrics.judges.verdicts import (
+    NO_ANSWER,
+    contradiction,
+    result_over_turns,
+    undecided,
+    without_verdict,
+)
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
     CriterionError,

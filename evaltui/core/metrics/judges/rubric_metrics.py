@@ -10,13 +10,6 @@ from dataclasses import replace
 from evaltui.core.metrics.judges.final_response import answer_of, read_fulfilment_as_adk
 from evaltui.core.metrics.judges.json_answers import FULFILMENT
 from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, judge_options, judgement
-from evaltui.core.metrics.judges.labels import read_fulfilment, unreadable
-from evaltui.core.metrics.judges.over_turns import (
-    result_over_turns,
-    turn_without_verdict,
-    unless_open,
-    voided_as_adk,
-)
 from evaltui.core.metrics.judges.rubrics import (
     HeldRubric,
     no_rubrics,
@@ -24,6 +17,14 @@ from evaltui.core.metrics.judges.rubrics import (
     rubrics_of_turn,
 )
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
+from evaltui.core.metrics.judges.verdicts import (
+    read_fulfilment,
+    result_over_turns,
+    turn_without_verdict,
+    unless_open,
+    unreadable,
+    voided_as_adk,
+)
 from evaltui.core.metrics.metric import (
     MetricInput,
     left_out,

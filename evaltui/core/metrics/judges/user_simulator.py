@@ -19,9 +19,15 @@ from evaltui.core.metrics.judges.judge import (
     judge_options,
     votes_of,
 )
-from evaltui.core.metrics.judges.labels import VALIDITY, only_vote, unreadable, without_verdict
-from evaltui.core.metrics.judges.over_turns import result_over_turns, undecided
 from evaltui.core.metrics.judges.transcript import json_line
+from evaltui.core.metrics.judges.verdicts import (
+    VALIDITY,
+    only_vote,
+    result_over_turns,
+    undecided,
+    unreadable,
+    without_verdict,
+)
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
@@ -33,7 +39,7 @@ from evaltui.core.model.config import filled
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.prompts import fenced, prompt
-from evaltui.core.simulation.user import STOP_SIGNAL, persona_of
+from evaltui.core.simulated_users import STOP_SIGNAL, persona_of
 
 _KEY = "is_valid"
 # What google-adk takes for the label, quirks included.

@@ -5,8 +5,8 @@ import json
 import pytest
 from judge_cases import lines, valid, verdicts
 
-from evaltui.core.metrics.judges.labels import FULFILMENT, read_fulfilment, read_validity
 from evaltui.core.metrics.judges.rubrics import HeldRubric
+from evaltui.core.metrics.judges.verdicts import FULFILMENT, read_fulfilment, read_validity
 from evaltui.core.model.outcome import Vote
 
 SHORT = HeldRubric("short", "The answer is short.", "the case")

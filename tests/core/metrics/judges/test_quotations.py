@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from evaltui.core.metrics.judges.hallucinations import read_findings, sentences
 from evaltui.core.metrics.judges.json_answers import FULFILMENT, RATING, SENTENCES, SIMULATED_USER, VALIDITY
-from evaltui.core.metrics.judges.labels import read_fulfilment, read_validity
 from evaltui.core.metrics.judges.quality import Scale, read_rating
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.judges.user_simulator import read_is_valid
+from evaltui.core.metrics.judges.verdicts import read_fulfilment, read_validity
 
 SHORT = HeldRubric("short", "The answer is short.", "the case")
 

@@ -29,7 +29,7 @@ def persona_of(scenario: ConversationScenario) -> UserPersona | None:
 @cache
 def prebuilt_personas() -> dict[str, UserPersona]:
     """Those that a scenario has by name."""
-    file = resources.files(__package__).joinpath("personas.1.json")
+    file = resources.files("evaltui.core.prompts").joinpath("personas.1.json")
     data = json.loads(file.read_text(encoding="utf-8"))
     return {
         name: UserPersona.model_validate(
