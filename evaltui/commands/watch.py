@@ -82,8 +82,8 @@ class _Lines:
         workbench.navigation.select(
             Selection(workbench.sets.listed[0].case_path if workbench.sets.listed else None)
         )
-        keys = [key for key in workbench.sets.every_case() if self._counts(key)]
-        named = [key for key in keys if self._chosen.get(key.path) is not None]
+        keys = [case for case in workbench.sets.every_case() if self._counts(case)]
+        named = [case for case in keys if self._chosen.get(case.path) is not None]
         if named:
             workbench.navigation.marking.toggle(named)
         await workbench.runs.warm_up()
@@ -104,9 +104,9 @@ class _Lines:
     def _plain(self, text: str) -> str:
         return self._workbench.agent.secrets.in_text(text)
 
-    def _counts(self, key: CaseId) -> bool:
-        ids = self._chosen.get(key.path)
-        return key.path in self._chosen and (ids is None or key.eval_id in ids)
+    def _counts(self, case: CaseId) -> bool:
+        ids = self._chosen.get(case.path)
+        return case.path in self._chosen and (ids is None or case.eval_id in ids)
 
     def _entered(self) -> None:
         """The enter key, or the end of what can be typed."""
@@ -184,16 +184,16 @@ class _Lines:
         """What was run, or comes out otherwise, since this was asked last."""
         new = []
         for path in self._workbench.outcomes.results.paths():
-            for key, scored in self._workbench.outcomes.results.of(path):
+            for case, scored in self._workbench.outcomes.results.of(path):
                 said = scored.run, scored.result.status
-                if self._told.get(key) != said:
-                    self._told[key] = said
+                if self._told.get(case) != said:
+                    self._told[case] = said
                     new.append(scored.result)
         yield from case_lines(self._workbench.agent.secrets.masked(new), width())
 
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench
-        results = (workbench.outcomes.get(key) for key in workbench.sets.every_case())
+        results = (workbench.outcomes.get(case) for case in workbench.sets.every_case())
         statuses = [Status(scored.result.status) for scored in results if scored is not None]
         line = counts(statuses) or [("no case was run", "yellow")]
         yield [*line, (f"  {when}", "dim")]

@@ -34,45 +34,45 @@ class Choice:
 
 def choices_in_result(editing: Editing) -> list[Choice]:
     """From the selected difference, or the selected turn, to every case that failed: the least first."""
-    key = editing.navigation.selection.case
-    scored = editing.outcomes.get(key)
-    if key is None or scored is None:
+    case = editing.navigation.selection.case
+    scored = editing.outcomes.get(case)
+    if case is None or scored is None:
         return []
     at, turn = editing.navigation.difference, editing.navigation.selection.turn
     return [
-        *(_of_difference(key, scored.shown, at) if at else ()),
-        *_of_turn(key, scored.shown, at.turn if at else turn, at),
-        _whole(key),
+        *(_of_difference(case, scored.shown, at) if at else ()),
+        *_of_turn(case, scored.shown, at.turn if at else turn, at),
+        _whole(case),
         *_several(editing),
     ]
 
 
 def choices_in_list(editing: Editing) -> list[Choice]:
     """Cases as a whole: those that are marked, else the selected one, and every case that failed."""
-    key = editing.navigation.selection.case
-    if key is None or editing.navigation.marking or refuses_case(editing, key):
+    case = editing.navigation.selection.case
+    if case is None or editing.navigation.marking or refuses_case(editing, case):
         return list(_several(editing))
-    return [_whole(key), *_several(editing)]
+    return [_whole(case), *_several(editing)]
 
 
-def _of_difference(key: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
+def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
     path = at.path or ""
     if at.kind == "state":
         label = f"accept {path} of the final state"
-        yield Choice("state", "This value", label, (key,), path=path)
+        yield Choice("state", "This value", label, (case,), path=path)
     elif at.kind == "answer" and at.turn is not None:
-        yield _answer(key, at.turn, "This answer")
+        yield _answer(case, at.turn, "This answer")
     elif at.turn is not None and at.row is not None:
         from evaltui.core.compare.explain import call_name
 
         name = call_name(result.turns[at.turn].calls[at.row])
         if at.kind == "argument":
             label = f"accept {path or 'args'} of {name}"
-            yield Choice("argument", "This argument", label, (key,), at.turn, at.row, path)
-        yield Choice("call", "This call", f"accept {name}", (key,), at.turn, at.row)
+            yield Choice("argument", "This argument", label, (case,), at.turn, at.row, path)
+        yield Choice("call", "This call", f"accept {name}", (case,), at.turn, at.row)
 
 
-def _of_turn(key: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
+def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
     """What else of a turn there is, besides the selected difference."""
     if turn is None or turn >= len(result.turns):
         return
@@ -80,19 +80,19 @@ def _of_turn(key: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt
     answer = answer_differs(result.turns[turn])
     if rows - {at.row if at else None}:
         label = f"accept the calls of turn {turn + 1}"
-        yield Choice("calls", "This turn's calls", label, (key,), turn)
+        yield Choice("calls", "This turn's calls", label, (case,), turn)
     if answer and (at is None or at.kind != "answer"):
-        yield _answer(key, turn, "This turn's answer")
+        yield _answer(case, turn, "This turn's answer")
     if answer and rows:
-        yield Choice("turn", "The turn", f"accept turn {turn + 1}", (key,), turn)
+        yield Choice("turn", "The turn", f"accept turn {turn + 1}", (case,), turn)
 
 
-def _answer(key: CaseId, turn: int, title: str) -> Choice:
-    return Choice("answer", title, f"accept the answer of turn {turn + 1}", (key,), turn)
+def _answer(case: CaseId, turn: int, title: str) -> Choice:
+    return Choice("answer", title, f"accept the answer of turn {turn + 1}", (case,), turn)
 
 
-def _whole(key: CaseId) -> Choice:
-    return Choice("case", "The whole case", f"accept {key.eval_id}", (key,))
+def _whole(case: CaseId) -> Choice:
+    return Choice("case", "The whole case", f"accept {case.eval_id}", (case,))
 
 
 def _several(editing: Editing) -> Iterator[Choice]:
@@ -111,7 +111,7 @@ def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
     for eval_set in editing.sets.listed:
         numbers = filtered.kept.get(eval_set.case_path, ()) if filtered.filter else range(len(eval_set.cases))
         keys = (CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers)
-        yield from (key for key in keys if key in editing.outcomes.results.attention)
+        yield from (case for case in keys if case in editing.outcomes.results.attention)
 
 
 # Why not
@@ -119,8 +119,8 @@ def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
 
 def refuses_in_result(editing: Editing) -> str | None:
     """Why nothing of the selected case can be accepted, as a sentence."""
-    key = editing.navigation.selection.case
-    return "select a case: what it did is accepted there" if key is None else refuses_case(editing, key)
+    case = editing.navigation.selection.case
+    return "select a case: what it did is accepted there" if case is None else refuses_case(editing, case)
 
 
 def refuses_in_list(editing: Editing) -> str | None:
@@ -130,12 +130,12 @@ def refuses_in_list(editing: Editing) -> str | None:
     return refuses_in_result(editing)
 
 
-def refuses_case(editing: Editing, key: CaseId) -> str | None:
-    if reason := editing.refuses_to_edit(editing.sets.file_of(key.path)):
+def refuses_case(editing: Editing, case: CaseId) -> str | None:
+    if reason := editing.refuses_to_edit(editing.sets.file_of(case.path)):
         return reason
-    if editing.outcomes.status(key) == RUNNING or editing.outcomes.is_waiting(key):
+    if editing.outcomes.status(case) == RUNNING or editing.outcomes.is_waiting(case):
         return "it is running: what it does can be accepted when it is done"
-    scored = editing.outcomes.get(key)
+    scored = editing.outcomes.get(case)
     if scored is None:
         return "nothing run yet: r runs the case"
     if scored.shown.error is not None:

@@ -59,7 +59,7 @@ class Proposal:
 class _Case:
     """A case with its result."""
 
-    key: CaseId
+    id: CaseId
     file: Path
     number: int
     """Its number in the set, from 0."""
@@ -74,12 +74,12 @@ async def propose(editing: Editing, choice: Choice) -> Proposal:
     left_out: list[str] = []
     documents: dict[Path, JsonDocument] = {}
     numbers: dict[Path, dict[str, int]] = {}
-    for key in choice.cases:
-        scored = editing.outcomes.get(key)
-        if (reason := refuses_case(editing, key)) or scored is None:
+    for case in choice.cases:
+        scored = editing.outcomes.get(case)
+        if (reason := refuses_case(editing, case)) or scored is None:
             left_out.append(reason or "it has not been run")
             continue
-        file = editing.sets.file_of(key.path)
+        file = editing.sets.file_of(case.path)
         if file not in documents:
             try:
                 documents[file] = document = editing.document(file).copy()
@@ -87,10 +87,10 @@ async def propose(editing: Editing, choice: Choice) -> Proposal:
                 left_out.append(str(error))
                 continue
             numbers[file] = {one: number for number, one in enumerate(eval_ids(document.value))}
-        if (number := numbers[file].get(key.eval_id)) is not None:
-            cases.append(_Case(key, file, number, documents[file], scored))
+        if (number := numbers[file].get(case.eval_id)) is not None:
+            cases.append(_Case(case, file, number, documents[file], scored))
         else:
-            left_out.append(f"{file.name} has no case {key.eval_id} any more")
+            left_out.append(f"{file.name} has no case {case.eval_id} any more")
     return await asyncio.to_thread(_propose, editing, choice, cases, left_out)
 
 
@@ -158,7 +158,7 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     """What was done in the run of a case that is shown, turn by turn."""
     from evaltui.core.recording.invocations import invocations_from_events
 
-    events = editing.outcomes.traces.events_of(case.key)
+    events = editing.outcomes.traces.events_of(case.id)
     if events is None:
         raise EditError("the log of its run cannot be read: r runs the case again")
     return invocations_from_events(events.get(case.scored.repeat, ()))
@@ -202,7 +202,7 @@ def _remarks(
     from evaltui.core.model.eval_set import answer_text
 
     run, result = case.scored.run.name, case.scored.shown
-    which = f"{case.key.eval_id}: " if len(choice.cases) > 1 else ""
+    which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
     began = actual[0].creation_timestamp if actual else 0.0
     if changed := [name for name, when in sorted(written.items()) if began and when > began]:
         more = f" and {len(changed) - _MOST_NAMES} more" if len(changed) > _MOST_NAMES else ""

@@ -98,8 +98,8 @@ def _with_cases(data: Any, edits: Sequence[Edit]) -> Any:
 def by_file(editing: Editing, keys: Sequence[CaseId]) -> dict[Path, list[str]]:
     """The ids of cases, by the files that they are in."""
     found: dict[str, list[str]] = {}
-    for key in keys:
-        found.setdefault(key.path, []).append(key.eval_id)
+    for case in keys:
+        found.setdefault(case.path, []).append(case.eval_id)
     return {editing.sets.file_of(path): eval_ids for path, eval_ids in found.items()}
 
 

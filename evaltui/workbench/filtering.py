@@ -302,7 +302,7 @@ class Filtered:
             return
         self._search_in(sets)
         for eval_set, searched in zip(sets, self._searched, strict=True):
-            if numbers := self._keep(eval_set, searched, status, also, scores or (lambda key: None)):
+            if numbers := self._keep(eval_set, searched, status, also, scores or (lambda case: None)):
                 self.kept[eval_set.case_path] = numbers
 
     def prepare(self, sets: Sequence[EvalSetFile]) -> None:
@@ -331,17 +331,17 @@ class Filtered:
         if not (wanted.statuses or wanted.not_statuses or wanted.scores):
             return list(numbers)
         keys = ((number, CaseId(eval_set.case_path, eval_set.cases[number].eval_id)) for number in numbers)
-        return [number for number, key in keys if key == also or self._came_out(key, status, scores)]
+        return [number for number, case in keys if case == also or self._came_out(case, status, scores)]
 
     def _came_out(
-        self, key: CaseId, status: Callable[[CaseId], str], scores: Callable[[CaseId], Scores | None]
+        self, case: CaseId, status: Callable[[CaseId], str], scores: Callable[[CaseId], Scores | None]
     ) -> bool:
         wanted = self.filter
         if wanted.statuses or wanted.not_statuses:
-            outcome = status(key)
+            outcome = status(case)
             if outcome in wanted.not_statuses or (wanted.statuses and outcome not in wanted.statuses):
                 return False
         if not wanted.scores:
             return True
-        scored = scores(key) or Scores()
+        scored = scores(case) or Scores()
         return all(term.holds(scored) for term in wanted.scores)

@@ -26,7 +26,7 @@ _WITHIN_KIND = 50.0
 class Jump:
     """A case that may be meant; `marked` are the places in its id of the letters that were typed."""
 
-    key: CaseId
+    case: CaseId
     set_id: str
     text: str
     score: float
@@ -77,8 +77,8 @@ def _jumps(words: Sequence[_Word], sets: Sequence[EvalSetFile]) -> Iterator[Jump
         for case in eval_set.cases:
             if (found := _found(words, case, set_id)) is not None:
                 score, marked = found
-                key = CaseId(eval_set.case_path, case.eval_id)
-                yield Jump(key, eval_set.eval_set_id, case.summary.first_text, score, marked)
+                named = CaseId(eval_set.case_path, case.eval_id)
+                yield Jump(named, eval_set.eval_set_id, case.summary.first_text, score, marked)
 
 
 def _found(words: Sequence[_Word], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:

@@ -70,7 +70,7 @@ class Navigation:
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
-        order = {key: number for number, key in enumerate(self._sets.every_case())}
+        order = {case: number for number, case in enumerate(self._sets.every_case())}
         within = self._kept().keys() if self.filtered.filter else order.keys()
         failing = sorted(self._outcomes.results.attention & within, key=order.__getitem__)
         if not failing:
@@ -78,7 +78,7 @@ class Navigation:
             return
         current = self.selection.case
         here = order.get(current, -1) if current else self._before_selected_set(order)
-        ahead = [key for key in failing if (order[key] - here) * step > 0]
+        ahead = [case for case in failing if (order[case] - here) * step > 0]
         if ahead:
             chosen = ahead[0] if step > 0 else ahead[-1]
         else:
@@ -88,7 +88,7 @@ class Navigation:
 
     def _before_selected_set(self, order: dict[CaseId, int]) -> float:
         """A place just before the first case of the selected set."""
-        numbers = [number for key, number in order.items() if key.path == self.selection.path]
+        numbers = [number for case, number in order.items() if case.path == self.selection.path]
         return min(numbers) - 0.5 if numbers else -0.5
 
     # Difference
@@ -149,8 +149,8 @@ class Navigation:
             for number in self.filtered.kept.get(eval_set.case_path, ())
         }
 
-    def _last_scores(self, key: CaseId) -> Scores | None:
-        scored = self._outcomes.get(key)
+    def _last_scores(self, case: CaseId) -> Scores | None:
+        scored = self._outcomes.get(case)
         return scores_of(scored.result) if scored else None
 
     # How results and traces are shown
@@ -167,13 +167,13 @@ class Navigation:
 
     def show_repeat(self, repeat: int) -> None:
         """Shows one of the runs of the selected case, counted from 0."""
-        if (key := self.selection.case) is not None:
-            self._outcomes.show_repeat(key, repeat)
+        if (case := self.selection.case) is not None:
+            self._outcomes.show_repeat(case, repeat)
 
     def step_repeat(self, step: int) -> None:
         """Shows the next (1) or the previous (-1) run of a case that was run several times."""
-        key = self.selection.case
-        scored = self._outcomes.get(key)
+        case = self.selection.case
+        scored = self._outcomes.get(case)
         if scored is not None and len(scored.result.repeats) > 1:
             self.show_repeat((scored.repeat + step) % len(scored.result.repeats))
 

@@ -55,7 +55,7 @@ class Outcomes:
         # What was shown before a previous run was opened.
         self._latest: tuple[Results, Traces] | None = None
         self._rescoring = Rescoring(
-            lambda key: self.traces.events_of(key), self._rescored, lambda: agent.secrets
+            lambda case: self.traces.events_of(case), self._rescored, lambda: agent.secrets
         )
         self._histories = Histories(agent.dir, changed)
 
@@ -67,74 +67,74 @@ class Outcomes:
         run = self._run()
         return () if run is None or run.over else run.running
 
-    def get(self, key: CaseId | None) -> CaseOutcome | None:
+    def get(self, case: CaseId | None) -> CaseOutcome | None:
         """What came of a case; None where it was not run, and without a case."""
-        return self.results.get(key) if key else None
+        return self.results.get(case) if case else None
 
-    def status(self, key: CaseId) -> str:
+    def status(self, case: CaseId) -> str:
         """The status of a case's last result, or that it is running, or not run."""
-        return RUNNING if key in self._running else self.last_status(key)
+        return RUNNING if case in self._running else self.last_status(case)
 
-    def is_waiting(self, key: CaseId) -> bool:
+    def is_waiting(self, case: CaseId) -> bool:
         """Whether the run still has to come to the case."""
         run = self._run()
-        return run is not None and run.is_waiting(key)
+        return run is not None and run.is_waiting(case)
 
-    def last_status(self, key: CaseId) -> str:
+    def last_status(self, case: CaseId) -> str:
         """The status of a case's last result, whether it is running again or not."""
-        scored = self.results.get(key)
+        scored = self.results.get(case)
         return scored.result.status if scored else NOT_RUN
 
-    def is_stale(self, key: CaseId) -> bool:
+    def is_stale(self, case: CaseId) -> bool:
         """Whether the agent, the case or the config has been changed since the case's last result."""
-        return bool(self.changed_since(key))
+        return bool(self.changed_since(case))
 
-    def changed_since(self, key: CaseId) -> tuple[str, ...]:
+    def changed_since(self, case: CaseId) -> tuple[str, ...]:
         """What has been changed since the case's last result: `the agent`, `the case`, `the config`."""
-        scored = self.results.get(key)
+        scored = self.results.get(case)
         if scored is None:
             return ()
         return (("the agent",) if scored.code != self._agent.code_version else ()) + scored.outdated
 
-    def trace(self, key: CaseId) -> Trace | None:
+    def trace(self, case: CaseId) -> Trace | None:
         """What happened in a case in its last run, in the repeat that is shown; live while it runs.
 
         None where the case has not been run, or while its log is being read: observers are called then.
         """
-        if key in self._running:
-            return self.traces.get(key, 0)
-        scored = self.results.get(key)
-        return self.traces.get(key, scored.repeat) if scored else None
+        if case in self._running:
+            return self.traces.get(case, 0)
+        scored = self.results.get(case)
+        return self.traces.get(case, scored.repeat) if scored else None
 
-    def call_op(self, key: CaseId, run: RunRef, repeat: int, turn: int, call: int) -> str:
+    def call_op(self, case: CaseId, run: RunRef, repeat: int, turn: int, call: int) -> str:
         """How a call that the agent made differs from what is expected, "" where nothing tells.
 
         `turn` and `call` count from 0.
         """
-        scored = self.results.get(key)
+        scored = self.results.get(case)
         if scored is None or scored.run != run or not repeat < len(scored.result.repeats):
             return ""
         turns = scored.result.repeats[repeat].turns
         made = [row.op for row in turns[turn].calls if row.actual] if turn < len(turns) else []
         return made[call] if call < len(made) else ""
 
-    def history(self, key: CaseId) -> CasePast | None:
+    def history(self, case: CaseId) -> CasePast | None:
         """What previous runs say of a case; None while they are being read, and observers are called then."""
-        eval_set = self._sets.by_case_path(key.path)
-        return self._histories.get(key, eval_set.eval_set_id) if eval_set else None
+        eval_set = self._sets.by_case_path(case.path)
+        return self._histories.get(case, eval_set.eval_set_id) if eval_set else None
 
     # Changes
 
-    def put(self, key: CaseId, scored: CaseOutcome) -> None:
+    def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result of a case; the caller notifies."""
-        self.results.put(key, scored)
+        self.results.put(case, scored)
         self.version += 1
 
-    def show_repeat(self, key: CaseId, repeat: int) -> None:
+    def show_repeat(self, case: CaseId, repeat: int) -> None:
         """Shows one of the runs of a case that was run several times, counted from 0."""
-        scored = self.results.get(key)
+        scored = self.results.get(case)
         if scored is not None:
-            self.results.put(key, replace(scored, chosen=repeat))
+            self.results.put(case, replace(scored, chosen=repeat))
             self._changed()
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
@@ -146,7 +146,7 @@ class Outcomes:
     def keep_only(self, keys: Collection[CaseId]) -> None:
         """Forgets cases that are gone. What came of those in a file that cannot be read now is still true."""
         unreadable = [eval_set.case_path for eval_set in self._sets.listed if eval_set.format is None]
-        kept = {*keys, *(key for path in unreadable for key, _ in self.results.of(path))}
+        kept = {*keys, *(case for path in unreadable for case, _ in self.results.of(path))}
         for results, traces in self._all():
             results.keep_only(kept)
             traces.keep_only(kept)
@@ -173,20 +173,20 @@ class Outcomes:
             opened = self._sets.last_opened(file)
             if opened is None or opened.config is None or file not in concerned:
                 continue
-            for key, scored in self.results.of(path):
-                stored, config = opened.case(key.eval_id), opened.config.config
+            for case, scored in self.results.of(path):
+                stored, config = opened.case(case.eval_id), opened.config.config
                 if stored is not None and not _scored_by(scored, stored, config):
-                    self._rescoring.add(key, scored, scored.result.eval_set_id, stored, config)
+                    self._rescoring.add(case, scored, scored.result.eval_set_id, stored, config)
 
     async def rescored(self, paths: Iterable[Path]) -> None:
         """Scores again what was run before of these sets, and waits for that."""
         self.rescore(paths)
         await self._rescoring.finish()
 
-    def _rescored(self, key: CaseId, scored: CaseOutcome) -> None:
-        known = self.results.get(key)
+    def _rescored(self, case: CaseId, scored: CaseOutcome) -> None:
+        known = self.results.get(case)
         if known is not None and known.run == scored.run:
-            self.results.put(key, replace(scored, chosen=known.chosen))
+            self.results.put(case, replace(scored, chosen=known.chosen))
             self._changed()
 
     # Previous runs
@@ -203,9 +203,9 @@ class Outcomes:
             results, traces = self._latest or (self.results, self.traces)
             running = self._running
             for one in outcomes:
-                if results.get(one.key) is None and one.key not in running:
-                    results.put(one.key, one.scored)
-                    traces.keep_stretch(one.key, one.scored.run, one.log, one.logged)
+                if results.get(one.case) is None and one.case not in running:
+                    results.put(one.case, one.scored)
+                    traces.keep_stretch(one.case, one.scored.run, one.log, one.logged)
             self.version += 1
             self._changed()
 

@@ -75,14 +75,14 @@ def open_past_run(opening: Opening) -> PastRun:
     gone = unclear = 0
     for found in _found(opening.path):
         eval_set_id = found.result.eval_set_id
-        key = workspace.find(found.result.id, eval_set_id, by_label=found.by_label)
-        if key is None:
+        case = workspace.find(found.result.id, eval_set_id, by_label=found.by_label)
+        if case is None:
             is_unclear = found.by_label and workspace.shares_label(eval_set_id)
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
-        if key.path not in opened:
-            opened[key.path] = opening.open_set(workspace.by_case_path[key.path].path)
-        stored, config = opened[key.path].case(key.eval_id), opened[key.path].config
+        if case.path not in opened:
+            opened[case.path] = opening.open_set(workspace.by_case_path[case.path].path)
+        stored, config = opened[case.path].case(case.eval_id), opened[case.path].config
         if stored is None or config is None:
             gone += 1
             continue
@@ -96,11 +96,11 @@ def open_past_run(opening: Opening) -> PastRun:
             code=opening.code,
             pass_if=pass_if_of(result.policy),
         )
-        results.put(key, scored)
+        results.put(case, scored)
         if found.logged is not None:
-            traces.keep_stretch(key, run, opening.path, found.logged)
+            traces.keep_stretch(case, run, opening.path, found.logged)
         else:
-            traces.keep(key, run, found.events)
+            traces.keep(case, run, found.events)
     return PastRun(opening.path, opening.title, results, traces, gone, unclear)
 
 
@@ -158,7 +158,7 @@ _AT_ONCE = 200
 class LastOutcome:
     """A case's result, the log that it is from, and where it is there."""
 
-    key: CaseId
+    case: CaseId
     scored: CaseOutcome
     log: Path
     logged: LoggedCase
@@ -180,9 +180,9 @@ def last_outcomes(
         try:
             run = read_run(log)
             found = [
-                (key, logged)
+                (case, logged)
                 for logged in run.results
-                if (key := _place(workspace, run, logged)) is not None and key in wanted
+                if (case := _place(workspace, run, logged)) is not None and case in wanted
             ]
             if not found:
                 continue
@@ -192,9 +192,9 @@ def last_outcomes(
         title = run_title(run.header.started, names.get(run_id(log), ""))
         reading = _Reading(run, workspace, open_set, -1 if changed else code, RunRef(log=log, title=title))
         for start in range(0, len(found), _AT_ONCE):
-            some = (reading.read(key, logged) for key, logged in found[start : start + _AT_ONCE])
+            some = (reading.read(case, logged) for case, logged in found[start : start + _AT_ONCE])
             outcomes = [outcome for outcome in some if outcome is not None]
-            wanted -= {outcome.key for outcome in outcomes}
+            wanted -= {outcome.case for outcome in outcomes}
             yield outcomes
 
 
@@ -212,10 +212,10 @@ class _Reading:
     code: int
     ref: RunRef
 
-    def read(self, key: CaseId, logged: LoggedCase) -> LastOutcome | None:
+    def read(self, case: CaseId, logged: LoggedCase) -> LastOutcome | None:
         """None for a case that cannot be shown or read."""
-        opened = self.open_set(self.workspace.by_case_path[key.path].path)
-        stored, config = opened.case(key.eval_id), opened.config
+        opened = self.open_set(self.workspace.by_case_path[case.path].path)
+        stored, config = opened.case(case.eval_id), opened.config
         if stored is None or config is None:
             return None
         log = self.run.path
@@ -235,7 +235,7 @@ class _Reading:
             pass_if=pass_if,
             outdated=tuple(self._changed(logged, stored, config.config)),
         )
-        return LastOutcome(key, scored, log, logged)
+        return LastOutcome(case, scored, log, logged)
 
     def _changed(self, logged: LoggedCase, stored: StoredCase, config: EvalConfig) -> Iterator[str]:
         """What was another one when the case was run, besides the agent."""

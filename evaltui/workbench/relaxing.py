@@ -40,7 +40,7 @@ _SLICE = 200
 class Change:
     """A case that would come out otherwise, its statuses before and after."""
 
-    key: CaseId
+    case: CaseId
     before: str
     after: str
 
@@ -76,7 +76,7 @@ class Relaxing:
         sets: OpenSets,
         outcomes: Outcomes,
         editing: Editing,
-        key: CaseId,
+        case: CaseId,
         difference: DifferenceAt,
         say: Callable[[str], None],
     ) -> None:
@@ -85,8 +85,8 @@ class Relaxing:
         self._outcomes = outcomes
         self._editing = editing
         self._say = say
-        self.key = key
-        self._scored, self._call, self.arg = _find(outcomes, key, difference)
+        self.case = case
+        self._scored, self._call, self.arg = _find(outcomes, case, difference)
         self._path: JsonPath = _json_path(self.arg.path)
 
     # What can be chosen
@@ -112,7 +112,7 @@ class Relaxing:
 
     def rule(self, arg: str, match: Any, *, everywhere: bool) -> dict[str, Any]:
         """A rule, for this case or for every one that this config scores."""
-        case = None if everywhere else (self._scored.result.eval_set_id, self.key.eval_id)
+        case = None if everywhere else (self._scored.result.eval_set_id, self.case.eval_id)
         return new_rule(self.tool, arg, match, case)
 
     @property
@@ -122,7 +122,7 @@ class Relaxing:
         Raises EditError where the config has errors.
         """
         config = self._config(self._data())
-        rules = rules_of_case(config.evaltui.rules, self._scored.result.eval_set_id, self.key.eval_id)
+        rules = rules_of_case(config.evaltui.rules, self._scored.result.eval_set_id, self.case.eval_id)
         expected, actual = self._call.expected, self._call.actual
         if self.tool not in rules or expected is None or actual is None:
             return None
@@ -142,17 +142,17 @@ class Relaxing:
         """
         data = self._data()
         config = self._config(apply_to_data(data, ConfigEditor(data).put_rule(rule)))
-        with_rule = await self._score(self.key, self._scored, config)
+        with_rule = await self._score(self.case, self._scored, config)
         effect = Effect(with_rule.result if with_rule else None)
         others = [] if rule.get("case") else [one async for one in self._others(rule["tool"])]
         effect = replace(effect, cases=len(others))
         shown = time.monotonic()
         yield effect
-        for key, scored in others:
-            new = await self._score(key, scored, config)
+        for case, scored in others:
+            new = await self._score(case, scored, config)
             effect = replace(effect, seen=effect.seen + 1, unknown=effect.unknown + (new is None))
             if new is not None and new.result.status != scored.result.status:
-                change = Change(key, scored.result.status, new.result.status)
+                change = Change(case, scored.result.status, new.result.status)
                 effect = replace(effect, changes=(*effect.changes, change))
             if time.monotonic() - shown > _PAUSE and not effect.is_complete:
                 shown = time.monotonic()
@@ -163,7 +163,7 @@ class Relaxing:
     @property
     def config_path(self) -> Path:
         """The config that a rule is written into."""
-        return self._sets.config_path(self._sets.file_of(self.key.path))
+        return self._sets.config_path(self._sets.file_of(self.case.path))
 
     async def _others(self, tool: str) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
         """The other cases that a rule for this tool may make come out otherwise."""
@@ -172,14 +172,14 @@ class Relaxing:
             path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
         ]
         results = [one for path in paths for one in self._outcomes.results.of(path)]
-        for number, (key, scored) in enumerate(results):
+        for number, (case, scored) in enumerate(results):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-            if key != self.key and any(_differs(row, tool) for row in _rows(scored.result)):
-                yield key, scored
+            if case != self.case and any(_differs(row, tool) for row in _rows(scored.result)):
+                yield case, scored
 
-    async def _score(self, key: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
-        events = await asyncio.to_thread(self._outcomes.traces.events_of, key)
+    async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
+        events = await asyncio.to_thread(self._outcomes.traces.events_of, case)
         if events is None:
             return None
         return await score_again(
@@ -222,7 +222,7 @@ class Relaxing:
 
     def _data(self) -> Any:
         """The config as it is now. Raises OSError, EvalSetError."""
-        data = self._editing.config_data(self._sets.file_of(self.key.path))
+        data = self._editing.config_data(self._sets.file_of(self.case.path))
         return new_config() if data is None else data
 
     def _config(self, data: Any) -> EvalConfig:
@@ -243,8 +243,10 @@ def match_problem(text: str) -> str | None:
     return None
 
 
-def _find(outcomes: Outcomes, key: CaseId, difference: DifferenceAt) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
-    scored = outcomes.get(key)
+def _find(
+    outcomes: Outcomes, case: CaseId, difference: DifferenceAt
+) -> tuple[CaseOutcome, CallDiff, ArgDiff]:
+    scored = outcomes.get(case)
     turns = dict(enumerate(scored.shown.turns)) if scored else {}
     turn = turns.get(difference.turn or 0)
     row = dict(enumerate(turn.calls)).get(difference.row or 0) if turn else None

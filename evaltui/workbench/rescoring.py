@@ -46,10 +46,10 @@ class Rescoring:
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
     def add(
-        self, key: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
+        self, case: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
     ) -> None:
         """Score a case again, soon."""
-        self._waiting[key] = scored, eval_set_id, stored, config
+        self._waiting[case] = scored, eval_set_id, stored, config
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
 
@@ -60,28 +60,28 @@ class Rescoring:
 
     async def _work(self) -> None:
         while self._waiting:
-            key = next(iter(self._waiting))
-            scored, eval_set_id, stored, config = self._waiting.pop(key)
-            if new := await self._scored(key, scored, eval_set_id, stored, config):
-                self._done(key, new)
+            case = next(iter(self._waiting))
+            scored, eval_set_id, stored, config = self._waiting.pop(case)
+            if new := await self._scored(case, scored, eval_set_id, stored, config):
+                self._done(case, new)
             # Keys come first.
             await asyncio.sleep(0)
 
     async def _scored(
-        self, key: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
+        self, case: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
     ) -> CaseOutcome | None:
-        actual = self._actual_of(key, scored)
+        actual = self._actual_of(case, scored)
         if actual is None:
             return None
         return await score_again(scored, actual, eval_set_id, stored, config, self._secrets())
 
-    def _actual_of(self, key: CaseId, scored: CaseOutcome) -> Actual | None:
+    def _actual_of(self, case: CaseId, scored: CaseOutcome) -> Actual | None:
         """What the agent did, as invocations; of the case that was asked for last it is kept."""
-        if self._actual is None or self._actual[:2] != (key, scored.run):
-            events = self._events_of(key)
+        if self._actual is None or self._actual[:2] != (case, scored.run):
+            events = self._events_of(case)
             if events is None:
                 return None
-            self._actual = key, scored.run, actual_of(events)
+            self._actual = case, scored.run, actual_of(events)
         return self._actual[2]
 
 

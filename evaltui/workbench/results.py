@@ -26,25 +26,25 @@ class Results:
         self._counts: dict[str, Counter[str]] = {}
         self.attention: set[CaseId] = set()
 
-    def put(self, key: CaseId, scored: CaseOutcome) -> None:
+    def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
-        self.drop(key)
-        self._scored[key] = scored
-        self._counts.setdefault(key.path, Counter())[scored.result.status] += 1
+        self.drop(case)
+        self._scored[case] = scored
+        self._counts.setdefault(case.path, Counter())[scored.result.status] += 1
         if needs_attention(scored.result):
-            self.attention.add(key)
+            self.attention.add(case)
 
-    def drop(self, key: CaseId) -> None:
-        if earlier := self._scored.pop(key, None):
-            self._counts[key.path][earlier.result.status] -= 1
-            self.attention.discard(key)
+    def drop(self, case: CaseId) -> None:
+        if earlier := self._scored.pop(case, None):
+            self._counts[case.path][earlier.result.status] -= 1
+            self.attention.discard(case)
 
-    def get(self, key: CaseId) -> CaseOutcome | None:
-        return self._scored.get(key)
+    def get(self, case: CaseId) -> CaseOutcome | None:
+        return self._scored.get(case)
 
     def of(self, path: str) -> list[tuple[CaseId, CaseOutcome]]:
         """Every result of a set's cases."""
-        return [(key, scored) for key, scored in self._scored.items() if key.path == path]
+        return [(case, scored) for case, scored in self._scored.items() if case.path == path]
 
     def paths(self) -> list[str]:
         """The sets that have results."""
@@ -60,8 +60,8 @@ class Results:
 
     def keep_only(self, keys: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
-        for key in [key for key in self._scored if key not in keys]:
-            self.drop(key)
+        for case in [case for case in self._scored if case not in keys]:
+            self.drop(case)
 
     def counts(self, path: str | None = None) -> Counter[str]:
         """How many cases of a set, or of all, came out how, by status; what did not run is not in it."""

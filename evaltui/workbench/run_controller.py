@@ -102,17 +102,17 @@ class RunController:
 
     def run_case(self) -> None:
         """Runs the selected case; with a set selected, all of its cases."""
-        key = self._navigation.selection.case
-        if key is None:
+        case = self._navigation.selection.case
+        if case is None:
             self.run_set()
         else:
-            self._start(key.eval_id, {self._sets.file_of(key.path): (key.eval_id,)})
+            self._start(case.eval_id, {self._sets.file_of(case.path): (case.eval_id,)})
 
     def run_repeatedly(self, repeated: Repeated) -> None:
         """Runs the selected case so often; with a set selected, all of its cases."""
         selection = self._navigation.selection
-        if (key := selection.case) is not None:
-            self._start(key.eval_id, {self._sets.file_of(key.path): (key.eval_id,)}, repeated)
+        if (case := selection.case) is not None:
+            self._start(case.eval_id, {self._sets.file_of(case.path): (case.eval_id,)}, repeated)
         elif eval_set := self._sets.by_case_path(selection.path):
             self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
 
@@ -143,9 +143,9 @@ class RunController:
     def chosen(self, keys: Collection[CaseId]) -> Chosen:
         """Those of the cases that there are, by their files and in their order."""
         found: dict[str, list[str]] = {}
-        for key in self._sets.every_case():
-            if key in keys:
-                found.setdefault(key.path, []).append(key.eval_id)
+        for case in self._sets.every_case():
+            if case in keys:
+                found.setdefault(case.path, []).append(case.eval_id)
         return {self._sets.file_of(path): tuple(eval_ids) for path, eval_ids in found.items()}
 
     def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
@@ -215,8 +215,10 @@ class RunController:
             self._sets.case_path(file): None if some is None else frozenset(some)
             for file, some in chosen.items()
         }
-        listed = (key for key in self._sets.every_case() if key.path in of_set)
-        return frozenset(key for key in listed if (some := of_set[key.path]) is None or key.eval_id in some)
+        listed = (case for case in self._sets.every_case() if case.path in of_set)
+        return frozenset(
+            case for case in listed if (some := of_set[case.path]) is None or case.eval_id in some
+        )
 
     # At work
 
@@ -237,7 +239,7 @@ class RunController:
                 await first.end()
             self._agent.keep_host_warm()
             # What was expected may have been changed while it ran.
-            self._outcomes.rescore(map(self._sets.file_of, {key.path for key in run.done}))
+            self._outcomes.rescore(map(self._sets.file_of, {case.path for case in run.done}))
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY:
                 from evaltui.files.validating_apart import give_back
@@ -296,7 +298,7 @@ class RunController:
         """Looks for the sets again where the files have other cases than the list shows."""
         known = set(self._sets.every_case())
         whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}
-        listed = {key for key in known if key.path in whole}
+        listed = {case for case in known if case.path in whole}
         if not run.selected <= known or not listed <= run.selected:
             self._reloading = asyncio.ensure_future(self._reload())
 

@@ -140,34 +140,34 @@ class RunFollower:
         self._selected()
 
     def _done(self, result: CaseResult) -> None:
-        run, key = self._run, result.id
-        calls = sum(map(judge_calls, result.repeats), self._model_calls(key))
-        run.running.discard(key)
-        self._outcomes.traces.done(key, result.eval_set_id, run.log, run.log_size)
-        run.done.add(key)
+        run, case = self._run, result.id
+        calls = sum(map(judge_calls, result.repeats), self._model_calls(case))
+        run.running.discard(case)
+        self._outcomes.traces.done(case, result.eval_set_id, run.log, run.log_size)
+        run.done.add(case)
         run.last_verdict_at = time.time()
         run.counts[result.status] += 1
-        stored, config = self._cases[key]
+        stored, config = self._cases[case]
         # Without the invocations: ten thousand results would take hundreds of megabytes with them.
         repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)
         light = replace(result, repeats=repeats)
         self._outcomes.put(
-            key, CaseOutcome(light, run.ref, stored, config, calls, run.code, pass_if=self._pass_if)
+            case, CaseOutcome(light, run.ref, stored, config, calls, run.code, pass_if=self._pass_if)
         )
 
-    def _model_calls(self, key: CaseId) -> ModelCalls:
+    def _model_calls(self, case: CaseId) -> ModelCalls:
         """Those of a case that has just been run."""
         # A function may ask any model in its own way, and nobody knows.
         reported = self._agent.info is not None and self._agent.info["framework"] != "function"
-        return count_model_calls(self._outcomes.traces.all_live_events(key), reported=reported)
+        return count_model_calls(self._outcomes.traces.all_live_events(case), reported=reported)
 
     def _happened(self, event: Event) -> None:
-        case = CaseId(event.path, event.case)
-        key = case if case in self._cases else None
+        named = CaseId(event.path, event.case)
+        case = named if named in self._cases else None
         if event.kind == "console" and event.agent != SIMULATED_USER:
-            self._console.add(self._run.number, event.data["source"], event.data["text"], key)
-        if key is not None:
-            self._outcomes.traces.happened(key, event)
+            self._console.add(self._run.number, event.data["source"], event.data["text"], case)
+        if case is not None:
+            self._outcomes.traces.happened(case, event)
 
     async def read_carried_over(self, log: Path) -> None:
         """Notes where the traces of cases are that an earlier run had finished, and nobody heard of.

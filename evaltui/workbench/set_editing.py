@@ -52,7 +52,7 @@ def refuses_cases(editing: Editing) -> str | None:
         return "select a case first" if editing.sets.listed else "there is no eval set yet"
     if editing.navigation.selection.turn is not None and not editing.navigation.marking.marked:
         return _TURNS
-    paths = {editing.sets.file_of(path) for path in {key.path for key in keys}}
+    paths = {editing.sets.file_of(path) for path in {case.path for case in keys}}
     return next(filter(None, map(editing.refuses_to_edit, paths)), None)
 
 
@@ -101,13 +101,13 @@ def _set_path(editing: Editing, wanted: str) -> Path:
 
 def new_case(editing: Editing) -> bool:
     """A case with one turn after the selected one, at the end where a set is selected; it is selected."""
-    path, key = editing.navigation.file, editing.navigation.selection.case
+    path, case = editing.navigation.file, editing.navigation.selection.case
     if path is None:
         return False
     with refusing(editing.say):
         eval_set = SetEditor(editing.data(path))
         ids, wanted = eval_set.eval_ids, eval_set.proposed_id
-        index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else None
+        index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else None
         after = Selection(editing.navigation.selection.path, wanted)
         done = editing.do(
             f"add {wanted}",
@@ -135,30 +135,30 @@ def case_id_problem(editing: Editing, path: Path, case: int) -> Callable[[str], 
     return lambda wanted: eval_set.eval_id_problem(wanted, case)
 
 
-def rename_case(editing: Editing, key: CaseId, case: int, wanted: str) -> bool:
-    """Another id for the case with this number, which must be `key`."""
-    moved, file = CaseId(key.path, wanted), editing.sets.file_of(key.path)
+def rename_case(editing: Editing, case: CaseId, number: int, wanted: str) -> bool:
+    """Another id for the case, which must have this number in its set, from 0."""
+    moved, file = CaseId(case.path, wanted), editing.sets.file_of(case.path)
     marking = editing.navigation.marking
 
     def rename(eval_set: SetEditor) -> Changes:
-        if eval_set.eval_ids[case : case + 1] != [key.eval_id]:
+        if eval_set.eval_ids[number : number + 1] != [case.eval_id]:
             raise EditError(f"{file.name} has changed meanwhile: select the case again")
-        return eval_set.rename_case(case, wanted)
+        return eval_set.rename_case(number, wanted)
 
     done = editing.do(
-        f"rename {key.eval_id} to {wanted}",
+        f"rename {case.eval_id} to {wanted}",
         file,
         rename,
         after=Selection(*moved),
-        moved={key: moved},
+        moved={case: moved},
     )
     if not done:
         return False
-    if key in marking:
-        marking.toggle([key])
+    if case in marking:
+        marking.toggle([case])
         marking.toggle([moved])
     show(editing, Selection(*moved))
-    editing.say(f"renamed {key.eval_id} to {wanted}")
+    editing.say(f"renamed {case.eval_id} to {wanted}")
     return True
 
 
@@ -256,8 +256,8 @@ def paste(editing: Editing) -> None:
         return
     with refusing(editing.say):
         ids = SetEditor(editing.data(path)).eval_ids
-        key = editing.navigation.selection.case
-        index = ids.index(key.eval_id) + 1 if key and key.eval_id in ids else len(ids)
+        case = editing.navigation.selection.case
+        index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else len(ids)
         if clipboard.cut:
             _paste_cut(editing, clipboard, path, index)
         else:
@@ -358,7 +358,7 @@ def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
     if eval_set is None or here.case not in gone:
         return here
     shown = _shown(editing, eval_set.path) or range(len(eval_set.cases))
-    left = {key.eval_id for key in gone if key.path == eval_set.case_path}
+    left = {case.eval_id for case in gone if case.path == eval_set.case_path}
     before: str | None = None
     passed = False
     for number in shown:

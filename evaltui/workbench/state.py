@@ -208,9 +208,9 @@ class Run:
             return None
         return (time.monotonic() - self.working_since) / done * left
 
-    def is_waiting(self, key: CaseId) -> bool:
+    def is_waiting(self, case: CaseId) -> bool:
         """Whether the case is still to be run."""
-        return not self.over and key in self.selected and key not in self.running and key not in self.done
+        return not self.over and case in self.selected and case not in self.running and case not in self.done
 
 
 @dataclass(frozen=True)

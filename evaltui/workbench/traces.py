@@ -85,14 +85,14 @@ class Traces:
 
     # While a run tells
 
-    def started(self, key: CaseId, run: RunRef, repeat: int, log_size: int | None) -> None:
+    def started(self, case: CaseId, run: RunRef, repeat: int, log_size: int | None) -> None:
         """A repeat of a case begins, or begins again; `log_size` is how much of the log there is."""
-        live = self._live.setdefault(key, _Live(run, log_size))
+        live = self._live.setdefault(case, _Live(run, log_size))
         live.repeat = repeat
         live.events[repeat] = []
 
-    def happened(self, key: CaseId, event: Event) -> None:
-        live = self._live.get(key)
+    def happened(self, case: CaseId, event: Event) -> None:
+        live = self._live.get(case)
         if live is None:
             return
         if sum(map(len, live.events.values())) < MOST_EVENTS:
@@ -100,36 +100,37 @@ class Traces:
         else:
             live.left_out += 1
 
-    def done(self, key: CaseId, eval_set_id: str, log: Path | None, log_size: int | None) -> None:
+    def done(self, case: CaseId, eval_set_id: str, log: Path | None, log_size: int | None) -> None:
         """Nothing more will happen in the case: from now on its log is read where it was kept.
 
         `eval_set_id` is that of its set in the log.
         """
-        live = self._live.pop(key, None)
-        self._forget(key)
+        live = self._live.pop(case, None)
+        self._forget(case)
         if live is None:
             return
         if log is not None and live.start is not None and log_size is not None:
-            self._stretches[key] = _Stretch(live.run, log, (live.start, log_size), key, eval_set_id)
+            self._stretches[case] = _Stretch(live.run, log, (live.start, log_size), case, eval_set_id)
         else:
-            self._kept[key] = live.run, live.events
+            self._kept[case] = live.run, live.events
             if len(self._kept) > _KEPT_WITHOUT_LOG:
                 del self._kept[next(iter(self._kept))]
 
-    def keep(self, key: CaseId, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
+    def keep(self, case: CaseId, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
         """What is known to have happened in a case, by repeat."""
-        self._kept[key] = run, {repeat: list(some) for repeat, some in events.items()}
+        self._kept[case] = run, {repeat: list(some) for repeat, some in events.items()}
 
-    def keep_stretch(self, key: CaseId, run: RunRef, log: Path, case: LoggedCase) -> None:
+    def keep_stretch(self, case: CaseId, run: RunRef, log: Path, logged: LoggedCase) -> None:
         """Where in a log, in bytes, the events of a case are."""
-        self._stretches[key] = _Stretch(run, log, case.events or (0, 0), case.id, case.summary.eval_set_id)
+        stretch, eval_set_id = logged.events or (0, 0), logged.summary.eval_set_id
+        self._stretches[case] = _Stretch(run, log, stretch, logged.id, eval_set_id)
 
     def run_over(self) -> None:
         """What still ran was cancelled: what is known of its last whole run stays."""
         self._live.clear()
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
-        """Cases have other keys now; the log has them under the old ones."""
+        """Cases are called otherwise now; the log has them under the old ones."""
         places: tuple[dict[CaseId, Any], ...] = (self._stretches, self._kept)
         for place in places:
             taken = {new: place.pop(old) for old, new in moved.items() if old in place}
@@ -137,42 +138,42 @@ class Traces:
 
     def keep_only(self, keys: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
-        for key in [key for key in (*self._stretches, *self._kept) if key not in keys]:
-            self._forget(key)
+        for case in [case for case in (*self._stretches, *self._kept) if case not in keys]:
+            self._forget(case)
 
-    def _forget(self, key: CaseId) -> None:
-        self._stretches.pop(key, None)
-        self._kept.pop(key, None)
+    def _forget(self, case: CaseId) -> None:
+        self._stretches.pop(case, None)
+        self._kept.pop(case, None)
 
-    def all_live_events(self, key: CaseId) -> Iterator[Event]:
+    def all_live_events(self, case: CaseId) -> Iterator[Event]:
         """What every repeat of a case has done so far; nothing where the case does not run."""
-        live = self._live.get(key)
+        live = self._live.get(case)
         return chain.from_iterable(live.events.values()) if live else iter(())
 
     # For those who look
 
-    def live_events(self, key: CaseId) -> Sequence[Event]:
+    def live_events(self, case: CaseId) -> Sequence[Event]:
         """What the repeat that began last has done so far; nothing where the case does not run."""
-        live = self._live.get(key)
+        live = self._live.get(case)
         return live.events[live.repeat] if live else ()
 
-    def get(self, key: CaseId, repeat: int) -> Trace | None:
+    def get(self, case: CaseId, repeat: int) -> Trace | None:
         """The trace of a repeat that is over; None while it is being read, and `changed` is called then.
 
         Of a case that runs, it is what the repeat that began last has done so far.
         """
-        if live := self._live.get(key):
+        if live := self._live.get(case):
             events = live.events[live.repeat]
             return Trace(live.run, live.repeat, len(live.events), events, live.left_out, live=True)
-        if kept := self._kept.get(key):
+        if kept := self._kept.get(case):
             run, repeats = kept
             return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
-        stretch = self._stretches.get(key)
+        stretch = self._stretches.get(case)
         if stretch is None:
             return Trace(RunRef(), problem="it did nothing, or there is no log of its run")
-        if self._read is None or self._read[:2] != (key, stretch):
+        if self._read is None or self._read[:2] != (case, stretch):
             if self._reading is None:
-                self._reading = asyncio.create_task(self._read_log(key, stretch))
+                self._reading = asyncio.create_task(self._read_log(case, stretch))
             return None
         found = self._read[2]
         if isinstance(found, str):
@@ -181,24 +182,24 @@ class Traces:
         left_out = max(0, len(events) - MOST_EVENTS)
         return Trace(stretch.run, repeat, len(found), events[:MOST_EVENTS], left_out)
 
-    def events_of(self, key: CaseId) -> Mapping[int, Sequence[Event]] | None:
+    def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
         """Every event of a case that is over, by repeat; None where there is no log of it."""
-        if kept := self._kept.get(key):
+        if kept := self._kept.get(case):
             return kept[1]
-        stretch = self._stretches.get(key)
-        if stretch is None or key in self._live:
+        stretch = self._stretches.get(case)
+        if stretch is None or case in self._live:
             return None
         try:
             return _events_of(stretch)
         except (OSError, ValueError):
             return None
 
-    async def _read_log(self, key: CaseId, stretch: _Stretch) -> None:
+    async def _read_log(self, case: CaseId, stretch: _Stretch) -> None:
         try:
             found = await asyncio.to_thread(_events_of, stretch)
-            self._read = key, stretch, found
+            self._read = case, stretch, found
         except (OSError, ValueError) as error:
-            self._read = key, stretch, f"the log of {stretch.run.name} cannot be read: {error}"
+            self._read = case, stretch, f"the log of {stretch.run.name} cannot be read: {error}"
         finally:
             self._reading = None
         self._changed()

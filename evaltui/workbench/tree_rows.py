@@ -101,7 +101,7 @@ class TreeRows:
                 cases = kept[eval_set.case_path]
             elif eval_set.case_path in folded:
                 cases = ()
-            ids = {key.eval_id for key in unfolded if key.path == eval_set.case_path}
+            ids = {case.eval_id for case in unfolded if case.path == eval_set.case_path}
             block = _Block(number, eval_set, self.count, cases, _unfolded(eval_set, cases, ids))
             self._blocks.append(block)
             self.count += block.size
@@ -185,8 +185,8 @@ class Marking:
         self._marked: dict[CaseId, None] = {}
         self.clipboard: CaseClipboard | None = None
 
-    def __contains__(self, key: CaseId) -> bool:
-        return key in self._marked
+    def __contains__(self, case: CaseId) -> bool:
+        return case in self._marked
 
     def __len__(self) -> int:
         return len(self._marked)
@@ -197,8 +197,8 @@ class Marking:
 
     def toggle(self, keys: Collection[CaseId]) -> None:
         """Mark cases; where all of them are marked, no longer."""
-        if all(key in self._marked for key in keys):
-            self._marked = {key: None for key in self._marked if key not in keys}
+        if all(case in self._marked for case in keys):
+            self._marked = {case: None for case in self._marked if case not in keys}
         else:
             self._marked.update(dict.fromkeys(keys))
 
@@ -207,14 +207,14 @@ class Marking:
 
     def keep_only_in(self, sets: Iterable[EvalSetFile]) -> None:
         """Forget cases that are gone."""
-        paths = {key.path for key in self._marked}
+        paths = {case.path for case in self._marked}
         ids = {
             eval_set.case_path: {case.eval_id for case in eval_set.cases}
             for eval_set in sets
             if eval_set.case_path in paths
         }
-        self._marked = {key: None for key in self._marked if key.eval_id in ids.get(key.path, ())}
+        self._marked = {case: None for case in self._marked if case.eval_id in ids.get(case.path, ())}
 
-    def is_cut(self, key: CaseId) -> bool:
+    def is_cut(self, case: CaseId) -> bool:
         """Whether a case is to be moved with the next paste."""
-        return self.clipboard is not None and self.clipboard.cut and key in self.clipboard.members
+        return self.clipboard is not None and self.clipboard.cut and case in self.clipboard.members

@@ -65,8 +65,8 @@ class UnappliedTexts:
     def follow(self, moved: Mapping[CaseId, CaseId] | None = None) -> None:
         """After every change of a set; `moved` are cases that have another key now."""
         for number, one in enumerate(self._texts):
-            key = one.case if moved else None
-            to = moved.get(key) if moved and key else None
+            case = one.case if moved else None
+            to = moved.get(case) if moved and case else None
             if to is not None and to.path != one.path:
                 self._texts[number] = self._in_other_set(one, to)
             elif (data := self._data(one.path)) is not None:

@@ -34,7 +34,7 @@ SETS = (
 
 
 def found(query, limit=50):
-    return [(jump.key.path, jump.key.eval_id) for jump in rank_cases(query, SETS, limit)]
+    return [(jump.case.path, jump.case.eval_id) for jump in rank_cases(query, SETS, limit)]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_equal_ones_come_in_the_order_of_the_files_and_no_more_than_asked_for():
 
 def test_the_letters_that_were_typed_are_marked():
     jump = rank_cases("bkh", SETS)[0]
-    assert [jump.key.eval_id[place] for place in jump.marked] == list("bkh")
-    jump = next(jump for jump in rank_cases("late", SETS) if jump.key.eval_id == "too_late_again")
+    assert [jump.case.eval_id[place] for place in jump.marked] == list("bkh")
+    jump = next(jump for jump in rank_cases("late", SETS) if jump.case.eval_id == "too_late_again")
     assert jump.marked == (4, 5, 6, 7)
     assert rank_cases("strasse", SETS)[0].marked == ()
 
@@ -75,9 +75,9 @@ def test_what_is_found_holds_the_letters_in_their_order(query):
     assert [jump.score for jump in jumps] == sorted((jump.score for jump in jumps), reverse=True)
     for jump in jumps:
         texts = next(
-            one.summary.texts for entry in SETS for one in entry.cases if one.eval_id == jump.key.eval_id
+            one.summary.texts for entry in SETS for one in entry.cases if one.eval_id == jump.case.eval_id
         )
-        everything = f"{jump.key.eval_id} {jump.set_id} {' '.join(texts)} A flight".casefold()
+        everything = f"{jump.case.eval_id} {jump.set_id} {' '.join(texts)} A flight".casefold()
         for word in query.casefold().split():
             letters = iter(everything)
             assert all(letter in letters for letter in word)

@@ -146,7 +146,7 @@ async def test_what_a_rule_would_do_is_known_before_it_is_written(orders):
     made = relaxing(orders)
     last = (await effects(made, made.rule("*", "ignore", everywhere=True)))[-1]
     assert last.result.status == "PASSED"
-    assert {change.key.eval_id: (change.before, change.after) for change in last.changes} == {
+    assert {change.case.eval_id: (change.before, change.after) for change in last.changes} == {
         "query_only": ("FAILED", "PASSED"),
         "both": ("FAILED", "PASSED"),
         "stranger": ("FAILED", "PASSED"),

@@ -263,7 +263,7 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
         name_width = min(48, max(12, width * 2 // 5))
         name = cut_line(_marked(found), name_width)
         return [
-            glyph(self._workbench.outcomes.status(found.key)),
+            glyph(self._workbench.outcomes.status(found.case)),
             (" ", ""),
             *name,
             (" " * (name_width - cells(name) + 2), ""),
@@ -272,13 +272,13 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
         ]
 
     def result_of(self, found: Jump) -> Selection:
-        return Selection(*found.key)
+        return Selection(*found.case)
 
 
 def _marked(jump: Jump) -> Line:
     """The id with the letters that were typed."""
-    name = visible(jump.key.eval_id)
-    if name != jump.key.eval_id:
+    name = visible(jump.case.eval_id)
+    if name != jump.case.eval_id:
         return [(name, "")]
     places = set(jump.marked)
     return [(letter, "accent" if number in places else "") for number, letter in enumerate(name)]

@@ -94,9 +94,9 @@ class ChatController:
         turns = transcript.turns
         return transcript.waiting(turns.index(before) if before in turns else None)
 
-    async def origin(self, key: CaseId) -> Origin:
+    async def origin(self, case: CaseId) -> Origin:
         """What a conversation can begin from in a case. Raises ValueError, with a sentence."""
-        return await asyncio.to_thread(self._read_origin, key)
+        return await asyncio.to_thread(self._read_origin, case)
 
     def take_proposal(self) -> Json | None:
         """The message that the user may want to send next; it is proposed once."""
@@ -113,17 +113,19 @@ class ChatController:
         self._show(transcript)
         self._go(transcript)
 
-    def continue_from(self, key: CaseId, turn: int, how: How = "recorded", source: Source = "result") -> None:
+    def continue_from(
+        self, case: CaseId, turn: int, how: How = "recorded", source: Source = "result"
+    ) -> None:
         """A new conversation that begins where the case's turn (from 0) would; after the last, at its end.
 
         The turns before are taken from the case's last result, or as the case expects them, without asking a
         model or tool; `live` sends the user's messages again. What the user says in `turn` is proposed.
         """
-        self._start(partial(self._continue, key, turn, how, source))
+        self._start(partial(self._continue, case, turn, how, source))
 
-    def play(self, key: CaseId) -> None:
+    def play(self, case: CaseId) -> None:
         """A new conversation in which everything that the user says in a case is sent."""
-        self._start(partial(self._continue, key, None, "live", "case"))
+        self._start(partial(self._continue, case, None, "live", "case"))
 
     # Talking
 
@@ -294,9 +296,9 @@ class ChatController:
             await work()
         self._agent.keep_host_warm()
 
-    async def _continue(self, key: CaseId, turn: int | None, how: How, source: Source) -> None:
+    async def _continue(self, case: CaseId, turn: int | None, how: How, source: Source) -> None:
         try:
-            origin = await self.origin(key)
+            origin = await self.origin(case)
             at = len(origin.messages) if turn is None else turn
             if reason := origin.refuses(at, source if how == "recorded" else None):
                 raise ValueError(reason)
@@ -307,21 +309,21 @@ class ChatController:
         self._show(transcript)
         await self._work(transcript)
 
-    def _read_origin(self, key: CaseId) -> Origin:
+    def _read_origin(self, case: CaseId) -> Origin:
         """In a thread: imports the models, reads the set and the log."""
         from evaltui.workbench.chat.origins import origin
 
-        file = self._sets.file_of(key.path)
+        file = self._sets.file_of(case.path)
         opened = self._sets.open(file)
-        stored = opened.case(key.eval_id)
+        stored = opened.case(case.eval_id)
         if stored is None:
             why = str(opened.errors[0]) if opened.errors else f"it is no longer in {file.name}"
-            raise ValueError(f"{key.eval_id} cannot be continued: {why}")
-        case, scored = stored.model(), self._outcomes.get(key)
+            raise ValueError(f"{case.eval_id} cannot be continued: {why}")
+        scored = self._outcomes.get(case)
         if scored is None:
-            return origin(key, case)
-        events = (self._outcomes.traces.events_of(key) or {}).get(scored.repeat, ())
-        return origin(key, case, scored, events)
+            return origin(case, stored.model())
+        events = (self._outcomes.traces.events_of(case) or {}).get(scored.repeat, ())
+        return origin(case, stored.model(), scored, events)
 
     async def _work(self, transcript: Transcript) -> None:
         if _next_waiting(transcript) is None:
