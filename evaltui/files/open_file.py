@@ -253,7 +253,9 @@ class OpenFile:
         """What an earlier sitting began with, what it made of that, and both in one with this text."""
         began = JsonDocument(base_text, self.document)
         mine = JsonDocument(text, began)
-        return began, mine, merge(began, mine, self.document, self.shape)
+        found = merge(began, mine, self.document, self.shape)
+        self._checked(found.document if isinstance(found, Merged) else mine)
+        return began, mine, found
 
     def _checked(self, document: JsonDocument) -> JsonDocument:
         """A document whose new cases were looked at, so that nobody waits for that later."""
@@ -262,7 +264,6 @@ class OpenFile:
             for case in document.cases:
                 if case not in known:
                     check(case)
-                    _ = case.summary
         return document
 
 

@@ -64,8 +64,8 @@ class Editing:
         return self.document(path).value
 
     def _known_data(self, path: str) -> Any:
-        draft = self.open_file(self.sets.file_of(path))
-        return draft.document.value if draft else None
+        file = self.open_file(self.sets.file_of(path))
+        return file.document.value if file else None
 
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now, None where there is none."""

@@ -282,6 +282,17 @@ async def test_quitting_asks_and_throws_away_only_what_is_told(talk):
     assert recoverable(talk.parent) == []
 
 
+async def test_quitting_waits_for_what_is_being_saved(talk):
+    app = WorkbenchApp(Workbench(talk.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await started(app, pilot)
+        edit(app.workbench, talk, 1, "changed")
+        await pilot.press("ctrl+s", "q")
+        await until(pilot, lambda: app.return_code is not None)
+    assert answers(talk) == ["one", "changed", "three"]
+    assert recoverable(talk.parent) == []
+
+
 async def test_quitting_saves_what_is_to_be_saved(talk):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:

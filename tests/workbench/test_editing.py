@@ -316,16 +316,16 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
     folder = tmp_path_factory.mktemp("agent")
     path = folder / "a.evalset.json"
     path.write_text('{"eval_set_id": "a", "eval_cases": [{"eval_id": "x", "conversation": []}]}\n')
-    drafts = OpenFiles(folder, pytest.fail, lambda path: None)
-    draft = drafts.open(path)
+    files = OpenFiles(folder, pytest.fail, lambda path: None)
+    file = files.open(path)
     here = Selection(path.name)
     # Of each step whether what is typed next belongs to it: a step that was done again is finished.
-    texts, goes_on, back = [draft.document.text], [False], []
+    texts, goes_on, back = [file.document.text], [False], []
     for number, step in enumerate(steps):
         if step in ("type", "other"):
             typing = "name" if step == "type" else None
             merges = typing is not None and goes_on[-1]
-            drafts.do(
+            files.do(
                 "name" if typing else "other",
                 {path: [Put(("name",), str(number))]},
                 here,
@@ -333,25 +333,25 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
                 typing=typing,
             )
             if merges:
-                texts[-1] = draft.document.text
+                texts[-1] = file.document.text
             else:
-                texts.append(draft.document.text)
+                texts.append(file.document.text)
                 goes_on.append(typing is not None)
             back.clear()
         elif step == "undo" and len(texts) > 1:
-            drafts.undo()
+            files.undo()
             back.append(texts.pop())
             goes_on.pop()
         elif step == "redo" and back:
-            drafts.redo()
+            files.redo()
             texts.append(back.pop())
             goes_on.append(False)
         elif step == "save":
-            assert asyncio.run(drafts.save(path, pytest.fail)) is None
-            assert path.read_text() == draft.document.text
-        assert draft.document.text == texts[-1]
-        assert draft.dirty == (path.read_text() != draft.document.text)
-    drafts.discard()
+            assert asyncio.run(files.save(path, pytest.fail)) is None
+            assert path.read_text() == file.document.text
+        assert file.document.text == texts[-1]
+        assert file.dirty == (path.read_text() != file.document.text)
+    files.discard()
 
 
 # What others change is a new base

@@ -93,9 +93,9 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def _shown_state(self) -> tuple[object, object, object]:
         """The results, the config and the sets that are shown."""
-        run, draft = self._workbench.runs.current, self._workbench.editing.open_file(self.criteria.path)
+        run, file = self._workbench.runs.current, self._workbench.editing.open_file(self.criteria.path)
         of_run = (run.number, len(run.done), run.over) if run else None
-        return of_run, draft.revision if draft else self.criteria.exists, self._workbench.sets.workspace
+        return of_run, file.revision if file else self.criteria.exists, self._workbench.sets.workspace
 
     # Actions
 

@@ -99,8 +99,8 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
             page.text([(f"Run {self._workbench.runs.current.number} is not over: leaving cancels it.", "")])
 
     def _changed(self, path: Path) -> Iterator[str]:
-        draft = self._workbench.editing.open_file(path)
-        if draft is not None and draft.saved is None:
+        file = self._workbench.editing.open_file(path)
+        if file is not None and file.saved is None:
             yield "a new file"
         eval_set = self._workbench.sets.by_path(path)
         dirty = self._workbench.editing.dirty_cases(path)

@@ -91,17 +91,17 @@ class TreeLines:
     def _saved_mark(self, path: Path) -> Line:
         """What a set is that is not on disk as it is here."""
         editing = self._workbench.editing
-        draft = editing.open_file(path)
-        if draft is None or not editing.is_dirty(path):
+        file = editing.open_file(path)
+        if file is None or not editing.is_dirty(path):
             return []
-        return [(" ●", "bold"), *([("  new", "dim")] if draft.saved is None else [])]
+        return [(" ●", "bold"), *([("  new", "dim")] if file.saved is None else [])]
 
     def _unsaved_cases(self, path: Path) -> frozenset[str]:
         """Looked up for every line, found out once for every edit."""
-        draft = self._workbench.editing.open_file(path)
-        if draft is None or not draft.dirty:
+        file = self._workbench.editing.open_file(path)
+        if file is None or not file.dirty:
             return frozenset()
-        now, saved = draft.document.chunks, draft.saved.chunks if draft.saved else None
+        now, saved = file.document.chunks, file.saved.chunks if file.saved else None
         known = self._unsaved.get(path)
         if known is None or known[0] is not now or known[1] is not saved:
             known = self._unsaved[path] = now, saved, self._workbench.editing.dirty_cases(path)
