@@ -133,17 +133,17 @@ class ChatLines:
     def _show_text(self, event: Event) -> None:
         parts = (event.content or {}).get("parts") or []
         thoughts = [part["text"] for part in parts if part.get("text") and part.get("thought")]
-        said = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
+        texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
         nested = event.data.get("nested")
         if event.data.get("partial"):
             if not nested:
-                self._stream("".join(said), event)
+                self._stream("".join(texts), event)
             return
         self._rows(([("thought  ", "dim"), (visible(self._plain(text)), "dim")] for text in thoughts), event)
         if nested:
-            self._rows(([(visible(self._plain(text)), "")] for text in said), event)
+            self._rows(([(visible(self._plain(text)), "")] for text in texts), event)
         else:
-            self._show_whole(said, event)
+            self._show_whole(texts, event)
         self._rows(([(chip, "")] for part in parts if (chip := _file(part))), event)
 
     def _stream(self, piece: str, event: Event) -> None:
@@ -166,20 +166,20 @@ class ChatLines:
         if word and self._speaker is not None:
             self._write(word, self._speaker)
 
-    def _show_whole(self, said: list[str], event: Event) -> None:
+    def _show_whole(self, texts: list[str], event: Event) -> None:
         """A text as a whole, some or all of which has been streamed already."""
-        whole = "".join(said)
+        whole = "".join(texts)
         if self._streamed.startswith(whole):
             self._streamed = self._streamed[len(whole) :]
             self._end_word()
             return
         if whole.startswith(self._streamed) and self._streamed:
-            said = [self._word + whole[len(self._streamed) :]]
+            texts = [self._word + whole[len(self._streamed) :]]
             self._word = ""
         else:
             self._end_line()
         self._streamed = ""
-        self._write("\n".join(said), event)
+        self._write("\n".join(texts), event)
         self._end_line()
 
     def _write(self, text: str, event: Event) -> None:

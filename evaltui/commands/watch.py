@@ -68,7 +68,7 @@ class _Lines:
         self._workbench = workbench
         self._chosen = chosen
         self._reaction: Reaction | None = None
-        self._told: dict[CaseId, tuple[RunRef, Status]] = {}
+        self._reported: dict[CaseId, tuple[RunRef, Status]] = {}
         self._run: Run | None = None
         self._notice: object = None
         self._unready = ""
@@ -185,9 +185,9 @@ class _Lines:
         new = []
         for path in self._workbench.outcomes.results.paths():
             for case, scored in self._workbench.outcomes.results.of(path):
-                said = scored.run, scored.result.status
-                if self._told.get(case) != said:
-                    self._told[case] = said
+                verdict = scored.run, scored.result.status
+                if self._reported.get(case) != verdict:
+                    self._reported[case] = verdict
                     new.append(scored.result)
         yield from case_lines(self._workbench.agent.secrets.masked(new), width())
 

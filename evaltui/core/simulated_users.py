@@ -57,15 +57,15 @@ def instructions(scenario: ConversationScenario, history: Sequence[str], custom:
     """The prompt for the next message after `history`, the lines of `history.lines_of`. `custom` are the
     instructions of the config."""
     persona = persona_of(scenario)
-    said = "\n\n".join(history)
+    text = "\n\n".join(history)
     if custom is not None:
-        return _custom(custom, scenario.conversation_plan, said, persona)
+        return _custom(custom, scenario.conversation_plan, text, persona)
     manner = prompt("without_persona").template if persona is None else described(persona)
     return prompt("simulated_user").fill(
         manner=manner,
         stop_signal=STOP_SIGNAL,
         plan=fenced(scenario.conversation_plan),
-        history=fenced(said),
+        history=fenced(text),
     )
 
 
@@ -95,8 +95,8 @@ def persona_is_missing(scenario: ConversationScenario, custom: str | None) -> st
     )
 
 
-def _custom(custom: str, plan: str, said: str, persona: UserPersona | None) -> str:
-    values = {"stop_signal": STOP_SIGNAL, "conversation_plan": plan, "conversation_history": said}
+def _custom(custom: str, plan: str, history: str, persona: UserPersona | None) -> str:
+    values = {"stop_signal": STOP_SIGNAL, "conversation_plan": plan, "conversation_history": history}
     # As in Jinja: where there is no persona, nothing is written.
     values |= {
         "persona": described(persona) if persona else "",

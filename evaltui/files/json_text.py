@@ -122,10 +122,10 @@ def duplicate_keys(
         return []
     places = _places(data)
     paths = [(*places[id(made)], key) for made, key in repeated if id(made) in places]
-    said = "given more than once"
+    message = "given more than once"
     if severity is Severity.WARNING:
-        said += "; the last one counts"
-    problems = [Problem(severity, path, said) for path in paths]
+        message += "; the last one counts"
+    problems = [Problem(severity, path, message) for path in paths]
     return locate(problems, text, file)
 
 

@@ -246,16 +246,16 @@ def _finding_text(finding: Finding, metric: MetricResult, turn: str) -> tuple[st
         case "rubric":
             return f"rubric {finding.name}: no{within}{votes}", f"rubric {finding.name}: no"
         case "sentence":
-            said = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
+            subject = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
             label = "" if finding.word in ("no", "unsupported") else f" ({finding.word})"
-            return f'sentence not supported{within}: "{said}"{label}', f'not supported{label}: "{said}"'
+            return f'sentence not supported{within}: "{subject}"{label}', f'not supported{label}: "{subject}"'
         case "answer":
             agree = "not to agree with the expected one"
             return f"the judge found the answer{of_turn} {agree}{votes}", "answer does not agree"
         case "user":
-            said = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
+            subject = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
             user = f"the simulated user does not keep to its scenario{within}{votes}"
-            return f'{user}: "{said}"', "the simulated user leaves its scenario"
+            return f'{user}: "{subject}"', "the simulated user leaves its scenario"
         case _:
             figure = scores(finding.judgement.score, metric.threshold)
             return f"{visible(metric.name)} is {figure}{within}", f"{visible(metric.name)} {figure}"

@@ -139,8 +139,8 @@ def _computed(metric: EvalMetric, info: MetricInfo) -> Found | None:
     """A metric that is computed here says what is wrong with its criterion when there is nothing to score."""
     if info.function is None or not info.gates:
         return None
-    said = info.function(MetricInput(metric=metric, expected=(), actual=())).reason
-    return Found(Readiness.CANNOT, said) if said != nothing_to_score(()) else None
+    reason = info.function(MetricInput(metric=metric, expected=(), actual=())).reason
+    return Found(Readiness.CANNOT, reason) if reason != nothing_to_score(()) else None
 
 
 def _custom(metric: EvalMetric, path: str, facts: Facts) -> Found | None:

@@ -138,12 +138,12 @@ def response_match_score(given: MetricInput) -> MetricResult:
     waits = {id(turn) for turn in waiting_turns(given.expected or ()) if not given.as_adk}
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
-        wanted = scored_text(expected, thoughts=given.thoughts)
-        said = scored_text(actual, thoughts=given.thoughts)
-        if id(expected) in waits and not wanted and not said:
+        expected_text = scored_text(expected, thoughts=given.thoughts)
+        actual_text = scored_text(actual, thoughts=given.thoughts)
+        if id(expected) in waits and not expected_text and not actual_text:
             return TurnScore(1.0)
-        score = rouge_1_f(said, wanted)
-        return TurnScore(score, _shortfall(score, said, wanted))
+        score = rouge_1_f(actual_text, expected_text)
+        return TurnScore(score, _shortfall(score, actual_text, expected_text))
 
     return score_against_expected(given, score_turn, left_out(given))
 
@@ -158,14 +158,14 @@ def waiting_turns(turns: Sequence[Invocation]) -> Iterator[Invocation]:
             yield turn
 
 
-def _shortfall(score: float, said: str, wanted: str) -> str:
+def _shortfall(score: float, actual_text: str, expected_text: str) -> str:
     if score == 1.0:
         return ""
-    if not wanted:
+    if not expected_text:
         return "no answer is expected, so none can match"
-    if not said:
+    if not actual_text:
         return "there is no answer text"
-    if not words(wanted) or not words(said):
+    if not words(expected_text) or not words(actual_text):
         return "there are no words to compare, only punctuation or symbols"
     return f"the answer matches the expected one by {score:.2f}"
 

@@ -271,17 +271,17 @@ def _event_parts(data: InvocationEvents) -> Iterator[types.Part]:
 def intermediate_texts(
     data: IntermediateData | InvocationEvents | None,
 ) -> list[tuple[str, str]]:
-    """`(author, text)` of everything said before the final answer, thoughts left out."""
+    """`(author, text)` of the texts before the final answer, thoughts left out."""
     if data is None:
         return []
-    said: Sequence[tuple[str, Sequence[types.Part]]]
+    responses: Sequence[tuple[str, Sequence[types.Part]]]
     if isinstance(data, IntermediateData):
-        said = data.intermediate_responses
+        responses = data.intermediate_responses
     else:
-        said = [
+        responses = [
             (event.author, event.content.parts or []) for event in data.invocation_events if event.content
         ]
-    texts = [(author, answer_text(parts)) for author, parts in said]
+    texts = [(author, answer_text(parts)) for author, parts in responses]
     return [(author, text) for author, text in texts if text]
 
 
@@ -324,19 +324,19 @@ def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
     answer = _answer(invocation)
     if answer or not _thoughts(invocation):
         return answer
-    said = intermediate_texts(invocation.intermediate_data)
-    return said[-1][1] if said else ""
+    responses = intermediate_texts(invocation.intermediate_data)
+    return responses[-1][1] if responses else ""
 
 
 def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
     """`(author, text)` of what the turn holds besides the scored text; the author of thoughts is THOUGHT."""
-    said = intermediate_texts(invocation.intermediate_data)
+    responses = intermediate_texts(invocation.intermediate_data)
     if thoughts:
-        return tuple(said)
+        return tuple(responses)
     thought = _thoughts(invocation)
     if thought and not _answer(invocation):
-        said = said[:-1]
-    return (*said, (THOUGHT, thought)) if thought else tuple(said)
+        responses = responses[:-1]
+    return (*responses, (THOUGHT, thought)) if thought else tuple(responses)
 
 
 def _answer(invocation: Invocation) -> str:

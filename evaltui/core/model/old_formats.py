@@ -18,8 +18,8 @@ from evaltui.text.wording import in_words
 Format = Literal["eval set", "old test", "old eval set"]
 Json = dict[str, Any]
 
-_CALLS_KEY, _SAID_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
-_TURN_KEYS = ("query", _CALLS_KEY, _SAID_KEY, "reference")
+_CALLS_KEY, _RESPONSES_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
+_TURN_KEYS = ("query", _CALLS_KEY, _RESPONSES_KEY, "reference")
 _LONGEST_VALUE = 100
 _SESSION_KEYS = ("name", "data", "initial_session")
 
@@ -112,7 +112,7 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     query = _get(item, "query", str, path, problems, required=True)
     reference = _get(item, "reference", str, path, problems, nullable=True)
     converted = {}
-    for key, convert in ((_CALLS_KEY, _tool_use), (_SAID_KEY, _intermediate_response)):
+    for key, convert in ((_CALLS_KEY, _tool_use), (_RESPONSES_KEY, _intermediate_response)):
         entries = _get(item, key, list, path, problems) or []
         converted[key], entry_problems = _each(entries, (*path, key), convert)
         problems += entry_problems
@@ -121,7 +121,7 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
         "final_response": {"role": "model", "parts": [{"text": reference or ""}]},
         "intermediate_data": {
             "tool_uses": converted[_CALLS_KEY],
-            "intermediate_responses": converted[_SAID_KEY],
+            "intermediate_responses": converted[_RESPONSES_KEY],
         },
     }
     return turn, problems
@@ -147,10 +147,10 @@ def with_authors(data: Any) -> Any:
     google-adk refuses such texts, and yet they are found in files.
     """
     for turn, _ in _turns(data):
-        said = turn.get(_SAID_KEY)
-        if isinstance(said, list):
-            turn[_SAID_KEY] = [
-                {"author": "agent", "text": one} if isinstance(one, str) else one for one in said
+        responses = turn.get(_RESPONSES_KEY)
+        if isinstance(responses, list):
+            turn[_RESPONSES_KEY] = [
+                {"author": "agent", "text": one} if isinstance(one, str) else one for one in responses
             ]
     return data
 
@@ -158,11 +158,11 @@ def with_authors(data: Any) -> Any:
 def texts_without_author(data: Any) -> Iterator[Problem]:
     """Warnings for what `with_authors` changes."""
     for turn, path in _turns(data):
-        said = turn.get(_SAID_KEY)
-        for index, one in enumerate(said if isinstance(said, list) else ()):
+        responses = turn.get(_RESPONSES_KEY)
+        for index, one in enumerate(responses if isinstance(responses, list) else ()):
             if isinstance(one, str):
                 yield Problem(
-                    Severity.WARNING, (*path, _SAID_KEY, index), "no author is given; agent is taken"
+                    Severity.WARNING, (*path, _RESPONSES_KEY, index), "no author is given; agent is taken"
                 )
 
 
@@ -173,7 +173,7 @@ def left_out(data: Any) -> Iterator[Problem]:
         found += [(session, (index,), _SESSION_KEYS) for index, session in _dicts(data)]
     for turn, path in _turns(data):
         found.append((turn, path, _TURN_KEYS))
-        for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_SAID_KEY, ("author", "text"))):
+        for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_RESPONSES_KEY, ("author", "text"))):
             inner = turn.get(key)
             entries = _dicts(inner) if isinstance(inner, list) else ()
             found += [(entry, (*path, key, index), fields) for index, entry in entries]

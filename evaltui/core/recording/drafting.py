@@ -157,9 +157,9 @@ def _answer(happened: Invocation) -> list[types.Part]:
         for part in parts
         if not part.thought and part.function_call is None and part.function_response is None
     ]
-    if not answer_text(own) and (said := scored_text(happened, thoughts=False)):
+    if not answer_text(own) and (text := scored_text(happened, thoughts=False)):
         # An answer of thoughts only: what was said before is scored in its place.
-        return [types.Part(text=said), *own]
+        return [types.Part(text=text), *own]
     return own
 
 

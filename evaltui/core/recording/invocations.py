@@ -81,9 +81,9 @@ def invocations_from_events(
         for group in groups.values()
     ]
     if app_details:
-        told = app_details_by_turn(ours)
+        details = app_details_by_turn(ours)
         for invocation, group in zip(invocations, groups.values(), strict=True):
-            invocation.app_details = told.get(group[0].turn)
+            invocation.app_details = details.get(group[0].turn)
     return invocations
 
 

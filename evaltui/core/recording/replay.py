@@ -40,9 +40,9 @@ def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection
     the calls, each followed by its result. Requests to a person wait, and so do the calls of the ids
     `responded`, those that a later turn responds to.
     """
-    said = _intermediate_steps(invocation.intermediate_data, turn)
+    steps = _intermediate_steps(invocation.intermediate_data, turn)
     user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
-    answered = _with_answer(said, _json(invocation.final_response))
+    answered = _with_answer(steps, _json(invocation.final_response))
     steps = [user, *(replace(step, long_running=_waiting(step, responded)) for step in answered)]
     return [
         replace(step, turn=turn, id=f"past-{turn}.{number}", final=step is not user and is_final(step))
@@ -153,9 +153,9 @@ def _position_of_call(result: Json, calls: Sequence[Json], answers: Mapping[int,
     return next(chain(by_id, by_tool), None)
 
 
-def _with_answer(said: Iterable[Step], answer: Json | None) -> list[Step]:
+def _with_answer(intermediate: Iterable[Step], answer: Json | None) -> list[Step]:
     """The steps with the answer in its place: recorded, its event is there without its content."""
-    steps = list(said)
+    steps = list(intermediate)
     if not answer or not answer.get("parts"):
         return steps
     for position, step in enumerate(steps):

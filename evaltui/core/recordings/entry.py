@@ -335,8 +335,8 @@ def new_contents(prints: Fingerprints, known: Collection[str]) -> Json:
 
 def describe(content: Json) -> str:
     """A content in a few words: who says what, calls what, returns what."""
-    said = [_describe_part(part) for part in content.get("parts") or []]
-    return cut(f"{content.get('role') or 'model'}: {' · '.join(said)}", _LONGEST_DESCRIPTION)
+    parts = [_describe_part(part) for part in content.get("parts") or []]
+    return cut(f"{content.get('role') or 'model'}: {' · '.join(parts)}", _LONGEST_DESCRIPTION)
 
 
 def _describe_part(part: Json) -> str:

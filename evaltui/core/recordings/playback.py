@@ -56,7 +56,7 @@ def _tools_id(prints: Fingerprints) -> str:
 
 
 def differences(
-    prints: Fingerprints, entry: ModelCall, shared: Mapping[str, Shared], said: Mapping[str, str]
+    prints: Fingerprints, entry: ModelCall, shared: Mapping[str, Shared], beginnings: Mapping[str, str]
 ) -> Iterator[str]:
     """Everything that differs, a phrase each. `said` has how recorded contents begin, by fingerprint."""
     now, before = prints.request, request_of(entry, shared)
@@ -69,7 +69,7 @@ def differences(
     if now.config != before.config:
         yield from _settings_changes(now.config, before.config)
     if list(prints.contents) != entry.content_prints:
-        yield _contents_change(prints, entry.content_prints, said)
+        yield _contents_change(prints, entry.content_prints, beginnings)
 
 
 def _change(now: object, before: object) -> str:
@@ -85,12 +85,12 @@ def _tools_change(now: Sequence[Json], before: Sequence[Json]) -> str:
     )
     added, gone = [name for name in has if name not in had], [name for name in had if name not in has]
     changed = [name for name in has if name in had and has[name] != had[name]]
-    said = [
+    changes = [
         f"{what} {', '.join(names)}"
         for what, names in (("new", added), ("gone", gone), ("declared otherwise", changed))
         if names
     ]
-    return f"tools: {'; '.join(said) or 'declared otherwise'}"
+    return f"tools: {'; '.join(changes) or 'declared otherwise'}"
 
 
 def _settings_changes(now: Json, before: Json) -> Iterator[str]:
@@ -105,12 +105,12 @@ def _settings_changes(now: Json, before: Json) -> Iterator[str]:
         yield f"{len(changed) - _MOST_SETTINGS} more settings differ"
 
 
-def _contents_change(prints: Fingerprints, before: Sequence[str], said: Mapping[str, str]) -> str:
+def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Mapping[str, str]) -> str:
     """The first content that differs, counted from 1."""
     first = _same_at_first(prints.contents, before)
     if first == len(before):
         return f"content {first + 1} is new: {_shown(describe(prints.request.contents[first]))}"
-    was = said.get(before[first], "another one")
+    was = beginnings.get(before[first], "another one")
     if first == len(prints.contents):
         return f"content {first + 1} is missing: {_shown(was)}"
     is_now = describe(prints.request.contents[first])
@@ -171,9 +171,9 @@ class Playback:
         times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
             return f"it was made {_times(times)} when this was recorded, and now once more"
-        said = {mark: text for entry in recorded for mark, text in entry.said.items()}
+        beginnings = {mark: text for entry in recorded for mark, text in entry.said.items()}
         entry = nearest(prints, agent, recorded)
-        return "; ".join(differences(prints, entry, self._shared, said))
+        return "; ".join(differences(prints, entry, self._shared, beginnings))
 
     def why_no_result(self, tool: str, args: Json) -> str:
         """What is recorded of a tool instead of a call."""

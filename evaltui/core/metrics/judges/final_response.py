@@ -89,13 +89,13 @@ def read_fulfilment_as_adk(text: str, rubrics: Sequence[HeldRubric]) -> list[tup
     by_text = {_normalised(rubric.text): rubric.id for rubric in rubrics}
     votes = []
     after = -1
-    for stated, rationale, said in zip(properties, rationales, verdicts, strict=True):
+    for stated, rationale, answer in zip(properties, rationales, verdicts, strict=True):
         ids = [found[1].strip() for found in _ID.finditer(text) if after < found.start() < stated.start()]
         subject = by_id.get(ids[-1]) if ids and ids[-1] else None
         if subject is None:
             subject = by_text.get(_normalised(stated[1]))
         if subject is not None:
-            votes.append((subject, Vote(_score(said), rationale.strip(), said.strip())))
+            votes.append((subject, Vote(_score(answer), rationale.strip(), answer.strip())))
         after = stated.start()
     return votes
 
@@ -156,8 +156,8 @@ def answer_of(invocation: Invocation, given: MetricInput) -> str:
     answer = scored_text(invocation, thoughts=given.thoughts)
     if not (given.metric.criterion and given.metric.criterion.include_intermediate_responses_in_final):
         return answer
-    said = unscored_texts(invocation, thoughts=given.thoughts)
-    return "\n".join([*(text for author, text in said if author != THOUGHT), *([answer] if answer else [])])
+    before = unscored_texts(invocation, thoughts=given.thoughts)
+    return "\n".join([*(text for author, text in before if author != THOUGHT), *([answer] if answer else [])])
 
 
 def _question(given: MetricInput, expected: Invocation, number: int) -> str:

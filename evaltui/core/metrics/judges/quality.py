@@ -143,12 +143,12 @@ def read_rating(text: str, scale: Scale) -> Rating:
         return Rating(without_verdict(answer, text))
     last, score = found[-1], _number(found[-1]["score"])
     rationale = str(last.get("reason") or last.get("rationale") or "").strip()
-    said = show_value(last["score"])
+    given = show_value(last["score"])
     stated = [*(one["score"] for one in found), *map(float, _STATED.findall(answer.prose))]
     if len({_number(one) for one in stated}) > 1:
         return Rating(contradiction((show_value(one) for one in stated), rationale))
     if score is None or not scale.holds(score):
-        return Rating(Vote(None, rationale, said, f"{said} is no score: {scale} was asked for"))
+        return Rating(Vote(None, rationale, given, f"{given} is no score: {scale} was asked for"))
     evidence = [(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))]
     return Rating(Vote(score, rationale), tuple(evidence))
 

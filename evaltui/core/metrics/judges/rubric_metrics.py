@@ -130,9 +130,9 @@ async def _judged(
         return not_evaluated(given.metric, no_rubrics(given))
     turns = {number: unscored_turn(reason) for number, reason in without.items()}
     turns |= {number: unscored_turn("no rubric holds in this turn") for number in bare}
-    told, asks = prompt(name), prompt("rubric_answer_lines" if given.as_adk else "rubric_answer_json")
+    question, asks = prompt(name), prompt("rubric_answer_lines" if given.as_adk else "rubric_answer_json")
     prompts = {
-        number: told.fill(**material(given, number), rubrics=_listed(held), answer_format=asks.template)
+        number: question.fill(**material(given, number), rubrics=_listed(held), answer_format=asks.template)
         for number, held in rubrics.items()
         if held
     }
@@ -150,7 +150,7 @@ async def _judged(
         shown,
         samples,
         options,
-        replace(told, id=f"{told.id}, {asks.id}"),
+        replace(question, id=f"{question.id}, {asks.id}"),
         score=mean(scores) if scores else None,
     )
     return result if given.as_adk else unless_open(result)

@@ -68,10 +68,10 @@ def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[E
     else:
         done = list(_list_entries(data, turn, thoughts)) if data else []
     answer = scored_text(invocation, thoughts=thoughts)
-    said = [number for number, entry in enumerate(done) if entry.kind == "text"]
+    texts = [number for number, entry in enumerate(done) if entry.kind == "text"]
     # An answer that came with calls, or before thoughts, is among the events as well.
-    if answer and said and done[said[-1]].value == answer:
-        del done[said[-1]]
+    if answer and texts and done[texts[-1]].value == answer:
+        del done[texts[-1]]
     return [
         Entry(turn, "user", user_text(invocation.user_content)),
         *done,

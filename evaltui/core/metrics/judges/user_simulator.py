@@ -158,8 +158,8 @@ def _history(given: MetricInput, turns: Sequence[Invocation]) -> str:
     lines = []
     for turn in turns:
         lines.append({"user": full_text(turn.user_content)})
-        if said := scored_text(turn, thoughts=given.thoughts):
-            lines.append({"agent": said})
+        if answer := scored_text(turn, thoughts=given.thoughts):
+            lines.append({"agent": answer})
     return "\n".join(json_line(line) for line in lines)
 
 

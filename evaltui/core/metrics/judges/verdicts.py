@@ -84,8 +84,8 @@ class Labels:
     @cached_property
     def _denial(self) -> re.Pattern[str]:
         negated = rf"\b(?:not|never|\w+n['’]t)\s+(?:\w+\s+){{0,2}}(?:{_either(self.affirmed)})\b"
-        said = rf"\b(?:{_either(self.denials)})\b"
-        return re.compile(f"{said}|{negated}", re.IGNORECASE)
+        denied = rf"\b(?:{_either(self.denials)})\b"
+        return re.compile(f"{denied}|{negated}", re.IGNORECASE)
 
     @property
     def _choice(self) -> str:
@@ -155,8 +155,8 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
 
 def unreadable(text: str) -> Vote:
     """An answer without a verdict, with its beginning."""
-    said = f"it begins {_quote(text)}" if text.strip() else "it is empty"
-    return Vote(None, problem=f"the judge's answer could not be read: {said}")
+    beginning = f"it begins {_quote(text)}" if text.strip() else "it is empty"
+    return Vote(None, problem=f"the judge's answer could not be read: {beginning}")
 
 
 @dataclass(frozen=True)
