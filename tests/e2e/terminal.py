@@ -16,7 +16,6 @@ import struct
 import subprocess
 import termios
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,7 +24,8 @@ from rich.cells import cell_len
 
 KEYS = {
     "enter": "\r",
-    "escape": "\x1b",
+    # As terminals send it that know the protocol which Textual asks for: the next key may follow at once.
+    "escape": "\x1b[27u",
     "tab": "\t",
     "backspace": "\x7f",
     "delete": "\x1b[3~",
@@ -167,9 +167,6 @@ class Terminal:
         for key in keys:
             sent = chr(ord(key[-1]) & 0x1F) if key.startswith("ctrl+") else KEYS.get(key, key)
             os.write(self._pty, sent.encode())
-            # Escape and a letter are alt and that letter, unless time is between them.
-            if key == "escape":
-                time.sleep(0.2)
 
     def type(self, text: str) -> None:
         os.write(self._pty, text.encode())
