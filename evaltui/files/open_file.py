@@ -29,17 +29,6 @@ _MERGED = "merge with what changed outside"
 _EARLIER = "unsaved changes"
 
 
-@dataclass(frozen=True, eq=False)
-class FileConflict:
-    """A file that was changed here and outside in ways that only the user can decide between."""
-
-    path: Path
-    conflict: Conflict
-    mine: str
-    theirs: str | None
-    """None where the file was deleted."""
-
-
 @dataclass(frozen=True)
 class Outside:
     """What another program has made of a file."""
@@ -55,6 +44,21 @@ class Outside:
     def is_whole(self) -> bool:
         """Whether it is an object; a text that is none may be half of one."""
         return self.document is not None and isinstance(self.document.value, dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FileConflict:
+    """A file that was changed here and outside in ways that only the user can decide between."""
+
+    path: Path
+    conflict: Conflict
+    mine: str
+    outside: Outside
+
+    @property
+    def theirs(self) -> str | None:
+        """None where the file was deleted."""
+        return self.outside.text
 
 
 class OpenFile:

@@ -121,10 +121,10 @@ class OpenFiles:
         if not splices:
             return None
         step = Step(label, splices, before, after, moved or {}, self._revisions(splices), typing)
-        return self._did(step, befores)
+        return self._push(step, befores)
 
-    def _did(self, step: Step, befores: Mapping[Path, JsonDocument]) -> Step:
-        self._keep(step, befores)
+    def _push(self, step: Step, befores: Mapping[Path, JsonDocument]) -> Step:
+        self._record(step, befores)
         self._undone.clear()
         self._done.push(step)
         return step
@@ -150,7 +150,7 @@ class OpenFiles:
         What others have changed since stays. Raises EditError where it is not possible without taking that
         back; the step is none that can be undone then, and the one before it is the last.
         """
-        return self._back(self._done, self._undone)
+        return self._step_back(self._done, self._undone)
 
     def undo_typing(self, typing: Hashable) -> Step | None:
         """As `undo`, where the last step is what was typed into this field; None where it is another one."""
@@ -158,9 +158,9 @@ class OpenFiles:
         return self.undo() if top is not None and top.typing == typing else None
 
     def redo(self) -> Step | None:
-        return self._back(self._undone, self._done)
+        return self._step_back(self._undone, self._done)
 
-    def _back(self, taken_from: Steps, put_to: Steps) -> Step | None:
+    def _step_back(self, taken_from: Steps, put_to: Steps) -> Step | None:
         if taken_from.top is None:
             return None
         step, bases = taken_from.pop()
@@ -194,12 +194,12 @@ class OpenFiles:
                 splices[path] = exact
         back = replace(back, splices=splices)
         put_to.push(back)
-        self._keep(back, befores)
+        self._record(back, befores)
         for path, revision in step.revisions.items():
             self._files[path].step_back_to(None if path in merged else revision)
         return back
 
-    def _keep(self, step: Step, befores: Mapping[Path, JsonDocument]) -> None:
+    def _record(self, step: Step, befores: Mapping[Path, JsonDocument]) -> None:
         """Count what was changed, and write it to the journals."""
         together = set(step.splices)
         others = []
@@ -273,7 +273,7 @@ class OpenFiles:
         """Take over what was changed outside; what the user has to decide."""
         found = await self._worked_out(file, lambda mine: mine.merged(outside, Choices()))
         if isinstance(found, Conflict):
-            return FileConflict(file.path, found, file.document.text, outside.text)
+            return FileConflict(file.path, found, file.document.text, outside)
         self._rebase(file, found.document, outside)
         return None
 
@@ -300,11 +300,10 @@ class OpenFiles:
                 elif whole == "mine":
                     file.keep_deleted_outside()
                 return None if whole else conflict.conflict
-            outside = await asyncio.to_thread(file.snapshot().outside, conflict.theirs)
-            found = await self._worked_out(file, lambda mine: mine.merged(outside, choices, whole))
+            found = await self._worked_out(file, lambda mine: mine.merged(conflict.outside, choices, whole))
             if isinstance(found, Conflict):
                 return found
-            self._rebase(file, found.document, outside)
+            self._rebase(file, found.document, conflict.outside)
             return None
 
     async def refresh(self, path: Path, pending: FileConflict | None = None) -> FileConflict | None:
@@ -358,7 +357,7 @@ class OpenFiles:
                     f"{path.name} has been edited in this sitting as well: save or undo that first"
                 )
             else:
-                conflict = FileConflict(path, found, text, old.text)
+                conflict = FileConflict(path, found, text, Outside(old.text, file.fingerprint, old))
                 # As if it had been opened then: what is decided between, both sides made of that.
                 file = OpenFile(path, began, base.fingerprint, self._agent_dir, self._complain)
                 self._files[path], old = file, began.copy()
@@ -366,7 +365,7 @@ class OpenFiles:
             if not splices:
                 return None, conflict
             step = Step(RESTORED, {path: splices}, here, here, {}, self._revisions([path]))
-            return self._did(step, {path: old}), conflict
+            return self._push(step, {path: old}), conflict
 
     def discard(self) -> None:
         """Throw away every unsaved edit, and what could be undone. Nothing may be being saved."""
