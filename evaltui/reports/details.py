@@ -31,7 +31,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.reports.repeats import repeat_lines
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
-from evaltui.text.outcomes import glyph
+from evaltui.text.outcomes import CALL_MARKS, glyph
 from evaltui.text.values import (
     scores,
     show_change,
@@ -51,13 +51,6 @@ _EXPECTATIONS: dict[Expectation, str] = {
     "context": "context, not scored",
     "simulated": "with a simulated user",
 }
-_ROWS = {
-    "same": ("=", "dim", ""),
-    "changed": ("~", "yellow", ""),
-    "moved": ("↕", "yellow", "moved"),
-    "missing": ("-", "red", "missing"),
-    "extra": ("+", "green", "extra"),
-}
 _GRAVE = (Status.FAILED, Status.ERROR)
 
 # Lines longer than this are hard to follow to the note at their end.
@@ -75,7 +68,7 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
     """
     width = min(width, MAX_WIDTH)
     blocks: list[list[Line]] = [
-        # An error is is_explained in full below.
+        # An error is shown in full below.
         [] if case.error else _wrapped(2, [(sentence(case), "")], width),
         repeat_lines(case, width),
         list(_metrics(case.metrics, width)),
@@ -107,7 +100,7 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
             glyph(metric.status),
             (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:<10}", ""),
         ]
-        # What judges found is is_explained turn by turn.
+        # What judges found is shown turn by turn.
         is_explained = metric.status is Status.PASSED or (
             metric.status is Status.FAILED and was_judged(metric)
         )
@@ -236,7 +229,7 @@ def _user_text(case: CaseResult, index: int) -> str:
 
 
 def _call(diff: CallDiff, width: int) -> Iterator[Line]:
-    mark, style, note = _ROWS[diff.op]
+    mark, style, note = CALL_MARKS[diff.op]
     row: Line = [("    ", ""), (mark, style), (f" {call_name(diff)}", "dim" if diff.op == "same" else "")]
     if diff.op in ("missing", "extra", "moved") and (args := call_args(diff)):
         row.append((f"  {args}", "dim"))
@@ -248,7 +241,7 @@ def _call(diff: CallDiff, width: int) -> Iterator[Line]:
 
 
 def _arg(arg: ArgDiff, paths: int, width: int) -> Line:
-    mark, style, note = _ROWS[arg.op]
+    mark, style, note = CALL_MARKS[arg.op]
     if arg.rule:
         before, after = show_change(arg.expected, arg.actual, max(12, (width - paths - 36) // 2))
         text = f"      {mark} {pad(visible(arg.path) or 'args', max(paths, 4))}  {before}  →  {after}"

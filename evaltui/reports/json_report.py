@@ -26,7 +26,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.reports.model import RunReport, count
 from evaltui.runs.sets import SetInfo
-from evaltui.text.valid_json import valid_json
+from evaltui.text.values import valid_json
 
 VERSION = 1
 

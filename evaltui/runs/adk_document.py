@@ -19,7 +19,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.runs.adk_reader import EXPLANATION
 from evaltui.runs.adk_results import OWN_SESSIONS
 from evaltui.runs.sets import SetInfo
-from evaltui.text.valid_json import valid_json_text
+from evaltui.text.values import valid_json_text
 
 Json = dict[str, Any]
 

@@ -47,6 +47,16 @@ TONES: Mapping[str, str] = {
 COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 
 
+# How a call or an argument differs: its mark, the tone, and a note.
+CALL_MARKS: Mapping[str, tuple[str, str, str]] = {
+    "same": ("=", "dim", ""),
+    "changed": ("~", "yellow", ""),
+    "moved": ("↕", "yellow", "moved"),
+    "missing": ("-", "red", "missing"),
+    "extra": ("+", "green", "extra"),
+}
+
+
 def glyph(status: str) -> Span:
     return GLYPHS[status], TONES[status]
 

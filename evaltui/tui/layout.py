@@ -76,10 +76,12 @@ LEFT_TO_RIGHT = ("cases", *_MIDDLE, *_RIGHT)
 
 @dataclass(frozen=True)
 class Column:
-    """Panes that share a place on the screen as tabs, and which of them is on top."""
+    """Panes that share a place on the screen as tabs."""
 
     panes: tuple[str, ...]
+    """Ids of the panes, from left to right."""
     shown: str
+    """Id of the pane on top."""
 
 
 @dataclass
@@ -87,11 +89,16 @@ class Layout:
     """What the user has chosen to see: it outlives every change of the terminal's size."""
 
     focus: str = "cases"
+    """The pane with the focus."""
     main: str = "case"
+    """The pane beside the cases where two columns fit."""
     middle: str = "case"
+    """The pane in the middle of three columns."""
     right: str = "result"
+    """The pane at the right of three columns."""
     cases_hidden: bool = False
     maximised: bool = False
+    """Whether the pane with the focus has the whole screen."""
 
     def go_to(self, pane: str) -> None:
         """Have the focus on a pane, on top of those that share its place."""

@@ -15,9 +15,10 @@ from evaltui.workbench.workbench import Workbench
 
 
 class Copied(NamedTuple):
-    """A text, and what it is in a few words."""
+    """A text to be copied."""
 
     what: str
+    """Name of the text, as in `the trace of late_order`."""
     text: str
 
 

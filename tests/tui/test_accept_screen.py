@@ -9,7 +9,7 @@ from pilots import screen_lines, screen_text, turn, until, write_cases
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.result import ResultView
-from evaltui.tui.screens.accept import AcceptScreen
+from evaltui.tui.screens.differences import AcceptScreen
 from evaltui.workbench.differences import differences_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

@@ -6,9 +6,8 @@ from rich.cells import cell_len
 
 from evaltui.core.model.events import Event
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.chat_from import ChatFromScreen
+from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
 from evaltui.tui.screens.details import DetailsScreen
-from evaltui.tui.screens.new_chat import NewChatScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.message_box import MessageField
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage

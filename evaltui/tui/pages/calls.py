@@ -11,18 +11,12 @@ from rich.cells import cell_len
 from evaltui.core.compare.explain import call_name
 from evaltui.core.model.outcome import ArgDiff, CallDiff
 from evaltui.text.lines import Line, Span, pad
+from evaltui.text.outcomes import CALL_MARKS
 from evaltui.text.values import show_change, show_value, type_change, visible
 from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page
 from evaltui.workbench.state import DifferenceAt
 
-_MARKS = {
-    "same": ("=", "dim", ""),
-    "changed": ("~", "yellow", ""),
-    "moved": ("↕", "yellow", "moved"),
-    "missing": ("-", "red", "missing"),
-    "extra": ("+", "green", "extra"),
-}
-_TONES = {note: tone for _, tone, note in _MARKS.values()}
+_TONES = {note: tone for _, tone, note in CALL_MARKS.values()}
 # The cells before the name of a call: its mark, and space around it.
 MARGIN = 4
 _MAX_PATH = 28
@@ -56,7 +50,7 @@ def write_call(page: Page, diff: CallDiff, turn: int, row: int, *, checked: bool
             _write_beside(page, diff)
         else:
             call = diff.actual or diff.expected
-            _write_inline(page, _head(diff), call.args if call else None, _MARKS[diff.op][2])
+            _write_inline(page, _head(diff), call.args if call else None, CALL_MARKS[diff.op][2])
     for arg in diff.args:
         if arg.rule:
             _write_arg(page, arg, cell_len(visible(arg.path)), beside=beside)
@@ -76,7 +70,7 @@ def _arg_sides(arg: ArgDiff) -> dict[str, Any]:
 
 
 def _head(diff: CallDiff) -> Line:
-    mark, tone, _ = _MARKS[diff.op]
+    mark, tone, _ = CALL_MARKS[diff.op]
     return [("  ", ""), (mark, tone), (" ", ""), (call_name(diff), "dim" if diff.op == "same" else "bold")]
 
 
@@ -90,7 +84,7 @@ def _write_name(page: Page, diff: CallDiff, *, beside: bool) -> None:
 
 def _write_beside(page: Page, diff: CallDiff) -> None:
     *mark, name = _head(diff)
-    _, tone, note = _MARKS[diff.op]
+    _, tone, note = CALL_MARKS[diff.op]
     left: Line = [("nothing", "dim")]
     right: Line = [("missing", tone)]
     if diff.expected:
@@ -120,7 +114,7 @@ def inline_args(args: Mapping[str, Any] | None, joint: str = " ") -> str:
 
 
 def _write_arg(page: Page, arg: ArgDiff, paths: int, *, beside: bool) -> None:
-    mark, tone, note = _MARKS[arg.op]
+    mark, tone, note = CALL_MARKS[arg.op]
     path = pad(visible(arg.path) or "args", paths)
     head: Line = [("    ", ""), (mark if arg.op != "same" else " ", tone), (f" {path}  ", "")]
     if arg.rule:

@@ -18,28 +18,35 @@ _ARGUMENT = 6
 
 @dataclass(frozen=True)
 class OpenField:
-    """A field that is being edited: it takes `height` lines of the page, `below` and `hint` stand under it.
-
-    With `adding` it is below the row, for what is to be added there.
-    """
+    """The room on a page for a field that is being edited."""
 
     row: RowId
     part: Part
+    """Value or name of the row."""
     height: int
+    """Lines of the field."""
     wide: bool
+    """Whether it begins in a new line, so that it is as wide as possible."""
     below: Sequence[Line]
+    """Completions and the problem, drawn under it."""
     hint: str
+    """Keys, drawn under these."""
     adding: bool = False
+    """Whether it stands below the row, for what is added there."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Lines `first` to `last - 1` of a page are those of a row; its field, if it is open, is at `x, y`."""
+    """Where a row is on a page."""
 
     first: int
+    """Its first line, 0-based."""
     last: int
+    """The line after its last one."""
     x: int = 0
+    """Column of its field, if that is open."""
     y: int = 0
+    """Line of its field."""
 
 
 def write_rows(page: Page, rows: Sequence[Row], opened: OpenField | None = None) -> list[Placed]:

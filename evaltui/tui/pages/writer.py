@@ -1,4 +1,4 @@
-"""Puts a page together: lines for a given width, and where in them each turn begins."""
+"""Puts a page together: its lines for a width, with JSON, problems and errors among them."""
 
 from __future__ import annotations
 
@@ -34,36 +34,41 @@ SIDE_BY_SIDE = 96
 
 @dataclass(frozen=True)
 class Difference:
-    """Lines `first` to `last - 1` of a page tell of something that is not as expected.
-
-    `sides` are its values in full, by what they are: `expected`, `actual`. `at` is where in the result it is.
-    What a judge found has no sides: `judged` is the metric, and what it found.
-    """
+    """Lines of a page about something that is not as expected."""
 
     at: DifferenceAt
+    """Where in the result it is."""
     first: int
+    """Its first line, 0-based."""
     last: int
+    """The line after its last one."""
     title: str
     sides: Mapping[str, Any]
+    """Its values in full, by `expected` and `actual`; none of what a judge found."""
     judged: tuple[MetricResult, Finding] | None = None
+    """The metric of a judge, and what it found."""
 
 
 class RepeatAt(NamedTuple):
-    """A run of the case, from 0, stands in these cells of a line, counted from 0: `first` to `last - 1`."""
+    """Where the glyph of a repeat is on a page; all counted from 0."""
 
     repeat: int
     line: int
     first: int
+    """Its first cell."""
     last: int
+    """The cell after its last one."""
 
 
 @dataclass
 class Page:
-    """`turns` maps a turn, from 0, to the number of the line that it begins in."""
+    """Lines for a width, and where in them things are."""
 
     width: int
+    """Cells of a line, between `MIN_WIDTH` and `MAX_WIDTH`."""
     lines: list[Line] = field(default_factory=list)
     turns: dict[int, int] = field(default_factory=dict)
+    """The line that a turn begins in, by turn; both 0-based."""
     differences: list[Difference] = field(default_factory=list)
     repeats: list[RepeatAt] = field(default_factory=list)
 

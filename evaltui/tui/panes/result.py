@@ -183,7 +183,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def action_accept(self) -> None:
         # The first frame does not wait for what is seen only now.
-        from evaltui.tui.screens.accept import AcceptScreen
+        from evaltui.tui.screens.differences import AcceptScreen
 
         self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 
@@ -191,7 +191,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
         if case is None or at is None:
             return
-        from evaltui.tui.screens.relax import RelaxScreen
+        from evaltui.tui.screens.differences import RelaxScreen
         from evaltui.workbench.relaxing import Relaxing
 
         bench = self._workbench

@@ -47,8 +47,10 @@ class Entry(NamedTuple):
     """Something that can be chosen."""
 
     score: float
+    """How well it matches the query; more is better."""
     line: Line
     choose: Callable[[], object]
+    """Called when it is chosen."""
 
 
 class Palette:

@@ -159,14 +159,18 @@ class HelpLines(LineView, inherit_bindings=False):
 
 
 class Jump(NamedTuple):
-    """A pane that can be gone to: its label stands in `place`, in one of the `rows` rows of labels there."""
+    """A pane that can be gone to, and where its label stands."""
 
     pane: str
+    """Id of the pane."""
     key: str
     title: str
     place: Region
+    """The region that it shares with other labels."""
     row: int
+    """Row of the label among those of the region, 0-based."""
     rows: int
+    """How many labels the region has."""
 
 
 class JumpScreen(DialogScreen[str | None], inherit_bindings=False):

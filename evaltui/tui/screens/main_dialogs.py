@@ -230,7 +230,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         """Asks where in the case to begin; without a case there is nothing to ask."""
         case, chat = self.workbench.navigation.selection.case, self.workbench.chat
         if case is not None:
-            from evaltui.tui.screens.chat_from import ChatFromScreen
+            from evaltui.tui.screens.begin_chat import ChatFromScreen
 
             self.app.push_screen(ChatFromScreen(self.workbench, case), self._show_chat)
             return
@@ -239,7 +239,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         self._show_chat(True)
 
     def action_new_chat(self) -> None:
-        from evaltui.tui.screens.new_chat import NewChatScreen
+        from evaltui.tui.screens.begin_chat import NewChatScreen
 
         self.app.push_screen(NewChatScreen(self.workbench), self._show_chat)
 

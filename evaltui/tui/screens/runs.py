@@ -29,10 +29,14 @@ class Wanted(NamedTuple):
     """A run to be shown, and in it a case; or a run to go on with."""
 
     path: Path
+    """File of the run."""
     title: str
     case: CaseId | None = None
+    """The case to show; None for the run as a whole."""
     eval_set_id: str = ""
+    """Set of the case."""
     resumes: bool = False
+    """Whether the run is resumed."""
 
 
 class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):

@@ -218,12 +218,6 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
     def on_mount(self) -> None:
         self.lines_changed(len(self._choices().turns) + 2)
 
-    def on_focus(self) -> None:
-        self.refresh()
-
-    def on_blur(self) -> None:
-        self.refresh()
-
     def step_column(self, step: int) -> None:
         self._at = max(0, min(self._at + step, len(_KEPT)))
         self.refresh()

@@ -131,6 +131,12 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         self.lines_changed(self.line_count)
 
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
     def render_line(self, y: int) -> Strip:
         number = self.scroll_offset.y + y
         width = self.size.width

@@ -14,7 +14,7 @@ from textual.containers import Horizontal, Vertical
 from evaltui.text.lines import Line, cells
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import ExactTextArea
-from evaltui.tui.widgets.lines import OneLine, rule
+from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import Scope
 
 
@@ -55,8 +55,8 @@ class MessageBox(Vertical):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.field = MessageField(self.detach, id=f"{id}-field")
-        self._rule = MessageRule(self.field, self.note)
-        self._chips = MessageChips(self.chips)
+        self._rule = DrawnLine(self._draw_rule)
+        self._chips = DrawnLine(lambda width: self.chips(), id=f"{id}-chips")
 
     @abstractmethod
     def note(self) -> tuple[Line, Line]:
@@ -74,8 +74,22 @@ class MessageBox(Vertical):
         yield self._rule
         yield self._chips
         with Horizontal(id=f"{self.id}-line"):
-            yield MessagePrompt(self.field)
+            yield DrawnLine(self._draw_prompt, id=f"{self.id}-prompt")
             yield self.field
+
+    def _draw_rule(self, width: int) -> Line:
+        left, right = self.note()
+        heavy = self.field.has_focus
+        if left:
+            return rule(left, right, width, heavy=heavy)
+        stroke, tone = ("━", "accent") if heavy else ("─", "dim")
+        ending: Line = (
+            [(" ", ""), *right, (f" {stroke * 2}", tone)] if right and cells(right) + 8 <= width else []
+        )
+        return [(stroke * (width - cells(ending)), tone), *ending]
+
+    def _draw_prompt(self, width: int) -> Line:
+        return [("> ", "accent" if self.field.has_focus else "dim")]
 
     def follow(self) -> None:
         """Draw what may have changed around the field."""
@@ -91,39 +105,3 @@ class MessageBox(Vertical):
 
     def on_descendant_blur(self) -> None:
         self._rule.refresh()
-
-
-class MessageRule(OneLine):
-    def __init__(self, field: MessageField, note: Callable[[], tuple[Line, Line]]) -> None:
-        super().__init__()
-        self._field = field
-        self._note = note
-
-    def line(self, width: int) -> Line:
-        left, right = self._note()
-        heavy = self._field.has_focus
-        if left:
-            return rule(left, right, width, heavy=heavy)
-        stroke, tone = ("━", "accent") if heavy else ("─", "dim")
-        ending: Line = (
-            [(" ", ""), *right, (f" {stroke * 2}", tone)] if right and cells(right) + 8 <= width else []
-        )
-        return [(stroke * (width - cells(ending)), tone), *ending]
-
-
-class MessageChips(OneLine):
-    def __init__(self, chips: Callable[[], Line]) -> None:
-        super().__init__()
-        self._shown = chips
-
-    def line(self, width: int) -> Line:
-        return self._shown()
-
-
-class MessagePrompt(OneLine):
-    def __init__(self, field: MessageField) -> None:
-        super().__init__()
-        self._field = field
-
-    def line(self, width: int) -> Line:
-        return [("> ", "accent" if self._field.has_focus else "dim")]

@@ -181,10 +181,6 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def on_focus(self) -> None:
         if self._editor.opened is not None and self.screen.focused is self:
             self.screen.set_focus(self._editor.opened.widget, scroll_visible=False)
-        self.refresh()
-
-    def on_blur(self) -> None:
-        self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         field = self._editor.opened

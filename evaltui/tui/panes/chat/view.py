@@ -183,12 +183,6 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         else:
             self._show_empty()
 
-    def on_focus(self) -> None:
-        self.refresh()
-
-    def on_blur(self) -> None:
-        self.refresh()
-
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self._message.follow()
