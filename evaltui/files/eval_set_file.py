@@ -14,7 +14,7 @@ from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import CaseList, StoredCase
-from evaltui.files.eval_sets import read_set_data, set_name
+from evaltui.files.eval_sets import SetData, read_set_data, set_name
 from evaltui.files.folders import case_path
 from evaltui.files.json_text import duplicate_keys, locate
 from evaltui.files.saving import Fingerprint, read_source
@@ -110,35 +110,38 @@ def read_eval_set_file(
     `folder` is the one that its cases are named from, the agent's where there is one. Cases that are as they
     were in `before` are the same objects.
     """
-    stamp, named = stamp_of(path), case_path(folder, path)
-    file = EvalSetFile(path, named, set_name(path), "", origin, None, (), stamp=stamp)
+    stamp = stamp_of(path)
     try:
         source = read_source(path)
         document = JsonDocument(source.text, before.document if before else None)
     except (OSError, ValueError):
         document = None
+    fingerprint: Fingerprint | None = None
     if document is not None and document.chunks.key is not None:
-        file = replace(file, format="eval set", document=document, fingerprint=source.fingerprint)
-        return _listed(file, document.value, source.text.removeprefix("\ufeff"))
-    read = read_set_data(path)
-    file = replace(file, format=read.format, problems=read.problems)
-    return file if read.data is None else _listed(file, read.data, read.text)
-
-
-def _listed(file: EvalSetFile, data: Any, text: str) -> EvalSetFile:
-    """The file with what its data say; where its problems are is counted in the text."""
-    found: list[Problem] = []
+        fingerprint = source.fingerprint
+        read = SetData("eval set", document.value, source.text.removeprefix("\ufeff"), ())
+    else:
+        document, read = None, read_set_data(path)
+    data, found = read.data, list[Problem]()
+    if data is None:
+        data = {"eval_set_id": set_name(path), "eval_cases": []}
     eval_set_id = required_field(data, ("eval_set_id",), str, found)
     raw_cases = required_field(data, ("eval_cases",), list, found) or []
     cases = raw_cases.stored if isinstance(raw_cases, CaseList) else tuple(map(StoredCase.of_data, raw_cases))
     found += _of_cases(data, [case.summary.problems for case in cases])
     name = data.get("name")
-    return replace(
-        file,
-        eval_set_id=eval_set_id or set_name(file.path),
+    return EvalSetFile(
+        path=path,
+        case_path=case_path(folder, path),
+        eval_set_id=eval_set_id or set_name(path),
         name=name if isinstance(name, str) else "",
+        origin=origin,
+        format=read.format,
         cases=cases,
-        problems=(*file.problems, *locate(found, text, str(file.path))),
+        problems=(*read.problems, *locate(found, read.text, str(path))),
+        document=document,
+        stamp=stamp,
+        fingerprint=fingerprint,
     )
 
 

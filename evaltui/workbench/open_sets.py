@@ -29,10 +29,10 @@ _FEW = 20
 
 
 class _Opened(NamedTuple):
-    """A set that has been opened, and what tells whether its files are still what they were then."""
+    """A set that has been opened."""
 
-    set_version: object
-    config_version: object
+    versions: tuple[object, object]
+    """Of the set and of its config, as they were then."""
     config: ConfigInUse | EvalSetError
     file: EvalSetFile
 
@@ -109,7 +109,7 @@ class OpenSets:
         if path is None:
             return None
         known = self._opened.get(path)
-        if known is not None and (known.set_version, known.config_version) == self._versions(path):
+        if known is not None and known.versions == self._versions(path):
             return known.file
         if known is not None and self._is_quick(path):
             return self._open(path)
@@ -152,11 +152,11 @@ class OpenSets:
 
     def _open(self, path: Path) -> EvalSetFile:
         known = self._opened.get(path)
-        versions = set_version, config_version = self._versions(path)
-        if known is not None and (known.set_version, known.config_version) == versions:
+        versions = self._versions(path)
+        if known is not None and known.versions == versions:
             return known.file
         file = self._validated(path)
-        if known is not None and known.config_version == config_version:
+        if known is not None and known.versions[1] == versions[1]:
             config = known.config
         else:
             config = self._config_now(path)
@@ -164,7 +164,7 @@ class OpenSets:
             config = known.config if known is not None and known.config == config else config
         if known is None or file is not known.file or config is not known.config:
             file = file.scored_by(config)
-        self._opened[path] = _Opened(set_version, config_version, config, file)
+        self._opened[path] = _Opened(versions, config, file)
         return file
 
     def _is_quick(self, path: Path) -> bool:

@@ -61,10 +61,10 @@ class SavedSets:
     async def _is_own(self, path: Path) -> bool:
         """Whether a file is what was saved or read here last."""
         await self._sets.files.finished()
-        draft = self._sets.open_file(path)
-        if draft is None or draft.fingerprint is None:
+        open_file = self._sets.open_file(path)
+        if open_file is None or open_file.fingerprint is None:
             return False
-        return draft.fingerprint == await asyncio.to_thread(fingerprint_of, path)
+        return open_file.fingerprint == await asyncio.to_thread(fingerprint_of, path)
 
     async def look_at(self, sets: Iterable[EvalSetFile]) -> set[CaseId]:
         """The cases that are given otherwise to the agent than when the sets were last looked at."""
