@@ -36,6 +36,8 @@ _VERSION_WITH_BASE_IN_HEADER = 1
 # Of an eval set, fast compression leaves a tenth.
 _COMPRESSION = 1
 
+_PARTS = 500
+
 # Characters. The text of a larger document is packed in a thread.
 _LARGE = 1_000_000
 
@@ -128,8 +130,11 @@ class Journal:
 
 def _packed(base: JsonDocument) -> bytes:
     """The line with the text that the edits are of."""
-    packed = base64.b64encode(zlib.compress(base.text.encode(), _COMPRESSION)).decode("ascii")
-    return _line({"base": packed})
+    packer, parts = zlib.compressobj(_COMPRESSION), base.chunks.parts
+    # Never all of a large text at once.
+    some = ("".join(parts[start : start + _PARTS]) for start in range(0, len(parts), _PARTS))
+    packed = [packer.compress(text.encode()) for text in some]
+    return _line({"base": base64.b64encode(b"".join([*packed, packer.flush()])).decode("ascii")})
 
 
 def _line(data: dict[str, Any]) -> bytes:

@@ -21,7 +21,7 @@ from evaltui.files.eval_set_file import check
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
-from evaltui.files.saving import Fingerprint, fingerprint, read_source
+from evaltui.files.saving import Fingerprint, read_source
 from evaltui.text.wording import in_words
 
 # What the journal calls changes that are no step of the user's.
@@ -33,12 +33,17 @@ _EARLIER = "unsaved changes"
 class Outside:
     """What another program has made of a file."""
 
-    text: str | None
-    """None where it was deleted."""
     fingerprint: Fingerprint | None
     """None where it was deleted."""
     document: JsonDocument | None
     """None where the text is no JSON, and where there is none."""
+    not_json: str | None = None
+    """The text where it is no JSON."""
+
+    @property
+    def text(self) -> str | None:
+        """None where it was deleted."""
+        return self.document.text if self.document else self.not_json
 
     @property
     def is_whole(self) -> bool:
@@ -227,28 +232,30 @@ class OpenFile:
         try:
             source = read_source(self.path)
         except FileNotFoundError:
-            return None if self.fingerprint is None else Outside(None, None, None)
-        return None if source.fingerprint == self.fingerprint else self.outside(source.text)
+            return None if self.fingerprint is None else Outside(None, None)
+        return (
+            None if source.fingerprint == self.fingerprint else self.outside(source.text, source.fingerprint)
+        )
 
-    def outside(self, text: str | None) -> Outside:
+    def outside(self, text: str | None, on_disk: Fingerprint | None) -> Outside:
         """A text that is on disk; None for none."""
         if text is None:
-            return Outside(None, None, None)
+            return Outside(None, None)
         try:
-            document = self._checked(JsonDocument(text, self.base))
+            return Outside(on_disk, self._checked(JsonDocument(text, self.base)))
         except ValueError:
-            return Outside(text, fingerprint(text), None)
-        return Outside(text, fingerprint(text), document)
+            return Outside(on_disk, None, text)
 
     def merged(self, outside: Outside, choices: Choices, whole: Side | None = None) -> Merged | Conflict:
         """The text with what was changed outside; `whole` takes one side's text."""
-        if outside.text is None:
+        theirs = outside.document or outside.not_json
+        if theirs is None:
             return Conflict(reason="deleted outside")
         if whole == "mine":
             return Merged(self.document)
         if whole == "theirs":
-            return Merged(outside.document or JsonDocument(outside.text))
-        found = resolve(self.base, self.document, outside.document or outside.text, choices, self.shape)
+            return Merged(theirs if isinstance(theirs, JsonDocument) else JsonDocument(theirs))
+        found = resolve(self.base, self.document, theirs, choices, self.shape)
         if isinstance(found, Merged):
             self._checked(found.document)
         return found

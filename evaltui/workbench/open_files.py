@@ -57,7 +57,7 @@ class OpenFiles:
         # Files that have been changed by one step, and not been saved since.
         self._together: list[set[Path]] = []
         # Contents that nobody has finished writing, so that they are waited for once.
-        self._waited_for: dict[Path, str | None] = {}
+        self._waited_for: dict[Path, Fingerprint | None] = {}
         self._lock = asyncio.Lock()
 
     # What there is
@@ -78,7 +78,7 @@ class OpenFiles:
     def _opened(self, loaded: OpenFile) -> OpenFile:
         file = self._files.setdefault(loaded.path, loaded)
         if file.deleted:
-            self._rebase(file, loaded.document, Outside(None, loaded.fingerprint, loaded.saved))
+            self._rebase(file, loaded.document, Outside(loaded.fingerprint, loaded.saved))
         return file
 
     def is_config(self, path: Path) -> bool:
@@ -263,9 +263,10 @@ class OpenFiles:
 
     async def _is_finished_soon(self, path: Path, outside: Outside) -> bool:
         """Whether another program may still be writing this; that is waited for, once."""
-        if outside.text is None or outside.is_whole or self._waited_for.get(path) == outside.text:
+        unknown = outside.fingerprint is not None and self._waited_for.get(path) != outside.fingerprint
+        if outside.is_whole or not unknown:
             return False
-        self._waited_for[path] = outside.text
+        self._waited_for[path] = outside.fingerprint
         await asyncio.sleep(_SECONDS_TO_FINISH)
         return True
 
@@ -320,16 +321,16 @@ class OpenFiles:
                 outside = await asyncio.to_thread(file.snapshot().look)
             if outside is None:
                 return None
-            if pending is not None and pending.theirs == outside.text and file.dirty:
+            if pending and pending.outside.fingerprint == outside.fingerprint and file.dirty:
                 return pending
             if file.dirty:
                 return await self._merge(file, outside)
-            if outside.text is None:
+            if outside.fingerprint is None:
                 file.leave_deleted()
             elif outside.document is not None and outside.is_whole:
                 self._rebase(file, outside.document, outside)
             else:
-                raise unusable(path, outside.text)
+                raise unusable(path, outside.text or "")
             return None
 
     def _rebase(self, file: OpenFile, new: JsonDocument, outside: Outside) -> None:
@@ -357,7 +358,7 @@ class OpenFiles:
                     f"{path.name} has been edited in this sitting as well: save or undo that first"
                 )
             else:
-                conflict = FileConflict(path, found, text, Outside(old.text, file.fingerprint, old))
+                conflict = FileConflict(path, found, text, Outside(file.fingerprint, old))
                 # As if it had been opened then: what is decided between, both sides made of that.
                 file = OpenFile(path, began, base.fingerprint, self._agent_dir, self._complain)
                 self._files[path], old = file, began.copy()
@@ -387,7 +388,7 @@ def _write(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside
     # Here the texts that could not be written are gone from memory.
     if text is None and on_disk is not None:
         raise OSError(f"{path} is not text any more; save it under another name or restore it")
-    return path, next(file for file in files if file.path == path).outside(text)
+    return path, next(file for file in files if file.path == path).outside(text, on_disk)
 
 
 def _spliced(document: JsonDocument, splices: Sequence[Splice]) -> JsonDocument:
