@@ -168,8 +168,7 @@ class RunLog:
             self._file.close()
 
 
-def _dumped(line: Json) -> str:
-    return json.dumps(line, separators=(",", ":"))
+_dumped = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _with_ids(masked: Json, line: Json) -> Json:

@@ -94,10 +94,12 @@ class Event:
         """Raises ValueError for an unknown kind; unknown keys (of a later version) are ignored."""
         if data.get("kind") not in KINDS:
             raise ValueError(f"not an event: kind {data.get('kind')!r}")
-        return cls(**{name: data[name] for name in _FIELDS if name in data})
+        known = data if data.keys() <= _NAMES else {name: data[name] for name in _FIELDS if name in data}
+        return cls(**known)
 
 
 _FIELDS = tuple(item.name for item in fields(Event))
+_NAMES = frozenset(_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

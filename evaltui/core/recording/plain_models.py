@@ -32,8 +32,9 @@ _USAGE: _Kinds = {
 }
 # Values within values; deeper ones are left to pydantic, which has a limit of its own.
 _DEEPEST = 50
+_set = object.__setattr__
 
-# Copied with what is given and required, which is several times faster than `model_construct`.
+# Filled with what is given and required, which is many times faster than `model_construct`.
 _BLANK_PART = types.Part.model_construct()
 _BLANK_CALL = types.FunctionCall.model_construct()
 _BLANK_RESPONSE = types.FunctionResponse.model_construct()
@@ -61,14 +62,15 @@ def _invocation(
     invocation_id: Any, user_content: Any, final_response: Any, intermediate_data: Json, **seconds: Any
 ) -> Invocation:
     events = [_event(**event) for event in intermediate_data["invocation_events"]]
-    return _BLANK_INVOCATION.model_copy(
-        update={
+    return _filled(
+        _BLANK_INVOCATION,
+        {
             "invocation_id": _checked(invocation_id, str),
             "user_content": _content(user_content),
             "final_response": None if final_response is None else _content(final_response),
-            "intermediate_data": _BLANK_EVENTS.model_copy(update={"invocation_events": events}),
+            "intermediate_data": _filled(_BLANK_EVENTS, {"invocation_events": events}),
             **{name: _checked(value, float) for name, value in seconds.items()},
-        }
+        },
     )
 
 
@@ -76,14 +78,15 @@ def _event(
     author: Any, content: Any, grounding_metadata: Any, usage_metadata: Any, model_version: Any
 ) -> InvocationEvent:
     grounding, usage = grounding_metadata, usage_metadata
-    return _BLANK_EVENT.model_copy(
-        update={
+    return _filled(
+        _BLANK_EVENT,
+        {
             "author": _checked(author, str),
             "content": None if content is None else _content(content),
             "grounding_metadata": None if grounding is None else _model(_BLANK_GROUNDING, grounding, {}),
             "usage_metadata": None if usage is None else _model(_BLANK_USAGE, usage, _USAGE),
             "model_version": None if model_version is None else _checked(model_version, str),
-        }
+        },
     )
 
 
@@ -92,23 +95,34 @@ def _content(data: Json) -> types.Content:
     if type(parts) is not list:
         return _model(_BLANK_CONTENT, data, _CONTENT)
     role = {name: _checked(value, _CONTENT.get(name)) for name, value in data.items() if name != "parts"}
-    return _BLANK_CONTENT.model_copy(update={**role, "parts": [_part(part) for part in parts]})
+    return _filled(_BLANK_CONTENT, {**role, "parts": [_part(part) for part in parts]})
 
 
 def _part(data: Json) -> types.Part:
     if len(data) == 1:
         if (call := data.get("function_call")) is not None:
-            return _BLANK_PART.model_copy(update={"function_call": _model(_BLANK_CALL, call, _CALL)})
+            return _filled(_BLANK_PART, {"function_call": _model(_BLANK_CALL, call, _CALL)})
         if (response := data.get("function_response")) is not None:
             made = _model(_BLANK_RESPONSE, response, _RESPONSE)
-            return _BLANK_PART.model_copy(update={"function_response": made})
+            return _filled(_BLANK_PART, {"function_response": made})
     return _model(_BLANK_PART, data, _TEXT)
 
 
 def _model(blank: _Model, data: Json, kinds: _Kinds) -> _Model:
     if kinds and all(_is_plain(value, kinds.get(name)) for name, value in data.items()):
-        return blank.model_copy(update=data)
+        return _filled(blank, data)
     return type(blank).model_validate_json(json.dumps(data))
+
+
+def _filled(blank: _Model, given: Json) -> _Model:
+    """As `blank.model_copy(update=given)`."""
+    made = blank.__class__.__new__(blank.__class__)
+    _set(made, "__dict__", {**vars(blank), **given})
+    _set(made, "__pydantic_fields_set__", set(given))
+    _set(made, "__pydantic_extra__", None)
+    private = blank.__pydantic_private__
+    _set(made, "__pydantic_private__", None if private is None else dict(private))
+    return made
 
 
 def _checked(value: Any, kind: type | None) -> Any:

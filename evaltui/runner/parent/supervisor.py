@@ -312,19 +312,17 @@ class Host:
         lines = SealedLines(self._seal, partial(self._printed, "stderr"))
         with contextlib.suppress(OSError):
             while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
-                answered = False
                 try:
                     for message in lines.feed(chunk):
                         self._take(message)
-                        answered = answered or message["op"] not in ("event", "recorded")
                 except DisturbedChannelError:
                     what = f"{self._who} wrote into the channel to evaltui"
                     self._fatal = ErrorInfo("AgentProcessError", what)
                     return
-                # Waking up for each event by itself costs more, on both sides, than what is done with it. For
-                # an answer, somebody waits. But while there is always more to read, sock_recv lets nothing
-                # else have its turn.
-                await asyncio.sleep(0 if answered else _GATHERED)
+                # Waking up for each event by itself costs more, on both sides, than what is done with it. But
+                # while there is always more to read, sock_recv lets nothing else have its turn.
+                is_working = any(not answer.done() for answer in self._waiting.values())
+                await asyncio.sleep(_GATHERED if is_working else 0)
 
     def _take(self, message: Message) -> None:
         match message:
