@@ -74,7 +74,8 @@ def read_eval_set(
 
     `mend` may change its JSON data before they are read, not where things are in them.
     """
-    from evaltui.core.model.validation import has_error, validate_eval_set
+    from evaltui.core.model.problems import has_error
+    from evaltui.core.model.validation import validate_eval_set
 
     session, problems = _read_session(initial_session)
     read = read_set_data(path, session, mend)

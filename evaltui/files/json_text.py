@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.jsondoc.spans import BOM, skip_space
 from evaltui.core.model.problems import JsonPath, Problem, Severity
-
-_BOM = "\ufeff"
 
 
 def read_text(path: Path) -> str | Problem:
@@ -40,7 +39,7 @@ def decode(data: bytes) -> str | Problem:
 def parse(text: str) -> Any | Problem:
     """The data of a JSON text, or what is wrong with its syntax. Of a key given twice the last one counts."""
     try:
-        return json.loads(text.removeprefix(_BOM))
+        return json.loads(text.removeprefix(BOM))
     except json.JSONDecodeError as error:
         return _syntax_problem(error)
     except RecursionError:
@@ -72,7 +71,7 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     if message.startswith("Invalid \\"):
         return "a backslash that starts no escape; write \\\\ for a backslash", position
     before = text[:position].rstrip()
-    position = _skip_space(text, position)
+    position = skip_space(text, position)
     rest = text[position:]
     if not rest:
         return "the file ends too early; a closing bracket or a value is missing", len(before)
@@ -114,7 +113,7 @@ def duplicate_keys(
         return made
 
     try:
-        data = json.loads(text.removeprefix(_BOM), object_pairs_hook=collect)
+        data = json.loads(text.removeprefix(BOM), object_pairs_hook=collect)
     except RecursionError:
         # The hook needs one level more than plain parsing, which went well.
         return []
@@ -179,7 +178,7 @@ def lines_of(text: str, paths: Iterable[JsonPath]) -> dict[JsonPath, int]:
         node = root
         for step in path:
             node = node.children.setdefault(step, _Wanted())
-    root.position = _skip_space(text, len(_BOM) if text.startswith(_BOM) else 0)
+    root.position = skip_space(text, len(BOM) if text.startswith(BOM) else 0)
     # Near Python's recursion limit a text may parse and yet be too deep a few calls further down.
     with suppress(RecursionError):
         _Scan(text).value(root.position, root)
@@ -203,14 +202,6 @@ def _deepest(root: _Wanted, path: JsonPath) -> int:
     return position
 
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-
-
-def _skip_space(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
-
-
 class _Scan:
     """Walks through a text; each method takes where something begins and returns where it ends."""
 
@@ -228,29 +219,29 @@ class _Scan:
         return end
 
     def _object(self, start: int, wanted: _Wanted) -> int:
-        position = _skip_space(self._text, start + 1)
+        position = skip_space(self._text, start + 1)
         while self._text[position] != "}":
             if self._text[position] == ",":
-                position = _skip_space(self._text, position + 1)
+                position = skip_space(self._text, position + 1)
             key, end = self._decoder.raw_decode(self._text, position)
             child = wanted.children.get(key)
             if child is not None:
                 child.forget()
                 child.position = position
-            colon = _skip_space(self._text, end)
-            end = self.value(_skip_space(self._text, colon + 1), child)
-            position = _skip_space(self._text, end)
+            colon = skip_space(self._text, end)
+            end = self.value(skip_space(self._text, colon + 1), child)
+            position = skip_space(self._text, end)
         return position + 1
 
     def _array(self, start: int, wanted: _Wanted) -> int:
-        position = _skip_space(self._text, start + 1)
+        position = skip_space(self._text, start + 1)
         index = 0
         while self._text[position] != "]":
             if self._text[position] == ",":
-                position = _skip_space(self._text, position + 1)
+                position = skip_space(self._text, position + 1)
             child = wanted.children.get(index)
             if child is not None:
                 child.position = position
-            position = _skip_space(self._text, self.value(position, child))
+            position = skip_space(self._text, self.value(position, child))
             index += 1
         return position + 1

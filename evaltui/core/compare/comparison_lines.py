@@ -84,7 +84,7 @@ def _name(change: CaseChange, comparison: Comparison) -> str:
 
 def _case(change: CaseChange, name: str) -> Line:
     word, style = _LISTED[change.kind]
-    sides = [_side(side) for side in (change.base, change.candidate) if side is not None]
+    sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
     arrow: Line = [(" → ", "dim")]
     verdicts = [*sides[0], *(arrow + sides[1] if len(sides) > 1 else [])]
     details = "; ".join(_details(change))
@@ -92,7 +92,8 @@ def _case(change: CaseChange, name: str) -> Line:
     return [*line, (f"  {details}", "dim")] if details else line
 
 
-def _side(summary: CaseSummary) -> Line:
+def side_line(summary: CaseSummary) -> Line:
+    """How a case came out in one of the runs: its glyph, of several repeats how many passed."""
     mark, tone = glyph(summary.status)
     return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, tone)]
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.editing.intermediate import IntermediateData, PartIndex, text_of
-from evaltui.core.editing.json_paths import dicts, field_path, in_style
+from evaltui.core.editing.intermediate import IntermediateData, PartIndex
+from evaltui.core.editing.json_paths import field_path, in_style
 from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Insert, Move, Put, PutText, Remove, Rename
-from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.json_values import dicts, list_at, text_of, value_at
 from evaltui.core.model.problems import JsonPath
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.editing.json_paths import dicts, field_path, in_style, insert_at
+from evaltui.core.editing.json_paths import field_path, in_style, insert_at
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
-from evaltui.core.model.json_values import list_at, spelt, value_at
+from evaltui.core.model.json_values import dicts, list_at, spelt, text_of, value_at
 from evaltui.core.model.problems import JsonPath
 
 Shape = Literal["lists", "events"]
@@ -186,10 +186,6 @@ def add_intermediate_response(intermediate: IntermediateData, author: str, text:
         return [intermediate.insert_event(intermediate.end_of_events, part, "model", author)]
     name = "intermediate_responses"
     return intermediate.insert_in_list(name, len(intermediate.list_of(name)), [author, [part]])
-
-
-def text_of(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _is_text(part: dict[str, Any]) -> bool:

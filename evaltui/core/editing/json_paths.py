@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -131,8 +131,3 @@ def remove_field(data: Any, path: JsonPath) -> list[Edit]:
     """Remove a member where there is one."""
     holder = value_at(data, path[:-1])
     return [Remove(path)] if isinstance(holder, dict) and path[-1] in holder else []
-
-
-def dicts(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a list with their index."""
-    return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))

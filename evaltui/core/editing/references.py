@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evaltui.core.editing.json_paths import dicts
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
-from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.json_values import dicts, list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.regexes import is_slow

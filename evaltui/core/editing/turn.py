@@ -11,11 +11,11 @@ from typing import Any, Literal
 from evaltui.core.editing import intermediate
 from evaltui.core.editing.calls import CallEditor, ResponseEditor, calls_in, insert_call, responses_in
 from evaltui.core.editing.intermediate import IntermediateData, IntermediateResponse
-from evaltui.core.editing.json_paths import Changes, dicts, field_path, in_style
+from evaltui.core.editing.json_paths import Changes, field_path, in_style
 from evaltui.core.editing.references import CaseRef, References, Renumbering
 from evaltui.core.editing.session import RubricsEditor
 from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Insert, Move, Put, Remove
-from evaltui.core.model.json_values import list_at, spelt, value_at
+from evaltui.core.model.json_values import dicts, list_at, spelt, value_at
 from evaltui.core.model.problems import JsonPath
 
 

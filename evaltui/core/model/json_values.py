@@ -110,3 +110,13 @@ def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
         elif isinstance(data, list) and isinstance(step, int):
             data = data[step]
     return found
+
+
+def dicts(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a list with their index."""
+    return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))
+
+
+def text_of(value: Any) -> str:
+    """A value that is a text; "" for any other."""
+    return value if isinstance(value, str) else ""

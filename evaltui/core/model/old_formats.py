@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from evaltui.core.model.problems import JsonPath, Problem, Severity, likely_typos
+from evaltui.core.model.json_values import dicts
+from evaltui.core.model.problems import JsonPath, Problem, Severity, has_error, likely_typos
 from evaltui.text.values import show_value
 from evaltui.text.wording import in_words
 
@@ -48,7 +49,7 @@ def from_old_test(
     which can be typed. `session` is what `session_input` makes of the initial session.
     """
     turns, problems = _each(data, (), _turn)
-    if _has_error(problems):
+    if has_error(problems):
         return None, problems
     return _eval_set(name, [_case(name, turns, session)]), problems
 
@@ -57,7 +58,7 @@ def from_old_eval_set(data: list[Any], name: str) -> tuple[Json | None, list[Pro
     """A list of named sessions as an eval set called `name`; None where there are errors."""
     cases, problems = _each(data, (), _old_case)
     problems += _repeated_names(data)
-    if _has_error(problems):
+    if has_error(problems):
         return None, problems
     return _eval_set(name, cases), problems
 
@@ -170,12 +171,12 @@ def left_out(data: Any) -> Iterator[Problem]:
     """Warnings for the keys of an old format that an eval set has no place for, with their values."""
     found: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
     if kind_of(data) == "old eval set":
-        found += [(session, (index,), _SESSION_KEYS) for index, session in _dicts(data)]
+        found += [(session, (index,), _SESSION_KEYS) for index, session in dicts(data)]
     for turn, path in _turns(data):
         found.append((turn, path, _TURN_KEYS))
         for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_RESPONSES_KEY, ("author", "text"))):
             inner = turn.get(key)
-            entries = _dicts(inner) if isinstance(inner, list) else ()
+            entries = dicts(inner) if isinstance(inner, list) else ()
             found += [(entry, (*path, key, index), fields) for index, entry in entries]
     for item, path, known in found:
         for key in (key for key in item if key not in known):
@@ -187,16 +188,12 @@ def _turns(data: Any) -> Iterator[tuple[Json, JsonPath]]:
     """The turns of an old format that are objects, with their places."""
     kind = kind_of(data)
     if kind == "old test":
-        yield from ((turn, (index,)) for index, turn in _dicts(data))
+        yield from ((turn, (index,)) for index, turn in dicts(data))
     elif kind == "old eval set":
-        for index, session in _dicts(data):
+        for index, session in dicts(data):
             turns = session.get("data")
-            for number, turn in _dicts(turns) if isinstance(turns, list) else ():
+            for number, turn in dicts(turns) if isinstance(turns, list) else ():
                 yield turn, (index, "data", number)
-
-
-def _dicts(items: list[Any]) -> Iterator[tuple[int, Json]]:
-    return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))
 
 
 def _each(
@@ -235,7 +232,3 @@ def _get(
         problems.append(Problem.error((*path, key), f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"))
         return None
     return value
-
-
-def _has_error(problems: list[Problem]) -> bool:
-    return any(problem.severity is Severity.ERROR for problem in problems)

@@ -85,3 +85,7 @@ def likely_typos(
     for key in data:
         if key not in known and (hit := nearest(key, absent, likeness=0.75)):
             yield Problem.warning((*path, key), f"unknown key; did you mean {hit!r}?")
+
+
+def has_error(problems: Iterable[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)

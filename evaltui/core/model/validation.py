@@ -25,7 +25,7 @@ from evaltui.core.model.eval_set import (
 )
 from evaltui.core.model.json_values import camel, path_as_spelt, spelt
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.problems import JsonPath, Problem, Severity, likely_typos
+from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos
 from evaltui.core.model.stored_cases import eval_ids_of
 from evaltui.text.wording import in_words
 
@@ -82,10 +82,6 @@ def case_warnings(case: EvalCase) -> list[Problem]:
         problems += _unknown_role(turn.final_response, (*path, "final_response"), _SPEAKER_ROLES)
         problems += _below(path, _intermediate_warnings(turn))
     return problems
-
-
-def has_error(problems: Iterable[Problem]) -> bool:
-    return any(problem.severity is Severity.ERROR for problem in problems)
 
 
 # The level of the set

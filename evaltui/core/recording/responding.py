@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evaltui.core.model.events import Json
+from evaltui.core.model.json_values import text_of
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.tool_schema import check_value
 from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall, response_content
@@ -50,11 +51,11 @@ def request_of(call: WaitingCall) -> HumanRequest:
     if call.name == INPUT:
         schema = args.get("response_schema", args.get("responseSchema"))
         schema = schema if isinstance(schema, Mapping) and schema else None
-        message = _text(args.get("message")) or "Input is requested"
+        message = text_of(args.get("message")) or "Input is requested"
         takes = _takes(schema)
         return HumanRequest("input", message, args.get("payload"), schema, takes)
     if call.name == CREDENTIAL:
-        message = _text(args.get("message")) or "A credential is requested"
+        message = text_of(args.get("message")) or "A credential is requested"
         config = args.get("authConfig", args.get("auth_config"))
         return HumanRequest("credential", message, config, None, "an AuthConfig as JSON")
     return HumanRequest(
@@ -120,8 +121,8 @@ def _confirmation(args: Json) -> HumanRequest:
     asked, original = _object(args.get("toolConfirmation")), _object(args.get("originalFunctionCall"))
     given = _object(original.get("args"))
     shown = ", ".join(f"{name}={show_value(value)}" for name, value in given.items())
-    question = f"Confirm {_text(original.get('name')) or 'the call'}({shown})?"
-    hint = _text(asked.get("hint"))
+    question = f"Confirm {text_of(original.get('name')) or 'the call'}({shown})?"
+    hint = text_of(asked.get("hint"))
     # ADK's own words say how a program would respond.
     message = question if not hint or hint.startswith("Please approve or reject") else f"{question} {hint}"
     payload = asked.get("payload")
@@ -256,7 +257,3 @@ def _why_not(text: str) -> str:
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

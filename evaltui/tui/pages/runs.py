@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from evaltui.core.compare.comparison_lines import side_line
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.runs.history import CaseHistory
@@ -143,13 +144,8 @@ def _padded(line: Line, width: int) -> Line:
 
 
 def _verdicts(change: CaseChange) -> Line:
-    sides = [_side(side) for side in (change.base, change.candidate) if side is not None]
+    sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
     return [*sides[0], (" → ", "dim"), *sides[1]] if len(sides) > 1 else sides[0]
-
-
-def _side(summary: CaseSummary) -> Line:
-    mark, tone = glyph(summary.status)
-    return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, tone)]
 
 
 def _what(change: CaseChange) -> Line:
