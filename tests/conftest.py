@@ -134,10 +134,13 @@ def host_template() -> Iterator[ForkedHosts]:
 
 @pytest.fixture(autouse=True)
 def forked_hosts(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, host_template: ForkedHosts
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    host_template: ForkedHosts,
+    thorough: bool,
 ) -> None:
-    """Hosts need not import libraries, see `forked_hosts`."""
-    if can_fork() and "fresh_hosts" not in request.fixturenames:
+    """Hosts need not import libraries, see `forked_hosts`; with --thorough each one is started anew."""
+    if can_fork() and not thorough and "fresh_hosts" not in request.fixturenames:
         monkeypatch.setattr(supervisor, "subprocess", host_template)
 
 

@@ -10,10 +10,9 @@ from google.genai.types import GenerateContentResponseUsageMetadata as UsageMeta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.model.events import Event
+from evaltui.core.model.events import Event, split
 from evaltui.core.recording.invocations import (
     invocations_from_events,
-    split,
     step_from_adk,
     steps_from_events,
 )
