@@ -113,7 +113,7 @@ class _Lines:
         if not _typed_line():
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._end(INTERRUPTED)
-        elif self._workbench.watch.waiting().keys:
+        elif self._workbench.watch.waiting().cases:
             self._workbench.watch.run_waiting()
 
     def _changed(self) -> None:
@@ -198,9 +198,9 @@ class _Lines:
         line = counts(statuses) or [("no case was run", "yellow")]
         yield [*line, (f"  {when}", "dim")]
         waiting = workbench.watch.waiting()
-        if waiting.keys:
-            many = f"{len(waiting.keys)} old, from before the change"
-            then = f": enter runs {'it' if len(waiting.keys) == 1 else 'them'}" if sys.stdin.isatty() else ""
+        if waiting.cases:
+            many = f"{len(waiting.cases)} old, from before the change"
+            then = f": enter runs {'it' if len(waiting.cases) == 1 else 'them'}" if sys.stdin.isatty() else ""
             yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "dim")]
 
 

@@ -100,18 +100,18 @@ def _several(editing: Editing) -> Iterator[Choice]:
     if len(marked) == 1:
         yield Choice("case", "The marked case", f"accept {marked[0].eval_id}", marked)
         return
-    keys = marked or tuple(_failing_in_view(editing))
-    if len(keys) > 1:
+    cases = marked or tuple(_failing_in_view(editing))
+    if len(cases) > 1:
         which = "marked" if marked else "failing in view"
-        yield Choice("case", f"All {len(keys)} {which}", f"accept {len(keys)} cases", keys)
+        yield Choice("case", f"All {len(cases)} {which}", f"accept {len(cases)} cases", cases)
 
 
 def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
     filtered = editing.navigation.filtered
     for eval_set in editing.sets.listed:
         numbers = filtered.kept.get(eval_set.case_path, ()) if filtered.filter else range(len(eval_set.cases))
-        keys = (CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers)
-        yield from (case for case in keys if case in editing.outcomes.results.attention)
+        cases = (CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers)
+        yield from (case for case in cases if case in editing.outcomes.results.attention)
 
 
 # Why not

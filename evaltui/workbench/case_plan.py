@@ -95,19 +95,19 @@ def _with_cases(data: Any, edits: Sequence[Edit]) -> Any:
     return {**data, key: found}
 
 
-def by_file(editing: Editing, keys: Sequence[CaseId]) -> dict[Path, list[str]]:
+def by_file(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[str]]:
     """The ids of cases, by the files that they are in."""
     found: dict[str, list[str]] = {}
-    for case in keys:
+    for case in cases:
         found.setdefault(case.path, []).append(case.eval_id)
     return {editing.sets.file_of(path): eval_ids for path, eval_ids in found.items()}
 
 
-def numbers_in_sets(editing: Editing, keys: Sequence[CaseId]) -> dict[Path, list[int]]:
+def numbers_in_sets(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[int]]:
     """Which cases of their sets they are, from 0 and in order. Raises EditError where that is not clear."""
     return {
         path: numbers_of(SetEditor(editing.data(path)), path, wanted)
-        for path, wanted in by_file(editing, keys).items()
+        for path, wanted in by_file(editing, cases).items()
     }
 
 

@@ -330,8 +330,8 @@ class Filtered:
             numbers = term.among(searched, numbers)
         if not (wanted.statuses or wanted.not_statuses or wanted.scores):
             return list(numbers)
-        keys = ((number, CaseId(eval_set.case_path, eval_set.cases[number].eval_id)) for number in numbers)
-        return [number for number, case in keys if case == also or self._came_out(case, status, scores)]
+        cases = ((number, CaseId(eval_set.case_path, eval_set.cases[number].eval_id)) for number in numbers)
+        return [number for number, case in cases if case == also or self._came_out(case, status, scores)]
 
     def _came_out(
         self, case: CaseId, status: Callable[[CaseId], str], scores: Callable[[CaseId], Scores | None]

@@ -138,15 +138,15 @@ class Outcomes:
             self._changed()
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
-        """Cases have other keys now."""
+        """Cases are called otherwise now."""
         for results, traces in self._all():
             results.move(moved)
             traces.move(moved)
 
-    def keep_only(self, keys: Collection[CaseId]) -> None:
+    def keep_only(self, cases: Collection[CaseId]) -> None:
         """Forgets cases that are gone. What came of those in a file that cannot be read now is still true."""
         unreadable = [eval_set.case_path for eval_set in self._sets.listed if eval_set.format is None]
-        kept = {*keys, *(case for path in unreadable for case, _ in self.results.of(path))}
+        kept = {*cases, *(case for path in unreadable for case, _ in self.results.of(path))}
         for results, traces in self._all():
             results.keep_only(kept)
             traces.keep_only(kept)

@@ -51,16 +51,16 @@ class Results:
         return [path for path, counts in self._counts.items() if +counts]
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
-        """Cases have other keys now."""
+        """Cases are called otherwise now."""
         taken = {new: self._scored[old] for old, new in moved.items() if old in self._scored}
         for old in moved:
             self.drop(old)
         for new, scored in taken.items():
             self.put(new, scored)
 
-    def keep_only(self, keys: set[CaseId]) -> None:
+    def keep_only(self, cases: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
-        for case in [case for case in self._scored if case not in keys]:
+        for case in [case for case in self._scored if case not in cases]:
             self.drop(case)
 
     def counts(self, path: str | None = None) -> Counter[str]:

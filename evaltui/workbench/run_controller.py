@@ -128,9 +128,9 @@ class RunController:
         """Runs every case whose last result is one to stop at."""
         self.run_cases("what did not pass", self._outcomes.results.attention)
 
-    def run_cases(self, title: str, keys: Collection[CaseId], repeated: Repeated | None = None) -> None:
+    def run_cases(self, title: str, cases: Collection[CaseId], repeated: Repeated | None = None) -> None:
         """Runs these cases, as far as there are such."""
-        self._start(title, self.chosen(keys), repeated)
+        self._start(title, self.chosen(cases), repeated)
 
     def run_again(self) -> None:
         """Runs what was run last, as far as it still exists."""
@@ -140,11 +140,11 @@ class RunController:
             there = {path: eval_ids for path, eval_ids in chosen.items() if path in paths}
             self._start(title, there, repeated)
 
-    def chosen(self, keys: Collection[CaseId]) -> Chosen:
+    def chosen(self, cases: Collection[CaseId]) -> Chosen:
         """Those of the cases that there are, by their files and in their order."""
         found: dict[str, list[str]] = {}
         for case in self._sets.every_case():
-            if case in keys:
+            if case in cases:
                 found.setdefault(case.path, []).append(case.eval_id)
         return {self._sets.file_of(path): tuple(eval_ids) for path, eval_ids in found.items()}
 

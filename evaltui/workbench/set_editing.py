@@ -47,12 +47,12 @@ def chosen(editing: Editing) -> tuple[CaseId, ...]:
 
 def refuses_cases(editing: Editing) -> str | None:
     """Why nothing can be done with the chosen cases, as a sentence."""
-    keys = chosen(editing)
-    if not keys:
+    cases = chosen(editing)
+    if not cases:
         return "select a case first" if editing.sets.listed else "there is no eval set yet"
     if editing.navigation.selection.turn is not None and not editing.navigation.marking.marked:
         return _TURNS
-    paths = {editing.sets.file_of(path) for path in {case.path for case in keys}}
+    paths = {editing.sets.file_of(path) for path in {case.path for case in cases}}
     return next(filter(None, map(editing.refuses_to_edit, paths)), None)
 
 
@@ -191,39 +191,39 @@ def rename_set(editing: Editing, path: Path, wanted: str) -> bool:
 def duplicate(editing: Editing) -> None:
     """Copies of the chosen cases, of each set after the last one chosen there."""
     with refusing(editing.say):
-        keys = _chosen_and_seen(editing)
+        cases = _chosen_and_seen(editing)
         plan = Plan(editing)
         copies: list[CaseId] = []
-        for path, numbers in numbers_in_sets(editing, keys).items():
+        for path, numbers in numbers_in_sets(editing, cases).items():
             index = numbers[-1] + 1
             here = plan.of(path)
             plan.transfer(path, path, here.copy_to(here, numbers, index))
             copies += keys_at(plan.of(path), editing.sets.case_path(path), index, len(numbers))
-        if plan.do(f"duplicate {_named(keys)}", Selection(*copies[0])):
+        if plan.do(f"duplicate {_named(cases)}", Selection(*copies[0])):
             editing.navigation.marking.clear()
             show(editing, Selection(*copies[0]))
-            editing.say(f"duplicated {_named(keys)}")
+            editing.say(f"duplicated {_named(cases)}")
 
 
 def delete(editing: Editing) -> None:
     """The chosen cases are deleted without asking: undo brings them back."""
     with refusing(editing.say):
-        keys = _chosen_and_seen(editing)
+        cases = _chosen_and_seen(editing)
         plan = Plan(editing)
-        for path, numbers in numbers_in_sets(editing, keys).items():
+        for path, numbers in numbers_in_sets(editing, cases).items():
             plan.add(path, plan.of(path).delete_cases(numbers))
-        if plan.do(f"delete {_named(keys)}", _beside(editing, keys)):
+        if plan.do(f"delete {_named(cases)}", _beside(editing, cases)):
             editing.navigation.marking.clear()
-            them = "it" if len(keys) == 1 else "them"
-            editing.say(f"deleted {_named(keys)}: u brings {them} back")
+            them = "it" if len(cases) == 1 else "them"
+            editing.say(f"deleted {_named(cases)}: u brings {them} back")
 
 
 def move(editing: Editing, step: int) -> None:
     """Each chosen case one place up (-1) or down (1) among those of its set that are shown."""
     with refusing(editing.say):
-        keys = _chosen_and_seen(editing)
+        cases = _chosen_and_seen(editing)
         plan = Plan(editing)
-        for path, numbers in numbers_in_sets(editing, keys).items():
+        for path, numbers in numbers_in_sets(editing, cases).items():
             here = plan.of(path)
             shown = _shown(editing, path) or range(here.count)
             plan.add(path, Changes(here.move_cases(moves(shown, set(numbers), step))))
@@ -231,22 +231,22 @@ def move(editing: Editing, step: int) -> None:
             editing.say("it is the first one already" if step < 0 else "it is the last one already")
             return
         direction = "up" if step < 0 else "down"
-        if plan.do(f"move {_named(keys)} {direction}", editing.navigation.selection):
-            editing.say(f"moved {_named(keys)} {direction}")
+        if plan.do(f"move {_named(cases)} {direction}", editing.navigation.selection):
+            editing.say(f"moved {_named(cases)} {direction}")
 
 
 def copy(editing: Editing, *, cut: bool = False) -> None:
     """Keep the chosen cases in mind for `paste`, which moves them there when they are `cut`."""
     with refusing(editing.say):
-        keys = _chosen_and_seen(editing)
-        paths = numbers_in_sets(editing, keys)
+        cases = _chosen_and_seen(editing)
+        paths = numbers_in_sets(editing, cases)
         sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
         marking = editing.navigation.marking
-        marking.clipboard = CaseClipboard(keys, cut, sources)
+        marking.clipboard = CaseClipboard(cases, cut, sources)
         marking.clear()
         done, puts = ("cut", "moves") if cut else ("copied", "puts")
-        them = "it" if len(keys) == 1 else "them"
-        editing.say(f"{done} {_named(keys)}: ctrl+v {puts} {them} after the selected case, in any set")
+        them = "it" if len(cases) == 1 else "them"
+        editing.say(f"{done} {_named(cases)}: ctrl+v {puts} {them} after the selected case, in any set")
 
 
 def paste(editing: Editing) -> None:
@@ -267,7 +267,7 @@ def paste(editing: Editing) -> None:
 def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
     plan = Plan(editing)
     at = index
-    for origin, wanted in by_file(editing, clipboard.keys).items():
+    for origin, wanted in by_file(editing, clipboard.cases).items():
         source = clipboard.sources[origin]
         config_path = editing.sets.config_path
         if config_path(origin) == config_path(path):
@@ -275,7 +275,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
         numbers = numbers_of(source, origin, wanted)
         plan.transfer(origin, path, source.copy_to(plan.target(path, source), numbers, at))
         at += len(numbers)
-    named = _named(clipboard.keys)
+    named = _named(clipboard.cases)
     (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
     # What is pasted once more comes after it.
     if plan.do(f"paste {named}", Selection(*last)):
@@ -286,7 +286,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
 def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
     plan = Plan(editing)
     moved: dict[CaseId, CaseId] = {}
-    origins = numbers_in_sets(editing, clipboard.keys)
+    origins = numbers_in_sets(editing, clipboard.cases)
     at = index
     if own := origins.pop(path, None):
         # Those that were above leave their places.
@@ -303,12 +303,12 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
             zip(before, keys_at(plan.of(path), editing.sets.case_path(path), at, len(numbers)), strict=True)
         )
         at += len(numbers)
-    named = _named(clipboard.keys)
+    named = _named(clipboard.cases)
     (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
     editing.navigation.marking.clipboard = None
     if plan.do(f"move {named}", Selection(*last), moved):
         show(editing, Selection(*last))
-        editing.say(f"moved {named}: u moves {'it' if len(clipboard.keys) == 1 else 'them'} back")
+        editing.say(f"moved {named}: u moves {'it' if len(clipboard.cases) == 1 else 'them'} back")
 
 
 # Going to a case
@@ -323,10 +323,10 @@ def show(editing: Editing, selection: Selection) -> None:
 
 def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
     """As `chosen`. Raises EditError where nobody can see which case that is."""
-    keys = chosen(editing)
+    cases = chosen(editing)
     if not editing.navigation.marking.marked and _is_hidden(editing, editing.navigation.selection):
         raise EditError("the filter hides the selected case: esc shows every case")
-    return keys
+    return cases
 
 
 def _is_hidden(editing: Editing, selection: Selection) -> bool:
@@ -338,8 +338,8 @@ def _is_hidden(editing: Editing, selection: Selection) -> bool:
     return eval_set is None or selection.eval_id not in {eval_set.cases[number].eval_id for number in kept}
 
 
-def _named(keys: Sequence[CaseId]) -> str:
-    return keys[0].eval_id if len(keys) == 1 else f"{len(keys)} cases"
+def _named(cases: Sequence[CaseId]) -> str:
+    return cases[0].eval_id if len(cases) == 1 else f"{len(cases)} cases"
 
 
 def _shown(editing: Editing, path: Path) -> Sequence[int]:

@@ -136,9 +136,9 @@ class Traces:
             taken = {new: place.pop(old) for old, new in moved.items() if old in place}
             place.update(taken)
 
-    def keep_only(self, keys: set[CaseId]) -> None:
+    def keep_only(self, cases: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
-        for case in [case for case in (*self._stretches, *self._kept) if case not in keys]:
+        for case in [case for case in (*self._stretches, *self._kept) if case not in cases]:
             self._forget(case)
 
     def _forget(self, case: CaseId) -> None:

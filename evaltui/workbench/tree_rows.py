@@ -168,14 +168,14 @@ class CaseClipboard:
     been changed or deleted since.
     """
 
-    keys: tuple[CaseId, ...]
+    cases: tuple[CaseId, ...]
     cut: bool
     sources: Mapping[Path, SetEditor]
 
     @cached_property
     def members(self) -> frozenset[CaseId]:
         """The cases, to be looked up for every line that is drawn."""
-        return frozenset(self.keys)
+        return frozenset(self.cases)
 
 
 class Marking:
@@ -195,12 +195,12 @@ class Marking:
     def marked(self) -> Collection[CaseId]:
         return self._marked.keys()
 
-    def toggle(self, keys: Collection[CaseId]) -> None:
+    def toggle(self, cases: Collection[CaseId]) -> None:
         """Mark cases; where all of them are marked, no longer."""
-        if all(case in self._marked for case in keys):
-            self._marked = {case: None for case in self._marked if case not in keys}
+        if all(case in self._marked for case in cases):
+            self._marked = {case: None for case in self._marked if case not in cases}
         else:
-            self._marked.update(dict.fromkeys(keys))
+            self._marked.update(dict.fromkeys(cases))
 
     def clear(self) -> None:
         self._marked.clear()

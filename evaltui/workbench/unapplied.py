@@ -63,7 +63,7 @@ class UnappliedTexts:
         self._texts: list[Unapplied] = []
 
     def follow(self, moved: Mapping[CaseId, CaseId] | None = None) -> None:
-        """After every change of a set; `moved` are cases that have another key now."""
+        """After every change of a set; `moved` are cases that are called otherwise now."""
         for number, one in enumerate(self._texts):
             case = one.case if moved else None
             to = moved.get(case) if moved and case else None

@@ -104,7 +104,7 @@ async def test_a_prompt_and_a_module_that_is_new_run_with_what_they_hold_now(gre
         (greeter / "prompt.txt").write_text("dear")
         await until(lambda: done(workbench, "prompt.txt", "prompts.py", "tools.py"))
         assert statuses(workbench) == {"good": "FAILED", "other": "PASSED", "third": "FAILED"}
-        assert workbench.watch.waiting().keys == frozenset()
+        assert workbench.watch.waiting().cases == frozenset()
 
 
 async def test_broken_code_keeps_the_last_results_and_the_next_save_mends_it(greeter, until):
@@ -175,12 +175,12 @@ async def test_what_may_ask_a_model_waits_until_it_is_asked_for(write_agent, wri
         await until(lambda: done(workbench, "agent.py"))
         assert statuses(workbench) == {"good": "FAILED", "fine": "old PASSED", "bad": "PASSED"}
         waiting = workbench.watch.waiting()
-        assert [key.eval_id for key in waiting.keys] == ["fine"]
+        assert [key.eval_id for key in waiting.cases] == ["fine"]
         assert not waiting.calls.known
         workbench.watch.run_waiting()
         await until(lambda: not workbench.runs.is_running)
         assert statuses(workbench)["fine"] == "PASSED"
-        assert not workbench.watch.waiting().keys
+        assert not workbench.watch.waiting().cases
 
 
 PAID = """
@@ -212,7 +212,7 @@ async def test_recorded_answers_are_run_again_until_something_else_is_asked(writ
         } == {1}
         text = (folder / "agent.py").read_text()
         (folder / "agent.py").write_text(text + "\n# nothing else is asked\n")
-        await until(lambda: done(workbench, "agent.py") and not workbench.watch.waiting().keys)
+        await until(lambda: done(workbench, "agent.py") and not workbench.watch.waiting().cases)
         assert statuses(workbench) == {"one": "PASSED", "two": "PASSED", "three": "PASSED"}
         assert workbench.watch.last.calls.live == 0
         workbench.navigation.select(Selection(workbench.sets.listed[0].case_path, "two"))

@@ -113,9 +113,9 @@ class Status(Bar):
     def _waiting(self) -> Line:
         """What is still to be run after a change, and what that costs."""
         waiting = self._workbench.watch.waiting()
-        if not waiting.keys:
+        if not waiting.cases:
             return []
-        return [(f" · {len(waiting.keys)} old ({calls_in_words(waiting.calls)})", "dim")]
+        return [(f" · {len(waiting.cases)} old ({calls_in_words(waiting.calls)})", "dim")]
 
 
 def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:

@@ -236,7 +236,7 @@ RUNS: tuple[Action, ...] = (
 def _nothing_waits(workbench: Workbench) -> str | None:
     if reason := workbench.runs.refuses_to_run():
         return reason
-    if workbench.watch.waiting().keys:
+    if workbench.watch.waiting().cases:
         return None
     return "nothing waits: every result is from the agent as it is now"
 

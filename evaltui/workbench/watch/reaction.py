@@ -50,7 +50,7 @@ class Reaction:
 class Waiting:
     """Cases whose result is of the agent as it was before."""
 
-    keys: frozenset[CaseId] = frozenset()
+    cases: frozenset[CaseId] = frozenset()
     calls: ModelCalls = NO_CALLS
     """The model calls that they made then."""
 

@@ -110,7 +110,7 @@ class DueCases:
         """The sets and configs that were saved so that cases are to be run."""
         self.cases: set[CaseId] = set()
         """Cases that have to be run whatever came of them before."""
-        self.is_included: Callable[[CaseId], bool] = lambda key: True
+        self.is_included: Callable[[CaseId], bool] = lambda case: True
         """Which cases are run at all."""
         self._sets = sets
         self._outcomes = outcomes
@@ -129,45 +129,47 @@ class DueCases:
 
     def to_run(self) -> set[CaseId]:
         """What failed, what is selected, and what no model is needed for; not what may ask one."""
-        keys = set(self.cases)
+        cases = set(self.cases)
         if self.files:
             wanted = {*self._outcomes.results.attention, *self._navigation.marking.marked}
             if self._navigation.selection.case is not None:
                 wanted.add(self._navigation.selection.case)
-            keys |= {key for key in wanted if self._outcomes.get(key) is None or self._outcomes.is_stale(key)}
-            keys |= self.free(replays=False)
-        return {key for key in keys & set(self._sets.every_case()) if self.is_included(key)}
+            cases |= {
+                case for case in wanted if self._outcomes.get(case) is None or self._outcomes.is_stale(case)
+            }
+            cases |= self.free(replays=False)
+        return {case for case in cases & set(self._sets.every_case()) if self.is_included(case)}
 
     def free(self, *, replays: bool) -> set[CaseId]:
         """The cases with an old result that asked no model then, and will not now if they ask the same;
         with `replays` those, too, whose model calls were replayed."""
         return {
-            key
-            for key in self.stale()
-            if (scored := self._outcomes.get(key)) is not None
+            case
+            for case in self.stale()
+            if (scored := self._outcomes.get(case)) is not None
             and scored.calls.need_no_model
             and (replays or not scored.calls.replayed)
-            and self.is_included(key)
+            and self.is_included(case)
         }
 
-    def was_replayed(self, key: CaseId) -> bool:
+    def was_replayed(self, case: CaseId) -> bool:
         """Whether all the model calls of a case came from recordings, and there were any."""
-        scored = self._outcomes.get(key)
+        scored = self._outcomes.get(case)
         return scored is not None and scored.calls.replayed > 0 and not scored.calls.live
 
-    def made_live_calls(self, key: CaseId) -> bool:
-        scored = self._outcomes.get(key)
+    def made_live_calls(self, case: CaseId) -> bool:
+        scored = self._outcomes.get(case)
         return scored is not None and scored.calls.live > 0
 
     def stale(self) -> Iterator[CaseId]:
         """The cases whose result is of the agent, the case or the config as they were before."""
         results = self._outcomes.results
         for path in results.paths():
-            yield from (key for key, _ in results.of(path) if self._outcomes.is_stale(key))
+            yield from (case for case, _ in results.of(path) if self._outcomes.is_stale(case))
 
-    def calls_of(self, keys: Iterable[CaseId]) -> ModelCalls:
+    def calls_of(self, cases: Iterable[CaseId]) -> ModelCalls:
         """What the cases made when they were run last; of one that was never run, nothing is known."""
-        return sum((_calls(self._outcomes.get(key)) for key in keys), NO_CALLS)
+        return sum((_calls(self._outcomes.get(case)) for case in cases), NO_CALLS)
 
 
 def _calls(outcome: CaseOutcome | None) -> ModelCalls:

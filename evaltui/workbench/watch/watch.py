@@ -210,7 +210,7 @@ class Watch:
     async def _take_over_sets(self, change: Changed) -> frozenset[CaseId]:
         """Takes over what others have written, and scores again what that concerns; the cases to run."""
         results = self._outcomes.results
-        before = {key: scored for path in results.paths() for key, scored in results.of(path)}
+        before = {case: scored for path in results.paths() for case, scored in results.of(path)}
         taken = await self._saved_sets.take_over(change.sets)
         names = tuple(map(self._names.name, change.sets))
         if taken.due:
@@ -235,7 +235,7 @@ class Watch:
         """Scores results again; where nothing else has been shown meanwhile, shows how many."""
         await self._outcomes.rescored(paths)
         if reaction is not None and self.last is reaction:
-            rescored = sum(_was_rescored(one, self._outcomes.get(key)) for key, one in before.items())
+            rescored = sum(_was_rescored(one, self._outcomes.get(case)) for case, one in before.items())
             seconds = time.time() - saved
             self._show(
                 replace(reaction, step=ReactionStep.DONE, rescored=rescored, seconds=seconds, at=time.time())
@@ -289,33 +289,33 @@ class Watch:
         """Runs what is to be run; then what needs no model as long as the agent asks what it asked before."""
         due, names = self._due, self._due.names
         self._outcomes.leave_previous_run()
-        keys = due.to_run()
+        cases = due.to_run()
         replays = self._runs.record_mode in ("auto", "replay")
-        replaying = due.free(replays=replays) - keys if due.files else set()
-        if replaying and not any(map(due.was_replayed, keys)):
+        replaying = due.free(replays=replays) - cases if due.files else set()
+        if replaying and not any(map(due.was_replayed, cases)):
             # One of them shows whether the recordings still fit.
-            keys.add(min(replaying))
-        probes = [key for key in keys if due.was_replayed(key)]
-        if not keys:
+            cases.add(min(replaying))
+        probes = [case for case in cases if due.was_replayed(case)]
+        if not cases:
             await started.end()
             due.clear()
             self._show(Reaction(names, ReactionStep.DONE, seconds=time.time() - self._saved_at))
             return
-        await self._run_cases(names, keys, started)
+        await self._run_cases(names, cases, started)
         still_fits = not any(map(due.made_live_calls, probes))
-        rest = {key for key in replaying if self._outcomes.is_stale(key)}
+        rest = {case for case in replaying if self._outcomes.is_stale(case)}
         run = self._runs.current
         if rest and still_fits and run is not None and run.stage is Stage.FINISHED:
             await self._run_cases(names, rest)
         due.clear()
 
     async def _run_cases(
-        self, names: tuple[str, ...], keys: Collection[CaseId], started: StartedHost | None = None
+        self, names: tuple[str, ...], cases: Collection[CaseId], started: StartedHost | None = None
     ) -> None:
-        calls = self._due.calls_of(keys)
+        calls = self._due.calls_of(cases)
         title = f"{in_short(names)} changed"
-        run = self._runs.start(title, self._runs.chosen(keys), started, self.repeated)
-        reaction = Reaction(names, ReactionStep.RUNNING, run.number, len(keys), calls)
+        run = self._runs.start(title, self._runs.chosen(cases), started, self.repeated)
+        reaction = Reaction(names, ReactionStep.RUNNING, run.number, len(cases), calls)
         self._show(reaction)
         await self._runs.finished()
         last = run.last_verdict_at if run.stage is Stage.FINISHED else None
@@ -335,17 +335,17 @@ class Watch:
             return Waiting()
         version = self._agent.code_version, run.number, run.stage
         if self._waiting[0] != version:
-            keys = frozenset(self._due.stale())
-            self._waiting = version, Waiting(keys, self._due.calls_of(keys))
+            cases = frozenset(self._due.stale())
+            self._waiting = version, Waiting(cases, self._due.calls_of(cases))
         return self._waiting[1]
 
     def run_waiting(self) -> None:
         """Runs what waits."""
-        self.run("what waited", self.waiting().keys)
+        self.run("what waited", self.waiting().cases)
 
-    def run(self, title: str, keys: Collection[CaseId]) -> None:
+    def run(self, title: str, cases: Collection[CaseId]) -> None:
         """Runs cases as often as they are run after a save."""
-        self._runs.run_cases(title, keys, self.repeated)
+        self._runs.run_cases(title, cases, self.repeated)
 
 
 class _OwnWrites:
