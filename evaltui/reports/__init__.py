@@ -1,1 +1,1 @@
-"""What a run is told as, outside the workbench."""
+"""Reports of a run: writers only."""

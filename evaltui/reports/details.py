@@ -1,4 +1,4 @@
-"""Everything there is to say of one case that did not pass, as lines."""
+"""Details of a case that did not pass, as lines."""
 
 from __future__ import annotations
 

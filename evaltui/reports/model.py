@@ -1,4 +1,4 @@
-"""What every report is made of."""
+"""The data that every report is made of."""
 
 from __future__ import annotations
 

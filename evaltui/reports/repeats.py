@@ -1,4 +1,4 @@
-"""What several runs of a case say together, as lines."""
+"""Repeats of a case, as lines."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def verdict(status: str) -> Line:
 
 
 def counts(by_status: Mapping[str, int]) -> Line:
-    """`✓ 41  ✗ 5  ! 1`, without what there is none of."""
+    """`✓ 41  ✗ 5  ! 1`, without zeros."""
     line: Line = []
     for status in COUNTED:
         if number := by_status.get(status, 0):

@@ -1,4 +1,4 @@
-"""Values and texts of others made fit: for a terminal, cut to size, and for every JSON reader."""
+"""Values and texts from elsewhere made safe: for terminals, cut to size, and for JSON readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words of a text were removed and which were added."""
+"""Word diff of two texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that messages about user data are made of."""
+"""Phrases for messages about user data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which panes there are, and which of them are seen side by side."""
+"""The panes of the main screen, and which of them are side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every pane of the main screen is."""
+"""The base of the panes of the main screen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Copied(NamedTuple):
 
 
 class Pane(LineView, can_focus=True, inherit_bindings=False):
-    """Draws what the workbench knows. It is told to `follow` after every change, while it can be seen."""
+    """A pane of the main screen. `follow` is called after every change while the pane is visible."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)

@@ -1,4 +1,4 @@
-"""Everything of evaltui that builds on private names of Textual: a new version of it is checked here."""
+"""All use of private names of Textual, to be checked with every new version of it."""
 
 from __future__ import annotations
 

@@ -97,6 +97,19 @@ async def test_a_turn_is_shown_as_it_happens_and_each_row_opens(desk, size):
         await until(pilot, lambda: "State now" in screen_text(app) and '"count": 1' in screen_text(app))
 
 
+async def test_a_double_click_opens_a_row_once(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(app, pilot)
+        await say(app, pilot, "hi")
+        await until(pilot, lambda: "You said: hi" in screen_text(app))
+        row = next(number for number, line in enumerate(screen_lines(app)) if "You said: hi" in line)
+        await pilot.click(offset=(30, row), times=2)
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, DetailsScreen))
+
+
 async def test_several_lines_and_messages_sent_before(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:

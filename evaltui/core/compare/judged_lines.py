@@ -84,7 +84,7 @@ def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
 
 
 def _verdict(finding: Finding) -> Line:
-    """`✗ no 1:4`; how the votes on an answer went is said above it."""
+    """`✗ no 1:4`; the votes on an answer stand above it."""
     tally = "" if finding.subject in ("answer", "score") else f" {finding.tally}".rstrip()
     tone = "yellow" if finding.is_contradictory else "dim"
     return [mark(finding.good), (f" {finding.word}", ""), (tally, tone)]

@@ -1,4 +1,4 @@
-"""Tool calls, as rows: aligned with what was expected, or alone."""
+"""Tool calls as rows: aligned with the expected ones, or alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a case says: where it starts from, and of every turn what is said and expected."""
+"""A case as rows: where it begins, and the messages, calls and responses of every turn."""
 
 from __future__ import annotations
 

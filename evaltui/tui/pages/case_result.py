@@ -1,4 +1,4 @@
-"""What came of a case: why, the metrics, and every turn beside what was expected of it."""
+"""The result of a case: why, the metrics, and every turn beside its expectations."""
 
 from __future__ import annotations
 

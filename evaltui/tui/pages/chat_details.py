@@ -1,4 +1,4 @@
-"""What a row of a conversation opens: everything that is known of it."""
+"""The details of a row of a conversation."""
 
 from __future__ import annotations
 

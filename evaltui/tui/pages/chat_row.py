@@ -1,4 +1,4 @@
-"""Rows of a conversation as lines: who says what, what is called meanwhile, and what came of it."""
+"""Rows of a conversation as lines: messages, calls with their results, changes of the state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def who_width(names: Iterable[str]) -> int:
 
 
 def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded: bool) -> list[Line]:
-    """The lines of a row; `column` is the width of the names, which are not said twice in a row."""
+    """The lines of a row; `column` is the width of the names; a name is not repeated in the next row."""
     if row.kind == "code":
         return [_code_changed(row, width)]
     width = min(width, _MAX_WIDTH + column)

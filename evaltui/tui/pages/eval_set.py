@@ -1,4 +1,4 @@
-"""A set: how its cases came out, which config scores them, what is wrong with its file."""
+"""A set: its results, its config, the problems of its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judges found: in the turns of a case, and every answer that they gave in full."""
+"""Findings of judges: in the turns of a case, and every vote in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which page the selection asks for."""
+"""The page of the result pane for the selection."""
 
 from __future__ import annotations
 

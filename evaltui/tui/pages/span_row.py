@@ -1,4 +1,4 @@
-"""A span as a row of the trace: what it did, how many tokens, a bar, how long."""
+"""A span as a row of the trace: its action, tokens, a bar, its duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of the trace opens: its events, the request to a model, its response, the graph of the turn."""
+"""The details of a row of the trace: its events, the model request, the response, the graph of the turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent and its processes have printed."""
+"""The console pane: the output of the agent and its processes."""
 
 from __future__ import annotations
 

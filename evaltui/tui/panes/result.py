@@ -1,4 +1,4 @@
-"""What came of the selected case or set."""
+"""The result pane: the results of the selected case or set."""
 
 from __future__ import annotations
 

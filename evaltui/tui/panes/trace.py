@@ -1,4 +1,4 @@
-"""Everything that happened in the selected case: what ran inside what, and for how long."""
+"""The trace pane: every span of the selected case, nested, with its duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several agents is meant."""
+"""The choice between several agents."""
 
 from __future__ import annotations
 

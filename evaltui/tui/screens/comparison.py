@@ -1,4 +1,4 @@
-"""Two runs held against each other, case by case."""
+"""Two runs compared, case by case."""
 
 from __future__ import annotations
 

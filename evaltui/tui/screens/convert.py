@@ -1,4 +1,4 @@
-"""What a file of an old format becomes, before it is written to a file of its own."""
+"""The conversion of a file of an old format, shown before it is written to a file of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of the criteria, and what is known of the current one."""
+"""The rows of the criteria, and the details of the current one."""
 
 from __future__ import annotations
 
@@ -205,6 +205,8 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         if number >= len(self._shown) or self._shown[number].row is None:
             return
         super().on_click(event)
+        # Textual would hand the click to the class above once more.
+        event.prevent_default()
         row = self._shown[number].row
         left = 2 + self._name_cells + 2
         if (

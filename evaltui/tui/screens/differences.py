@@ -1,4 +1,4 @@
-"""What is done about differences: what the agent did is accepted, or an argument is relaxed."""
+"""Dialogs about differences: accepting the actual calls and responses, or relaxing an argument."""
 
 from __future__ import annotations
 

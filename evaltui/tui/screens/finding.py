@@ -1,4 +1,4 @@
-"""Finding by a few letters: actions, cases, sets and themes in the palette, and any case."""
+"""Search dialogs: the palette of actions, cases, sets and themes, and the list of cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screens about keys: all that are valid, and the key of every pane on the pane."""
+"""Dialogs about keys: all valid keys, and the key of every pane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the main screen opens over itself, and what follows from the answers."""
+"""The dialogs of the main screen, and the actions that follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two versions of a file: what was changed here and outside, and which of the two is kept."""
+"""Two versions of a file, changed here and outside, and the choice between them."""
 
 from __future__ import annotations
 
@@ -277,6 +277,8 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         if number >= len(self._rows):
             return
         super().on_click(event)
+        # Textual would hand the click to the class above once more.
+        event.prevent_default()
         if not self._rows[number].head:
             return
         tail = self.size.width - sum(map(len, _LABELS)) - 17

@@ -1,4 +1,4 @@
-"""A question that is answered with a line of text, and what dialogs have in common: title, note, keys."""
+"""Parts of dialogs: titles, notes, keys, forms; and the question that is answered with a line."""
 
 from __future__ import annotations
 

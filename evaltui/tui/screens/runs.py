@@ -1,4 +1,4 @@
-"""The runs that were kept: opened, named, resumed, and held against each other."""
+"""Kept runs: opened, named, resumed and compared."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             self._resume(row)
 
     def _readable_run(self) -> RunRow | None:
-        """The selected run; None where there is none or it cannot be read, which is said."""
+        """The selected run; None with a notice where there is none or it cannot be read."""
         path = self.rows.current
         row = self._runs.row(path) if path else None
         if row is None:

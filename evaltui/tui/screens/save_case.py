@@ -1,4 +1,4 @@
-"""The conversation as a case: its id, its set, which turns, and what is expected of each."""
+"""The conversation saved as a case: its id, its set, its turns, and what each expects."""
 
 from __future__ import annotations
 
@@ -278,6 +278,8 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         super().on_click(event)
+        # Textual would hand the click to the class above once more.
+        event.prevent_default()
         self.focus()
         if self.cursor < len(self._choices().turns):
             first = 1 + _NUMBER + _MODE + _text_room(self.line_width)

@@ -1,4 +1,4 @@
-"""What is unsaved, asked when one wants to leave: save it, throw it away, or stay."""
+"""Unsaved changes: on leaving, and those of an earlier session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of one or more lines, of which one is the current one; new ones come at the end."""
+"""Blocks of one or more lines with a cursor; new ones come at the end."""
 
 from __future__ import annotations
 

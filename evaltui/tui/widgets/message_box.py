@@ -1,4 +1,4 @@
-"""Where a message is typed: a text that grows with what is in it, and what is attached to it."""
+"""The field of a message, which grows with its text, and its attachments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The field of a case that is being edited, and how its text becomes a change of the case."""
+"""The open field of a case, and the changes of the case that its text makes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEXT_HINT = "ctrl+s saves · tab goes on · esc keeps it and leaves"
 
 @dataclass
 class OpenedField:
-    """A field between opening and closing. It keeps its widget, whatever is typed."""
+    """A field between opening and closing. It keeps its widget all the time."""
 
     row: RowId
     """Row of the case that the field belongs to."""

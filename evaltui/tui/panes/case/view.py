@@ -1,4 +1,4 @@
-"""The selected case, every row of it edited in its place; or its set."""
+"""The case pane: the selected case, every row edited in its place; or its set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The message that is being written, and what is shown around it."""
+"""The message being written, and the lines around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation with the agent: what was said and done, and the message that is being written."""
+"""The chat pane: the conversation with the agent, and the message being written."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         return self._column != before
 
     def _show_empty(self) -> None:
-        """What there is to do before anything has been said, or why nothing can be."""
+        """Shows the page of a conversation without messages."""
         state = (
             self.line_width,
             self._shown,
@@ -191,6 +191,8 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         super().on_click(event)
+        # Textual would hand the click to the class above once more.
+        event.prevent_default()
         row = self._current
         if row is not None and row.kind == "call" and event.chain == 1 and event.x >= self.line_width - _FOLD:
             self.action_toggle_result()
