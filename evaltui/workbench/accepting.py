@@ -5,7 +5,6 @@ Nothing is accepted that was not shown as the change to the files, and all of it
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,9 @@ from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
+from evaltui.files.eval_set_file import check
 from evaltui.workbench.acceptable import Choice, refuses_case
+from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseOutcome
 
@@ -68,8 +69,11 @@ class _Case:
     scored: CaseOutcome
 
 
-async def propose(editing: Editing, choice: Choice) -> Proposal:
-    """Read what the agent did, and see what accepting it would change; nothing is changed yet."""
+async def propose(editing: Editing, choice: Choice, progress: Progress | None = None) -> Proposal:
+    """Read what the agent did, and see what accepting it would change; nothing is changed yet.
+
+    `progress` follows it case by case.
+    """
     cases: list[_Case] = []
     left_out: list[str] = []
     documents: dict[Path, JsonDocument] = {}
@@ -91,7 +95,9 @@ async def propose(editing: Editing, choice: Choice) -> Proposal:
             cases.append(_Case(case, file, number, documents[file], scored))
         else:
             left_out.append(f"{file.name} has no case {case.eval_id} any more")
-    return await asyncio.to_thread(_propose, editing, choice, cases, left_out)
+    progress = progress or Progress()
+    progress.total = len(cases)
+    return await in_thread(lambda progress: _propose(editing, choice, cases, left_out, progress), progress)
 
 
 def accept(editing: Editing, proposal: Proposal) -> bool:
@@ -121,15 +127,19 @@ def _propose(
     choice: Choice,
     cases: Sequence[_Case],
     left_out: list[str],
+    progress: Progress,
 ) -> Proposal:
     """In a thread: reads logs, and changes nothing."""
-    edits: dict[Path, list[Edit]] = {}
-    documents = {case.file: case.document for case in cases}
-    counts: Counter[Path] = Counter()
+    by_file: dict[Path, list[_Case]] = {}
+    for case in cases:
+        by_file.setdefault(case.file, []).append(case)
+    accepted: Counter[Path] = Counter()
     remarks: list[str] = []
     written = write_times(editing.sets.agent_dir)
-    try:
-        for case in cases:
+
+    def edits(some: Sequence[_Case]) -> Iterator[Edit]:
+        for case in some:
+            progress.step()
             try:
                 actual = _actual(editing, case)
                 of_case = _edits(choice, case, actual)
@@ -137,21 +147,34 @@ def _propose(
                 left_out.append(str(error))
                 continue
             if of_case:
-                edits.setdefault(case.file, []).extend(of_case)
-                counts[case.file] += 1
-                remarks += _remarks(choice, case, actual, written)
-        changes = []
-        for path, some in edits.items():
-            preview = documents[path].preview(some)
-            change = FileChange(path, counts[path], preview.lines, documents[path], preview.document)
-            changes.append(change)
+                accepted[case.file] += 1
+                remarks.extend(_remarks(choice, case, actual, written))
+            yield from of_case
+
+    try:
+        changes = [
+            FileChange(path, accepted[path], preview.lines, some[0].document, preview.document)
+            for path, some in by_file.items()
+            if (preview := some[0].document.preview(edits(some))) and accepted[path]
+        ]
     except EditError as error:
         return Proposal(choice, problem=str(error))
-    if not edits:
+    if not changes:
         return Proposal(choice, problem=left_out[0] if left_out else "nothing would change")
+    for change in changes:
+        _validate(change)
     if left_out:
         remarks.append(f"{len(left_out)} of {len(choice.cases)} cases are left out: {left_out[0]}")
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
+
+
+def _validate(change: FileChange) -> None:
+    """Looks at the edited cases, so that nothing is left to do when the change is made."""
+    before = set(change.before.cases)
+    for case in change.after.cases:
+        if case not in before:
+            check(case)
+            _ = case.summary
 
 
 def _actual(editing: Editing, case: _Case) -> list[Invocation]:

@@ -3,14 +3,56 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
 # Seconds after which is said what is being done.
 _NOTICEABLE = 0.3
+
+
+@dataclass
+class Progress:
+    """How far work in a thread has come. Who waits for it reads it, and may end it."""
+
+    done: int = 0
+    """How many cases are done."""
+    total: int = 0
+    """How many there are; 0 while that is not known."""
+    cancelled: bool = False
+    """Whether nobody waits any more."""
+
+    def __str__(self) -> str:
+        """How many of several are done, after what is being done; empty where that says nothing."""
+        return f" {self.done:,} of {self.total:,}" if self.done and self.total > 1 else ""
+
+    def step(self) -> None:
+        """Counts one more case. Raises CancelledError where nobody waits any more."""
+        if self.cancelled:
+            raise asyncio.CancelledError
+        self.done += 1
+
+
+async def in_thread(work: Callable[[Progress], _T], progress: Progress) -> _T:
+    """The result of long work, which is done in a thread. It ends early when who waits is cancelled.
+
+    What such work makes is kept: garbage is not looked for among it, which would hold the screen each time.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return await asyncio.to_thread(work, progress)
+    except asyncio.CancelledError:
+        progress.cancelled = True
+        raise
+    finally:
+        if collects:
+            gc.freeze()
+            gc.enable()
 
 
 class Background:

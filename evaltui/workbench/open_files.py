@@ -120,7 +120,9 @@ class OpenFiles:
             raise
         if not splices:
             return None
-        step = Step(label, splices, before, after, moved or {}, self._revisions(splices), typing)
+        replaced = {path: befores[path] for path in splices if isinstance(edits[path], JsonDocument)}
+        revisions = self._revisions(splices)
+        step = Step(label, splices, before, after, moved or {}, revisions, typing, replaced)
         return self._push(step, befores)
 
     def _push(self, step: Step, befores: Mapping[Path, JsonDocument]) -> Step:
@@ -164,9 +166,9 @@ class OpenFiles:
         if taken_from.top is None:
             return None
         step, bases = taken_from.pop()
-        back = step.inverse(self._revisions(step.splices))
+        befores = {path: self._files[path].document.copy() for path in step.splices}
+        back = step.inverse(self._revisions(step.splices), befores)
         blocked = [path for path in back.splices if self._files[path].deleted]
-        befores = {path: self._files[path].document.copy() for path in back.splices}
         merged: dict[Path, JsonDocument] = {}
         for path, base in bases.items():
             if path not in back.splices:
@@ -187,8 +189,8 @@ class OpenFiles:
         taken_from.rebase(bases)
         splices = {}
         for path, exact in back.splices.items():
-            if path in merged:
-                splices[path] = self._files[path].apply(merged[path])
+            if (whole := merged.get(path) or step.documents.get(path)) is not None:
+                splices[path] = self._files[path].apply(whole)
             else:
                 self._files[path].document.splice(exact)
                 splices[path] = exact

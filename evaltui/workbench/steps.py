@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaltui.core.jsondoc.document import JsonDocument
@@ -29,9 +29,11 @@ class Step:
     typing: Hashable = None
     """Steps in a row with the same one are undone at once: what is typed into a field. None for a step of its
     own."""
+    documents: Mapping[Path, JsonDocument] = field(default_factory=dict)
+    """What files were before that were replaced as a whole: thousands of splices are not gone through."""
 
-    def inverse(self, revisions: Mapping[Path, int]) -> Step:
-        """What takes the step back, from files of these revisions."""
+    def inverse(self, revisions: Mapping[Path, int], documents: Mapping[Path, JsonDocument]) -> Step:
+        """What takes the step back, from files of these revisions and texts."""
         return Step(
             self.label,
             {path: inverted(splices) for path, splices in self.splices.items()},
@@ -39,6 +41,7 @@ class Step:
             self.before,
             {new: old for old, new in self.moved.items()},
             revisions,
+            documents={path: documents[path] for path in self.documents},
         )
 
     def followed_by(self, later: Step) -> Step:

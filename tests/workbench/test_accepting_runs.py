@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import threading
 import time
 
 import pytest
@@ -16,6 +18,7 @@ from evaltui.workbench.acceptable import (
     refuses_in_result,
 )
 from evaltui.workbench.accepting import accept, propose
+from evaltui.workbench.background import Progress
 from evaltui.workbench.differences import differences_of
 from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
@@ -307,3 +310,42 @@ async def test_of_many_cases_each_is_edited_and_validated_once_and_no_other_text
     assert len(read) <= 41
     assert max(read) < 100
     await until(lambda: workbench.outcomes.results.counts() == {"PASSED": 40})
+    # Nothing of it is edited or looked at again to take it back, or to do it again.
+    accepted = workbench.editing.document(path).text
+    edited.clear()
+    validated.clear()
+    monkeypatch.setattr(windows.Editor, "splice", lambda self, splice: edited.append(splice))
+    workbench.editing.undo()
+    assert workbench.editing.document(path).text == path.read_text(encoding="utf-8")
+    workbench.editing.redo()
+    assert workbench.editing.document(path).text == accepted
+    assert edited == validated == []
+
+
+async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(house, until, monkeypatch):
+    cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
+    path = house / "lights.evalset.json"
+    path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}, indent=2), encoding="utf-8")
+    workbench, path = await ran(house, until, "case_0")
+    read, events_of, go_on = [], workbench.outcomes.traces.events_of, threading.Event()
+
+    def held(case):
+        read.append(case)
+        assert len(read) < 3 or go_on.wait(15)
+        return events_of(case)
+
+    monkeypatch.setattr(workbench.outcomes.traces, "events_of", held)
+    progress = Progress()
+    proposing = asyncio.create_task(
+        propose(workbench.editing, chosen(workbench, "All 40 failing in view"), progress)
+    )
+    # The loop goes on although the third case is being read.
+    await until(lambda: len(read) == 3)
+    assert (progress.done, progress.total) == (3, 40)
+    proposing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await proposing
+    go_on.set()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert len(read) == 3
+    assert not workbench.editing.is_dirty(path)

@@ -40,6 +40,8 @@ class Accepting:
         self._path = case.path
         # As a set may be large, this one has the case alone.
         self._data: Any = {**case.data, case.path[0]: [case.value]}
+        self._case = CaseEditor(self._data, 0)
+        self._turns: dict[int, TurnEditor] = {}
         self._edits: list[Edit] = []
 
     @property
@@ -50,14 +52,14 @@ class Accepting:
     def _apply(self, edits: Sequence[Edit]) -> None:
         if edits:
             self._data = apply_to_data(self._data, edits)
+            self._case = CaseEditor(self._data, 0)
+            self._turns.clear()
             self._edits += edits
 
-    @property
-    def _case(self) -> CaseEditor:
-        return CaseEditor(self._data, 0)
-
     def _turn(self, turn: int) -> TurnEditor:
-        return self._case.turn(turn)
+        if turn not in self._turns:
+            self._turns[turn] = self._case.turn(turn)
+        return self._turns[turn]
 
     # What can be accepted
 
@@ -67,7 +69,7 @@ class Accepting:
         actual = rows[row].actual
         if number is None or actual is None:
             raise EditError("only a call that was expected and made has arguments to accept")
-        self._arguments(turn, number, [path], actual.args)
+        self._arguments(self._turn(turn).call(number), [path], actual.args)
 
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
         """Expect a changed or extra call as it was made, no missing one, a moved one where it was made."""
@@ -151,9 +153,8 @@ class Accepting:
 
     # How
 
-    def _arguments(self, turn: int, number: int, paths: Iterable[str], actual: dict[str, Any] | None) -> None:
+    def _arguments(self, call: CallEditor, paths: Iterable[str], actual: dict[str, Any] | None) -> None:
         """The arguments of a call at these paths as they were; "" means all, where one side has none."""
-        call = self._turn(turn).call(number)
         wanted = call.arguments
         for path in paths:
             wanted = _with_argument(wanted, actual, _steps(path))
@@ -179,14 +180,14 @@ class Accepting:
 
     @property
     def _keeps_responses(self) -> bool:
-        case = self._case
-        return any(case.turn(turn).responses for turn in range(case.turn_count))
+        return any(self._turn(turn).responses for turn in range(self._case.turn_count))
 
     def _change(self, turn: int, number: int, diff: CallDiff, made: _ActualCall) -> None:
         """The arguments that differ, and the response to them where there was one."""
         paths = [arg.path for arg in diff.args if arg.op != "same"]
-        self._arguments(turn, number, paths, made.call.args)
-        responses = self._turn(turn).call(number).responses
+        call = self._turn(turn).call(number)
+        responses = call.responses
+        self._arguments(call, paths, made.call.args)
         if len(responses) == 1 and made.response is not None:
             path = (*responses[0].path, "response")
             self._apply(_replace(path, value_at(self._data, path), made.response))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from evaltui.core.editing.json_paths import (
@@ -49,7 +50,7 @@ class CaseEditor:
         value = field_value(self.data, self.path, "eval_id")
         return value if isinstance(value, str) else ""
 
-    @property
+    @cached_property
     def reference(self) -> CaseRef:
         """How the config names it."""
         return set_id(self.data), self.eval_id
@@ -60,7 +61,7 @@ class CaseEditor:
 
     # Turns
 
-    @property
+    @cached_property
     def turns_path(self) -> JsonPath:
         """Raises EditError where the user of the case is simulated, so that it has no turns."""
         path = self.field_path("conversation")

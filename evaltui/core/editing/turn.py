@@ -228,7 +228,7 @@ class TurnEditor:
     def intermediate(self) -> IntermediateData:
         return IntermediateData(self.data, self.path)
 
-    @property
+    @cached_property
     def calls(self) -> list[CallEditor]:
         return calls_in(self.intermediate)
 

@@ -40,9 +40,12 @@ from evaltui.tui.widgets.painting import fit_for_terminal
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, propose
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.background import Progress
 from evaltui.workbench.relaxing import Effect, Relaxing, match_problem
 from evaltui.workbench.workbench import Workbench
 
+# Seconds between looks at how far reading has come.
+_TICK = 0.25
 _HINTS = (Hint("accept_it", "accept"), Hint("leave_it", "leave it"))
 _GAP = "   "
 # Of the dialog: title, choices, keys, and space between them.
@@ -63,6 +66,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         self._choices = choices
         self._current = 0
         self._proposals: dict[int, Proposal] = {}
+        self._progress = Progress()
 
     def compose(self) -> ComposeResult:
         with Vertical(id="accept"):
@@ -73,6 +77,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._choose(0)
+        self.set_interval(_TICK, self._show_progress)
 
     def on_resize(self) -> None:
         self.query_one(AcceptLines).write_page()
@@ -85,7 +90,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
     def _write_proposal(self, page: Page) -> None:
         proposal = self._proposals.get(self._current)
         if proposal is None:
-            page.row(("reading what the agent did …", "dim"))
+            page.row((f"reading what the agent did …{self._progress}", "dim"))
             return
         for remark in proposal.remarks:
             page.text([(visible(remark), "yellow")], [("! ", "yellow")])
@@ -97,9 +102,6 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
 
     def action_leave_it(self) -> None:
         self.dismiss()
-
-    def action_accept_it(self) -> None:
-        self._accept()
 
     def action_accept_more(self) -> None:
         self._choose(self._current + 1)
@@ -116,11 +118,18 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
             self.run_worker(self._propose(self._current), group="propose", exclusive=True)
 
     async def _propose(self, number: int) -> None:
-        self._proposals[number] = await propose(self._workbench.editing, self._choices[number])
+        self._progress = Progress()
+        self._proposals[number] = await propose(
+            self._workbench.editing, self._choices[number], self._progress
+        )
         if number == self._current and self.is_here:
             self.query_one(AcceptLines).show(self._write_proposal)
 
-    def _accept(self) -> None:
+    def _show_progress(self) -> None:
+        if self._current not in self._proposals:
+            self.query_one(AcceptLines).write_page()
+
+    def action_accept_it(self) -> None:
         proposal = self._proposals.get(self._current)
         if proposal is None or proposal.problem:
             return
