@@ -128,7 +128,7 @@ def read_eval_set_file(
     eval_set_id = required_field(data, ("eval_set_id",), str, found)
     raw_cases = required_field(data, ("eval_cases",), list, found) or []
     cases = raw_cases.stored if isinstance(raw_cases, CaseList) else tuple(map(StoredCase.of_data, raw_cases))
-    found += _of_cases(data, [case.summary.problems for case in cases])
+    found += _of_cases(data, [case.outline.problems for case in cases])
     name = data.get("name")
     return EvalSetFile(
         path=path,
@@ -174,7 +174,7 @@ def validated(file: EvalSetFile) -> EvalSetFile:
 def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> EvalSetFile:
     """The set that its text has become; of its cases, only those that are new in it are looked at."""
     data, cases = document.value, tuple(document.cases)
-    eval_set, found = None, [*_of_cases(data, [case.summary.problems for case in cases])]
+    eval_set, found = None, [*_of_cases(data, [case.outline.problems for case in cases])]
     if validate:
         eval_set, found = _validated(data, cases)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.

@@ -122,8 +122,8 @@ def _lint_config(file: Path) -> list[Problem]:
     if not isinstance(text, str) or not text:
         return problems
     data, sets = parse(text), _neighbours(file)
-    turns = {one.eval_set_id: {case.eval_id: case.summary.turns for case in one.cases} for one in sets}
-    tools = {one.eval_set_id: {case.eval_id: case.summary.tools for case in one.cases} for one in sets}
+    turns = {one.eval_set_id: {case.eval_id: case.outline.turns for case in one.cases} for one in sets}
+    tools = {one.eval_set_id: {case.eval_id: case.outline.tools for case in one.cases} for one in sets}
     unread = any(eval_set.format is None for eval_set in sets)
     found = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
     if not unread:

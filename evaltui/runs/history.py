@@ -116,13 +116,13 @@ class KeptRun:
     def id(self) -> str:
         return self.summary.id
 
-    def case(self, key: CaseId) -> CaseResult:
+    def case(self, case: CaseId) -> CaseResult:
         """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
-        return self._case(key)
+        return self._case(case)
 
-    def events(self, key: CaseId) -> dict[int, list[Event]]:
+    def events(self, case: CaseId) -> dict[int, list[Event]]:
         """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
-        return self._events(key)
+        return self._events(case)
 
 
 def open_run(path: Path) -> KeptRun:
@@ -154,8 +154,8 @@ def _open_log(path: Path) -> KeptRun:
         status=run.footer.status if run.footer else None,
         seconds=run.footer.seconds if run.footer else None,
         summary=summary_of(run),
-        _case=lambda key: case_of(path, cases[key]),
-        _events=lambda key: _events_of(path, cases[key]),
+        _case=lambda case: case_of(path, cases[case]),
+        _events=lambda case: _events_of(path, cases[case]),
     )
 
 
@@ -252,7 +252,7 @@ class CasePoint:
 class CaseHistory:
     """What came of a case in the last runs that had it, the oldest one first."""
 
-    key: CaseId
+    case: CaseId
     points: tuple[CasePoint, ...]
 
     @property
@@ -264,7 +264,7 @@ class CaseHistory:
         """What is different between the newest run and the one in which it last passed; nothing where that is
         the same one, or it never passed."""
         passed = self.last_passed
-        return what_changed(passed.run, self.points[-1].run, self.key) if passed else ()
+        return what_changed(passed.run, self.points[-1].run, self.case) if passed else ()
 
     def sparkline(self, metric: str = "") -> str:
         """One character per run, by a metric's score or by the share of runs that passed; `·` without one."""
@@ -296,26 +296,26 @@ class History:
         self._agent_dir = agent_dir
         self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
-    def of(self, key: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
+    def of(self, case: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
         """The last runs that have a result of the case. A log that cannot be read is passed over."""
         points: list[CasePoint] = []
         for path in reversed(run_logs(self._agent_dir)):
             try:
-                point = self._point(path, key, eval_set_id)
+                point = self._point(path, case, eval_set_id)
             except (OSError, ValueError):
                 continue
             if point is not None:
                 points.append(point)
                 if len(points) == last:
                     break
-        return CaseHistory(key, tuple(reversed(points)))
+        return CaseHistory(case, tuple(reversed(points)))
 
-    def _point(self, path: Path, key: CaseId, eval_set_id: str) -> CasePoint | None:
+    def _point(self, path: Path, case: CaseId, eval_set_id: str) -> CasePoint | None:
         header, circumstances = self._run(path)
-        found = logs.result_of(path, header, logs.read_index(path), key, eval_set_id)
+        found = logs.result_of(path, header, logs.read_index(path), case, eval_set_id)
         if found is None:
             return None
-        run = RunSummary(run_id(path), {key: found.summary}, circumstances=circumstances)
+        run = RunSummary(run_id(path), {case: found.summary}, circumstances=circumstances)
         return CasePoint(header.started, found.summary, run, path)
 
     def _run(self, path: Path) -> tuple[RunHeader, Circumstances]:

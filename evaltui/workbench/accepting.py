@@ -174,7 +174,7 @@ def _validate(change: FileChange) -> None:
     for case in change.after.cases:
         if case not in before:
             check(case)
-            _ = case.summary
+            _ = case.outline
 
 
 def _actual(editing: Editing, case: _Case) -> list[Invocation]:

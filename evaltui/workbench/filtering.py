@@ -94,7 +94,7 @@ class _Searched:
 
     @cached_property
     def texts(self) -> list[str]:
-        return ["\n".join(case.summary.texts).casefold() for case in self._cases]
+        return ["\n".join(case.outline.texts).casefold() for case in self._cases]
 
     def fold(self) -> None:
         """Have ids and texts ready."""
@@ -102,7 +102,7 @@ class _Searched:
 
     @cached_property
     def tools(self) -> list[tuple[str, ...]]:
-        return [tuple(map(str.casefold, case.summary.tools)) for case in self._cases]
+        return [tuple(map(str.casefold, case.outline.tools)) for case in self._cases]
 
 
 _Search = Callable[[str], object]

@@ -78,7 +78,7 @@ def _jumps(words: Sequence[_Word], sets: Sequence[EvalSetFile]) -> Iterator[Jump
             if (found := _found(words, case, set_id)) is not None:
                 score, marked = found
                 named = CaseId(eval_set.case_path, case.eval_id)
-                yield Jump(named, eval_set.eval_set_id, case.summary.first_text, score, marked)
+                yield Jump(named, eval_set.eval_set_id, case.outline.first_text, score, marked)
 
 
 def _found(words: Sequence[_Word], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:
@@ -90,7 +90,7 @@ def _found(words: Sequence[_Word], case: StoredCase, set_id: str) -> tuple[float
         if not worth:
             if word.text in set_id:
                 worth = _IN_SET + _WITHIN_KIND * len(word.text) / len(set_id)
-            elif any(word.text in text.casefold() for text in case.summary.texts):
+            elif any(word.text in text.casefold() for text in case.outline.texts):
                 worth = _IN_TEXT
             else:
                 return None

@@ -154,7 +154,7 @@ def _unfolded(eval_set: EvalSetFile, cases: Sequence[int], ids: Collection[str])
     before = 0
     for place, number in enumerate(cases):
         case = eval_set.cases[number]
-        if case.eval_id in ids and (turns := case.summary.turns):
+        if case.eval_id in ids and (turns := case.outline.turns):
             found.append(_Unfolded(place, turns, before))
             before += turns
     return found

@@ -119,7 +119,7 @@ def test_what_a_list_shows(project):
     shown = {
         entry.eval_set_id: (
             entry.format,
-            [(case.eval_id, case.summary.turns, case.summary.first_text) for case in entry.cases],
+            [(case.eval_id, case.outline.turns, case.outline.first_text) for case in entry.cases],
         )
         for entry in workspace.sets
     }

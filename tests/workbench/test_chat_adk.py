@@ -78,7 +78,7 @@ async def test_a_conversation_is_a_case_that_passes(desk, until):
 
 async def test_a_case_is_continued_without_asking_the_agent_first(desk, until):
     path = desk.sets.listed[0].path
-    entry = next(case for case in desk.sets.listed[0].cases if case.summary.turns == 3)
+    entry = next(case for case in desk.sets.listed[0].cases if case.outline.turns == 3)
     desk.chat.continue_from(CaseId(path.name, entry.eval_id), 2, source="case")
     await until(lambda: desk.chat.transcript is not None and not desk.chat.busy)
     assert desk.chat.transcript.broken is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaltui.core.model.case_id import CaseId, CaseSummary
+from evaltui.core.model.case_id import CaseId, CaseOutline
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
@@ -182,7 +182,7 @@ async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(write_
 def test_texts_are_looked_at_once_and_only_where_they_are_searched():
     looked_at = []
 
-    class Looked(CaseSummary):
+    class Looked(CaseOutline):
         def __getattribute__(self, name):
             if name == "texts":
                 looked_at.append(name)

@@ -75,7 +75,7 @@ def test_what_is_found_holds_the_letters_in_their_order(query):
     assert [jump.score for jump in jumps] == sorted((jump.score for jump in jumps), reverse=True)
     for jump in jumps:
         texts = next(
-            one.summary.texts for entry in SETS for one in entry.cases if one.eval_id == jump.case.eval_id
+            one.outline.texts for entry in SETS for one in entry.cases if one.eval_id == jump.case.eval_id
         )
         everything = f"{jump.case.eval_id} {jump.set_id} {' '.join(texts)} A flight".casefold()
         for word in query.casefold().split():

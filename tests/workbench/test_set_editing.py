@@ -566,7 +566,7 @@ def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
         for case in range(len(entry.cases)) if kept is None else kept[entry.case_path]:
             expected.append(Row(number, case))
             if CaseId(entry.case_path, entry.cases[case].eval_id) in unfolded:
-                expected += [Row(number, case, turn) for turn in range(entry.cases[case].summary.turns or 0)]
+                expected += [Row(number, case, turn) for turn in range(entry.cases[case].outline.turns or 0)]
     rows = TreeRows(sets, kept, folded, unfolded)
     assert [rows.row(line) for line in range(rows.count)] == expected
     assert [rows.line_of(rows.selection(line)) for line in range(rows.count)] == list(range(rows.count))

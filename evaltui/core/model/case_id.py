@@ -24,7 +24,7 @@ class CaseId(NamedTuple):
     eval_id: str
 
 
-class CaseSummary(NamedTuple):
+class CaseOutline(NamedTuple):
     """A case as a list shows and searches it, and what is seen to be wrong with it without a model."""
 
     eval_id: str | None
@@ -62,11 +62,11 @@ def required_field(
     return None
 
 
-def summary_of(case: Any) -> CaseSummary:
-    """The summary of a case as JSON data, whatever that is."""
+def outline_of(case: Any) -> CaseOutline:
+    """The outline of a case as JSON data, whatever that is."""
     if not isinstance(case, dict):
         problem = Problem.error((), f"must be an object, is {in_words(case)}")
-        return CaseSummary(None, 0, problems=(problem,))
+        return CaseOutline(None, 0, problems=(problem,))
     found: list[Problem] = []
     eval_id = required_field(case, ("eval_id",), str, found)
     problems = tuple(found)
@@ -75,13 +75,13 @@ def summary_of(case: Any) -> CaseSummary:
         texts = [_texts(_either(turn, "user_content")[1]) for turn in conversation]
         first = texts[0][0] if texts and texts[0] else ""
         by_turn = tuple(map("\n".join, texts))
-        return CaseSummary(eval_id, len(conversation), first, by_turn, _tools(conversation), problems)
+        return CaseOutline(eval_id, len(conversation), first, by_turn, _tools(conversation), problems)
     _, scenario = _either(case, "conversation_scenario")
     if isinstance(scenario, dict):
         _, prompt = _either(scenario, "starting_prompt")
         prompts = (prompt,) if isinstance(prompt, str) else ()
-        return CaseSummary(eval_id, None, "".join(prompts), prompts, (), problems)
-    return CaseSummary(eval_id, 0, problems=problems)
+        return CaseOutline(eval_id, None, "".join(prompts), prompts, (), problems)
+    return CaseOutline(eval_id, 0, problems=problems)
 
 
 def _texts(content: Any) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from evaltui.core.model.case_id import CaseSummary, summary_of
+from evaltui.core.model.case_id import CaseOutline, outline_of
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import Problem
 
@@ -21,21 +21,21 @@ class StoredCase:
     the memory.
     """
 
-    __slots__ = ("_lines", "_summary", "_value", "problems", "text")
+    __slots__ = ("_lines", "_outline", "_value", "problems", "text")
 
     def __init__(self, text: str, value: Any = None) -> None:
         self.text = text
         self.problems: tuple[Problem, ...] | None = None
         """What making a model of it has found, paths relative to the case; None while nobody made one."""
         self._value = value
-        self._summary: CaseSummary | None = None
+        self._outline: CaseOutline | None = None
         self._lines: int | None = None
 
     @classmethod
     def parsed(cls, text: str, value: Any) -> StoredCase:
         """A case whose value is looked at and not kept."""
         case = cls(text)
-        case._summary = summary_of(value)
+        case._outline = outline_of(value)
         return case
 
     @classmethod
@@ -65,15 +65,16 @@ class StoredCase:
         return EvalCase.model_validate_json(json.dumps(self.data()))
 
     @property
-    def summary(self) -> CaseSummary:
-        if self._summary is None:
-            self._summary = summary_of(self.data())
-        return self._summary
+    def outline(self) -> CaseOutline:
+        """What is known of it without a model."""
+        if self._outline is None:
+            self._outline = outline_of(self.data())
+        return self._outline
 
     @property
     def eval_id(self) -> str:
         """The id of the case, "" where it has none."""
-        return self.summary.eval_id or ""
+        return self.outline.eval_id or ""
 
     @property
     def lines(self) -> int:
@@ -95,7 +96,7 @@ def _eval_id_of(case: Any) -> str | None:
 def eval_ids_of(cases: Sequence[Any]) -> list[str | None]:
     """The ids of cases, which are JSON values, in order; None for those that have none."""
     if isinstance(cases, CaseList):
-        return [case.summary.eval_id for case in cases.stored]
+        return [case.outline.eval_id for case in cases.stored]
     return [_eval_id_of(case) for case in cases]
 
 
@@ -132,7 +133,7 @@ def ids_and_turns(cases: Sequence[EvalCase]) -> Iterator[tuple[str, int | None]]
     """The id of each case, and how many turns it has, None where a user is simulated; no model is made."""
     if isinstance(cases, StoredCases):
         for stored in cases.stored:
-            yield stored.eval_id, stored.summary.turns
+            yield stored.eval_id, stored.outline.turns
     else:
         for case in cases:
             yield case.eval_id, None if case.conversation is None else len(case.conversation)

@@ -61,10 +61,10 @@ class ChatFromScreen(FormScreen):
         eval_set = workbench.sets.by_case_path(case_id.path)
         number = eval_set.number(case_id.eval_id) if eval_set else None
         case = eval_set.cases[number] if eval_set and number is not None else None
-        self._texts = case.summary.texts if case else ()
-        self._turns = case.summary.turns or 0 if case else 0
+        self._texts = case.outline.texts if case else ()
+        self._turns = case.outline.turns or 0 if case else 0
         scored = workbench.outcomes.get(case_id)
-        if case is not None and case.summary.turns is None and scored is not None:
+        if case is not None and case.outline.turns is None and scored is not None:
             # A simulated user says something else each time.
             self._texts = tuple(turn.user for turn in scored.shown.turns)
             self._turns = len(self._texts)

@@ -102,9 +102,9 @@ class Palette:
             if all(word in eval_set.eval_set_id.casefold() for word in words):
                 yield Selection(eval_set.case_path), [("set ", "dim"), (set_id, "")]
             for case in eval_set.cases:
-                text = f"{case.eval_id}\n{case.summary.first_text}".casefold()
+                text = f"{case.eval_id}\n{case.outline.first_text}".casefold()
                 if all(word in text for word in words):
-                    first = cut(visible(case.summary.first_text), _MAX_TEXT)
+                    first = cut(visible(case.outline.first_text), _MAX_TEXT)
                     name: Line = [("case ", "dim"), (visible(case.eval_id), "")]
                     line: Line = [*name, (f"  {set_id}  {first}", "dim")]
                     yield Selection(eval_set.case_path, case.eval_id), line

@@ -27,7 +27,7 @@ def _no_conversation(workbench: Workbench) -> str | None:
     scored = workbench.outcomes.get(key)
     if scored is None:
         return "there is no conversation here yet: r runs the case"
-    if scored.stored.summary.turns is not None:
+    if scored.stored.outline.turns is not None:
         return "the case says itself what its user says; this is for simulated users"
     return None if scored.shown.turns else "no turn went through to its end"
 

@@ -35,7 +35,7 @@ class Origin:
     calls that messages respond to are expected.
     """
 
-    key: CaseId
+    case: CaseId
     session: SessionStart
     messages: tuple[Json, ...]
     expected: tuple[tuple[Event, ...], ...]
@@ -47,16 +47,16 @@ class Origin:
         """Why a conversation cannot begin where the turn would, as a sentence; `source` is where the turns
         before are taken from, None where they are sent."""
         if turn > len(self.messages):
-            return f"{self.key.eval_id} has {_turns(len(self.messages))}: there is no turn {turn + 1}"
+            return f"{self.case.eval_id} has {_turns(len(self.messages))}: there is no turn {turn + 1}"
         if source is None or turn <= len(self.happened if source == "result" else self.expected):
             return None
         if source == "case":
-            return f"the user of {self.key.eval_id} is simulated: it expects no turns to begin after"
+            return f"the user of {self.case.eval_id} is simulated: it expects no turns to begin after"
         if self.result_session is None:
-            return f"there is no result of {self.key.eval_id} to continue from: take what it expects"
+            return f"there is no result of {self.case.eval_id} to continue from: take what it expects"
         return (
             f"only {len(self.happened)} of {_turns(len(self.messages))} went through to the end in the last "
-            f"run of {self.key.eval_id}"
+            f"run of {self.case.eval_id}"
         )
 
     def transcript(self, turn: int, source: str) -> Transcript:
@@ -97,21 +97,21 @@ class Origin:
 
     def _title(self, turn: int) -> str:
         at_end = turn >= len(self.messages)
-        return self.key.eval_id if at_end else f"{self.key.eval_id} › turn {turn + 1}"
+        return self.case.eval_id if at_end else f"{self.case.eval_id} › turn {turn + 1}"
 
     def _message(self, turn: int) -> Json | None:
         return self.messages[turn] if turn < len(self.messages) else None
 
 
 def origin(
-    key: CaseId, case: EvalCase, scored: CaseOutcome | None = None, events: Sequence[Event] = ()
+    case_id: CaseId, case: EvalCase, scored: CaseOutcome | None = None, events: Sequence[Event] = ()
 ) -> Origin:
     """`events` are of the repeat that is shown."""
     turns = case.conversation or []
     messages = tuple(turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns)
     responded = {str(response.get("id")) for message in messages for response in responses_in(message)}
     made = Origin(
-        key,
+        case_id,
         _session(case),
         messages,
         tuple(tuple(_expected(turn, number, responded)) for number, turn in enumerate(turns)),

@@ -209,8 +209,8 @@ class Criteria:
 
     def _references(self, config: ConfigEditor) -> list[Section]:
         sets = self.sets
-        turns = {one.eval_set_id: {case.eval_id: case.summary.turns for case in one.cases} for one in sets}
-        tools = {one.eval_set_id: {case.eval_id: case.summary.tools for case in one.cases} for one in sets}
+        turns = {one.eval_set_id: {case.eval_id: case.outline.turns for case in one.cases} for one in sets}
+        tools = {one.eval_set_id: {case.eval_id: case.outline.tools for case in one.cases} for one in sets}
         problems = (*idle_rules(config.config, tools), *dangling(config.config, turns))
         wrong = {problem.path[:3]: problem.message for problem in problems}
         blocks: tuple[tuple[BlockList, str], ...] = (("turns", "Marks on turns"), ("rules", "Rules"))

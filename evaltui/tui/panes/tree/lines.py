@@ -111,7 +111,7 @@ class TreeLines:
         scored = self._workbench.outcomes.get(CaseId(eval_set.case_path, case.eval_id))
         status = turn_status(scored.shown, turn) if scored else NOT_RUN
         mark = glyph(status) if status else (" ", "")
-        texts = case.summary.texts
+        texts = case.outline.texts
         text = visible(texts[turn] if turn < len(texts) else "")
         return cut([("    ", ""), mark, (f" {turn + 1} ", "dim"), (text, "")], width)
 

@@ -1,10 +1,10 @@
 """What a list shows and searches of a case, in both spellings and both shapes."""
 
-from evaltui.core.model.case_id import CaseSummary, summary_of
+from evaltui.core.model.case_id import CaseOutline, outline_of
 
 
-def summary(**fields):
-    found = summary_of(fields)
+def outline(**fields):
+    found = outline_of(fields)
     assert found.problems == ()
     return found
 
@@ -19,7 +19,7 @@ def test_texts_by_turn_and_each_tool_once():
         {"user_content": said(), "intermediate_data": {"tool_uses": [{"name": "x"}, {}, None]}},
         {"userContent": said("c"), "intermediateData": {"toolUses": [{"name": "z"}]}},
     ]
-    assert summary(eval_id="one", conversation=turns) == CaseSummary(
+    assert outline(eval_id="one", conversation=turns) == CaseOutline(
         "one", 3, "a", ("a\nb", "", "c"), ("x", "y", "z")
     )
 
@@ -28,9 +28,9 @@ def test_tools_of_events():
     parts = [{"text": "so"}, {"function_call": {"name": "x"}}, {"functionCall": {"name": "y"}}]
     events = [{"author": "a", "content": {"parts": parts}}, {"author": "a", "content": None}, None]
     turn = {"user_content": None, "intermediate_data": {"invocation_events": events}}
-    assert summary(evalId="one", conversation=[turn]) == CaseSummary("one", 1, "", ("",), ("x", "y"))
+    assert outline(evalId="one", conversation=[turn]) == CaseOutline("one", 1, "", ("",), ("x", "y"))
 
 
 def test_a_simulated_user_begins_with_the_prompt():
-    found = summary(eval_id="one", conversation_scenario={"startingPrompt": "hi"})
-    assert found == CaseSummary("one", None, "hi", ("hi",))
+    found = outline(eval_id="one", conversation_scenario={"startingPrompt": "hi"})
+    assert found == CaseOutline("one", None, "hi", ("hi",))
