@@ -61,6 +61,11 @@ class FileConflict:
     outside: Outside
 
     @property
+    def was_deleted(self) -> bool:
+        """Whether there is no such file any more."""
+        return self.outside.fingerprint is None
+
+    @property
     def theirs(self) -> str | None:
         """None where the file was deleted."""
         return self.outside.text

@@ -261,7 +261,7 @@ class Editing:
         self._show_files(paths)
         self._decided(paths, conflict)
         if conflict is not None:
-            what = "deleted" if conflict.theirs is None else "changed"
+            what = "deleted" if conflict.was_deleted else "changed"
             self.say(f"{names} not saved: {conflict.path.name} was {what} outside too. Choose a side")
         return conflict is None
 

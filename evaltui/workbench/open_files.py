@@ -297,7 +297,7 @@ class OpenFiles:
         """
         async with self._lock:
             file = self._files[conflict.path]
-            if conflict.theirs is None:
+            if conflict.was_deleted:
                 if whole == "theirs":
                     file.leave_deleted()
                 elif whole == "mine":

@@ -55,9 +55,9 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         return [*one, *(every if several else []), Hint("decide", "save"), Hint("leave_open", "later")]
 
     def _title(self) -> Line:
-        where = "here and deleted outside" if self._clash.theirs is None else "here and outside"
+        where = "here and deleted outside" if self._clash.was_deleted else "here and outside"
         title: Line = [(visible(self._clash.path.name), "bold"), (f" was changed {where}", "")]
-        if self._clash.theirs is not None and self._clash.conflict.reason:
+        if not self._clash.was_deleted and self._clash.conflict.reason:
             title.append((f": {visible(self._clash.conflict.reason)}", ""))
         return title
 
