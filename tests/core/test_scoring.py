@@ -295,3 +295,18 @@ async def test_what_is_withheld_is_not_tried():
     assert {name: found[name].reason for name in withheld} == withheld
     assert {found[name].status for name in withheld} == {Status.NOT_EVALUATED}
     assert found["response_match_score"].status is Status.PASSED
+
+
+async def test_what_a_config_asks_for_is_worked_out_once_for_all_cases_of_a_set(monkeypatch):
+    asked = []
+    metrics = EvalConfig.metrics
+    monkeypatch.setattr(EvalConfig, "metrics", lambda config: asked.append(config) or metrics(config))
+    same, other = turn("good morning", calls=[]), turn("good night", calls=["lamp"])
+    config = EvalConfig.model_validate({"criteria": BOTH, "evaltui": {"rules": []}})
+    first = Expected("s", case(same), config)
+    of_set = [first.of_case(case(one, eval_id=f"{number}")) for number, one in enumerate([same, other, same])]
+    found = [await score_repeat(one, did(same), final_state=None, custom=None) for one in of_set]
+    assert [one.status for one in found] == [Status.PASSED, Status.FAILED, Status.PASSED]
+    alone = Expected("s", case(other), config)
+    assert found[1] == await score_repeat(alone, did(same), final_state=None, custom=None)
+    assert len(asked) == 2

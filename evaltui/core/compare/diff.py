@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from evaltui.core.compare.matching import Side, align, most_pairs, numbered
@@ -105,6 +106,8 @@ def align_calls(
     expected, actual = tuple(expected), tuple(actual)
     mine = [_side(call, ignore_args) for call in expected]
     theirs = [_side(call, ignore_args) for call in actual]
+    if mine == theirs:
+        return tuple(map(partial(CallDiff, "same"), expected, actual))
     if ignore_args:
         rules = NO_RULES
 

@@ -79,6 +79,25 @@ class Expected:
         """Those that the config asks for, then the efficiency metrics that it does not name."""
         return metrics_to_run(self.effective_config)
 
+    @cached_property
+    def is_judged(self) -> bool:
+        """Whether a judge has a say in the verdict."""
+        return any(
+            _judged_metric(metric) is not None and metric.metric_name not in self.withheld
+            for metric in self.metrics
+        )
+
+    @cached_property
+    def ignores_args(self) -> bool:
+        """Whether calls are the same whatever their arguments are."""
+        return any(ignores_args(metric) for metric in self.metrics)
+
+    def of_case(self, case: EvalCase) -> Expected:
+        """What is expected of another case of the set: what the config says is not worked out again."""
+        other = replace(self, case=case)
+        vars(other).update({name: getattr(self, name) for name in _OF_THE_CONFIG})
+        return other
+
     @property
     def score_thoughts(self) -> bool:
         return self.adk_verdicts or self.config.evaltui.thoughts == "score"
@@ -98,6 +117,9 @@ class Expected:
         return frozenset(
             turn for turn in turns if config.turn_mode(self.eval_set_id, self.case.eval_id, turn) == mode
         )
+
+
+_OF_THE_CONFIG = ("effective_config", "metrics", "is_judged", "ignores_args")
 
 
 def _requests(case: EvalCase) -> bool:
@@ -197,15 +219,7 @@ def _kept(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
 
 def reads_app_details(expected: Expected) -> bool:
     """Whether a metric looks at what the agents were told."""
-    return is_judged(expected) or any(metric.custom_function_path is not None for metric in expected.metrics)
-
-
-def is_judged(expected: Expected) -> bool:
-    """Whether a judge has a say in the verdict."""
-    return any(
-        _judged_metric(metric) is not None and metric.metric_name not in expected.withheld
-        for metric in expected.metrics
-    )
+    return expected.is_judged or any(metric.custom_function_path is not None for metric in expected.metrics)
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
@@ -296,7 +310,6 @@ def turn_results(
     if wanted is None:
         return tuple(_simulated_turn(expected, did) for did in actual)
     scores = _turn_scores(metrics)
-    ignore_args = any(ignores_args(metric) for metric in expected.metrics)
     rules = with_patience(expected.rules)
     turns = []
     for number, want in enumerate(wanted):
@@ -314,7 +327,7 @@ def turn_results(
                 actual_text=wanted_text if said == wanted_text else said,
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=unscored_texts(did, thoughts=thoughts) if did else (),
-                ignore_args=ignore_args,
+                ignore_args=expected.ignores_args,
                 rules=rules,
             )
         )

@@ -15,7 +15,6 @@ from evaltui.core.metrics.preflight import SCENARIO, withheld
 from evaltui.core.metrics.scoring import (
     Expected,
     failed_repeat,
-    is_judged,
     not_evaluated,
     reads_app_details,
     score_repeat,
@@ -152,6 +151,8 @@ class _Run:
         self._known = [item for item in items if item.repeat in plan.known.get(item.case, {})]
         self._items = [item for item in items if item.repeat not in plan.known.get(item.case, {})]
         self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
+        # Of some case of each of the plan's sets.
+        self._expected_of: dict[int, Expected] = {}
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
         # One of their own: a metric function that blocks its process would hold up every answer.
         self._asking = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
@@ -205,18 +206,14 @@ class _Run:
         return worst_status(one.status for one in self._progress if one.status is not None)
 
     def _expected(self, item: WorkItem) -> Expected:
-        progress = self._progress[item.number]
+        progress, one = self._progress[item.number], item.set
         if progress.expected is None:
-            case = item.set.cases[item.index]
-            eval_set_id, config = item.set.eval_set_id, item.set.config
-            progress.expected = Expected(
-                eval_set_id,
-                case,
-                config,
-                self._plan.adk_verdicts,
-                self._withheld[item.case.path],
-                item.set.config_name,
-            )
+            case = one.cases[item.index]
+            if (other := self._expected_of.get(id(one))) is None:
+                verdicts, reasons = self._plan.adk_verdicts, self._withheld[item.case.path]
+                other = Expected(one.eval_set_id, case, one.config, verdicts, reasons, one.config_name)
+                self._expected_of[id(one)] = other
+            progress.expected = other.of_case(case)
         return progress.expected
 
     def message(self, item: WorkItem) -> Json:
@@ -299,7 +296,7 @@ class _Run:
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
             self._add(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
         expected = self._expected(item)
-        if ran.error is None and is_judged(expected) and not self._is_refused(item):
+        if ran.error is None and expected.is_judged and not self._is_refused(item):
             # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.
             await self._being_judged.acquire()
             self._judging.create_task(self._judge(item, expected, ran))
