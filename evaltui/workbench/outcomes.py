@@ -175,7 +175,9 @@ class Outcomes:
                 continue
             for case, scored in self.results.of(path):
                 stored, config = opened.case(case.eval_id), opened.config.config
-                if stored is not None and not _scored_by(scored, stored, config):
+                if stored is None or _scored_by(scored, stored, config):
+                    self._rescoring.drop(case)
+                else:
                     self._rescoring.add(case, scored, scored.result.eval_set_id, stored, config)
 
     async def rescored(self, paths: Iterable[Path]) -> None:

@@ -42,6 +42,8 @@ class Rescoring:
         self._secrets = secrets
         self._done = done
         self._waiting: dict[CaseId, tuple[CaseOutcome, str, StoredCase, EvalConfig]] = {}
+        # The case that is being scored, None where its result is not wanted any more.
+        self._scoring: CaseId | None = None
         self._task: asyncio.Task[None] | None = None
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
@@ -49,9 +51,16 @@ class Rescoring:
         self, case: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
     ) -> None:
         """Score a case again, soon."""
+        self.drop(case)
         self._waiting[case] = scored, eval_set_id, stored, config
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
+
+    def drop(self, case: CaseId) -> None:
+        """Leave the result of a case as it is: what was to be scored has been taken back."""
+        self._waiting.pop(case, None)
+        if self._scoring == case:
+            self._scoring = None
 
     async def finish(self) -> None:
         """Wait until everything that was wished for has been scored."""
@@ -60,9 +69,10 @@ class Rescoring:
 
     async def _work(self) -> None:
         while self._waiting:
-            case = next(iter(self._waiting))
+            self._scoring = case = next(iter(self._waiting))
             scored, eval_set_id, stored, config = self._waiting.pop(case)
-            if new := await self._scored(case, scored, eval_set_id, stored, config):
+            new = await self._scored(case, scored, eval_set_id, stored, config)
+            if new and self._scoring == case:
                 self._done(case, new)
             # Keys come first.
             await asyncio.sleep(0)

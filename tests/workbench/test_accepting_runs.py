@@ -322,6 +322,20 @@ async def test_of_many_cases_each_is_edited_and_validated_once_and_no_other_text
     assert edited == validated == []
 
 
+async def test_what_is_taken_back_before_it_was_scored_is_not_scored(house, until):
+    cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
+    path = house / "lights.evalset.json"
+    path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}, indent=2), encoding="utf-8")
+    workbench, path = await ran(house, until, "case_0")
+    proposal = await propose(workbench.editing, chosen(workbench, "All 40 failing in view"))
+    assert accept(workbench.editing, proposal)
+    # Some of them are scored, one is being scored.
+    await until(lambda: workbench.outcomes.results.counts()["PASSED"] > 2)
+    workbench.editing.undo()
+    await workbench.outcomes.rescored([path])
+    assert workbench.outcomes.results.counts() == {"FAILED": 40}
+
+
 async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(house, until, monkeypatch):
     cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
     path = house / "lights.evalset.json"

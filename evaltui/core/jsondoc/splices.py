@@ -308,6 +308,7 @@ class _Lines:
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    if len(old) * len(new) > _MOST_COMPARISONS:
+    has_none_in_common = old and new and set(old).isdisjoint(new)
+    if has_none_in_common or len(old) * len(new) > _MOST_COMPARISONS:
         return [("replace", 0, len(old), 0, len(new))]
     return list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
