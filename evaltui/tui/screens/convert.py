@@ -39,7 +39,7 @@ class ConvertScreen(QuestionScreen[None]):
         self._old = old
         self._eval_set, self._problems = converting.converted(old)
         self._new = old.parent / converting.name_for_converted(old)
-        self._soon: Timer | None = None
+        self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         can_be_done = self._eval_set is not None
@@ -56,11 +56,11 @@ class ConvertScreen(QuestionScreen[None]):
         """The text is shown as that of the file that is named, soon: to colour a long one takes a while."""
         problem = self._problem
         self.query_one(QuestionNote).show(problem)
-        if self._soon is not None:
-            self._soon.stop()
+        if self._timer is not None:
+            self._timer.stop()
         if problem is None:
             self._new = self._old.parent / self._wanted
-            self._soon = once(self, _PAUSE, self.answers.write_page)
+            self._timer = once(self, _PAUSE, self.answers.write_page)
 
     @property
     def _wanted(self) -> str:

@@ -162,7 +162,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         """What was found, the best first."""
         self.query_text: str | None = None
         """What was looked for last; None at first."""
-        self._soon: Timer | None = None
+        self._timer: Timer | None = None
 
     @abstractmethod
     def find(self, query: str) -> Sequence[Found]:
@@ -190,9 +190,9 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         self._search()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        if self._soon is not None:
-            self._soon.stop()
-        self._soon = once(self, _PAUSE, self._search_now)
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = once(self, _PAUSE, self._search_now)
 
     def _search_now(self) -> None:
         if self.is_here:

@@ -134,7 +134,7 @@ class FilterLine(OneLineInput):
     def __init__(self, *, id: str) -> None:
         super().__init__(compact=True, id=id)
         self._followed = ""
-        self._soon: Timer | None = None
+        self._timer: Timer | None = None
         self._below: list[Line] = []
 
     @abstractmethod
@@ -157,15 +157,15 @@ class FilterLine(OneLineInput):
         self._write_below()
 
     def on_input_changed(self) -> None:
-        if self._soon is not None:
-            self._soon.stop()
-        self._soon = once(self, _PAUSE, self.apply)
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = once(self, _PAUSE, self.apply)
 
     def apply(self) -> None:
         """Filter by what has been typed by now."""
-        if self._soon is not None:
-            self._soon.stop()
-            self._soon = None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
         if self.value != self.filter_text():
             # Not to be taken for a filter set from elsewhere.
             self._followed = self.value
