@@ -26,6 +26,13 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     await pilot.pause()
 
 
+async def until_ran(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
+    """The same for a run or a turn of an agent, whose process may take longer on a busy machine."""
+    seconds = waiting.PATIENCE_WITH_PROCESSES
+    await waiting.until(condition, lambda: screen_text(pilot.app), seconds)
+    await pilot.pause()
+
+
 def screen_lines(app: App[Any]) -> list[str]:
     """The text on screen, line by line, without spaces at the ends of lines."""
     # Textual has no public way to read the screen as text.

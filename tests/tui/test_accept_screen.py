@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
@@ -45,7 +45,7 @@ async def ran(app, pilot, path, case="dark"):
     await until(pilot, lambda: app.workbench.sets.listed)
     app.workbench.navigation.select(Selection(path.name, case))
     app.workbench.runs.run_all()
-    await until(pilot, lambda: app.workbench.runs.current.over)
+    await until_ran(pilot, lambda: app.workbench.runs.current.over)
 
 
 def is_shown(app, text):

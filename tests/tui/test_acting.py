@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.differences import RelaxScreen
@@ -40,7 +40,7 @@ async def at_the_difference(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
     app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "kitchen"))
     await pilot.press("R")
-    await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
+    await until_ran(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
     await pilot.press("n")
     await until(pilot, lambda: app.workbench.navigation.difference is not None)
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("google.adk")
 
-from pilots import screen_text, until, write_cases
+from pilots import screen_text, until, until_ran, write_cases
 from requesting_agents import DESK, write_agent
 
 from evaltui.tui.app import WorkbenchApp
@@ -27,7 +27,7 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
         async def send(text, turns):
             app.focused.insert(text)
             await pilot.press("enter")
-            await until(pilot, lambda: not chat.busy and len(chat.transcript.counted()) == turns)
+            await until_ran(pilot, lambda: not chat.busy and len(chat.transcript.counted()) == turns)
 
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("4")
@@ -59,7 +59,7 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
         await pilot.press("enter")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await pilot.press("ctrl+s", "r")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.runs.current.counts == {"PASSED": 1}
         await pilot.press("3")
         await until(pilot, lambda: "response to adk_request_confirmation" in screen_text(app))

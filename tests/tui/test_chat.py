@@ -1,7 +1,7 @@
 """Talking with the agent on screen: the message, what is shown of the conversation, going back, new code."""
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 from rich.cells import cell_len
 
 from evaltui.core.model.events import Event
@@ -61,7 +61,7 @@ async def opened(app, pilot):
 
 async def say(app, pilot, message):
     await pilot.press(*message.replace(" ", "_"), "enter")
-    await until(pilot, lambda: not app.workbench.chat.busy)
+    await until_ran(pilot, lambda: not app.workbench.chat.busy)
 
 
 def stages(app):
@@ -265,7 +265,7 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.navigation.selection.eval_id == "polite"
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ChatFromScreen))

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.criteria import CriteriaRows, CriteriaScreen
@@ -33,7 +33,7 @@ async def opened(app, pilot, *, run=False):
     await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
     if run:
         await pilot.press("R")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
     screen = CriteriaScreen(app.workbench, app.workbench.navigation.file)
     app.push_screen(screen)
     await until(pilot, lambda: app.screen is screen and screen.query(CriteriaRows) and screen.rows.current)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.chooser import ChooserApp
@@ -38,7 +38,7 @@ async def started(app, pilot):
 
 async def ran(app, pilot, number):
     await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.number == number)
-    await until(pilot, lambda: app.workbench.runs.current.over)
+    await until_ran(pilot, lambda: app.workbench.runs.current.over)
 
 
 async def test_filtering_while_typing_and_back(parrot):

@@ -2,7 +2,7 @@
 
 import pytest
 import waiting
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 from rich.cells import cell_len
 from textual.app import App
 from textual.geometry import Size
@@ -81,7 +81,10 @@ async def test_every_line_of_every_pane_fits_every_width(agent, content):
     await workbench.open()
     if CONTENTS[content]:
         workbench.runs.run_all()
-        await waiting.until(lambda: workbench.runs.current and workbench.runs.current.over)
+        await waiting.until(
+            lambda: workbench.runs.current and workbench.runs.current.over,
+            seconds=waiting.PATIENCE_WITH_PROCESSES,
+        )
     app = EveryPane(workbench)
     async with app.run_test(size=(WIDTHS[0], 60)) as pilot:
         for width in WIDTHS:
@@ -109,7 +112,7 @@ async def test_every_pane_shows_everything_at_every_size(agent, size, content):
         await started(app, pilot)
         if CONTENTS[content]:
             await pilot.press("R")
-            await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+            await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         for number, kind in enumerate(PANES, 1):
             await pilot.press(str(number))
             field = "message-field" if kind.id == "chat" else kind.id

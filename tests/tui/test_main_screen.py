@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
@@ -63,7 +63,7 @@ async def ready(app, pilot):
 
 
 async def finished(app, pilot):
-    await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
+    await until_ran(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
 
 
 async def test_narrow_shows_one_pane_at_a_time(house):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.details import DetailsScreen
@@ -68,7 +68,7 @@ async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
         assert "– final_response_match_v2 none of 1 case the judge azure/gpt-4o is no Gemini model." in shown
         await pilot.press("escape")
         (agent / "go").touch()
-        await until(pilot, lambda: app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current.over)
         await until(pilot, lambda: "– not evaluated" in screen_text(app))
         lines = [" ".join(line.split()) for line in screen_lines(app)]
         assert any("✓ tool_trajectory_avg_score 1.00 1.00 passed" in line for line in lines)
@@ -84,7 +84,9 @@ async def test_optional_metrics_let_the_case_pass(agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
+        await until_ran(
+            pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over
+        )
         await until(pilot, lambda: "✓ passed" in screen_text(app))
         assert app.workbench.runs.current.stage is Stage.FINISHED
         lines = [" ".join(line.split()) for line in screen_lines(app)]
@@ -100,7 +102,9 @@ async def test_nothing_is_said_where_all_is_well(agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
+        await until_ran(
+            pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over
+        )
         await until(pilot, lambda: "run 1" in screen_lines(app)[-2])
         assert "cannot run" not in screen_text(app)
         await pilot.press("exclamation_mark")

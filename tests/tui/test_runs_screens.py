@@ -1,7 +1,7 @@
 """Repeats, history, the list of runs and their comparison, by keys and mouse."""
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
@@ -52,7 +52,7 @@ async def opened(app, pilot, path, case="toss"):
 
 async def run_all(app, pilot):
     app.workbench.runs.run_all()
-    await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+    await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
 
 
 def shows(app, text, screen=None):
@@ -73,7 +73,7 @@ async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, s
         await pilot.press(*"5 most", "enter")
         await until(pilot, shows(app, "what must pass is all, majority"))
         await pilot.press(*["backspace"] * 4, *"majority", "enter")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("3")
         await until(pilot, shows(app, "2/5 FLAKY  fails policy majority"))
         assert "pass@k      0.40  0.70  0.90  1.00" in screen_text(app)
@@ -177,7 +177,7 @@ async def test_what_did_not_change_is_folded(coin):
         await opened(app, pilot, coin, "good")
         for _ in range(2):
             app.workbench.runs.run_case()
-            await until(pilot, lambda: app.workbench.runs.current.over)
+            await until_ran(pilot, lambda: app.workbench.runs.current.over)
         await pilot.press("H")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.rows.current)
         await until(pilot, lambda: app.screen._runs.row(app.screen.rows.current))
@@ -221,7 +221,7 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
         await until(pilot, shows(app, "interrupted", RunsScreen))
         assert "2 of 3 cases" in screen_text(app)
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.runs.current.remarks == []
         assert sum(app.workbench.outcomes.results.counts().values()) == 3
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.save_case import SaveCaseScreen
@@ -38,7 +38,7 @@ async def said(app, pilot, *messages):
     await until(pilot, lambda: isinstance(app.focused, MessageField))
     for count, message in enumerate(messages, 1):
         await pilot.press(*message.replace(" ", "_"), "enter")
-        await until(pilot, lambda count=count: len(counted(app)) == count and not app.workbench.chat.busy)
+        await until_ran(pilot, lambda count=count: len(counted(app)) == count and not app.workbench.chat.busy)
     await pilot.press("ctrl+t")
     await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen) and app.focused is not None)
 
@@ -67,7 +67,7 @@ async def test_what_was_said_is_a_case_that_passes_at_once(desk, size):
         assert case["eval_id"] == "look"
         assert [one["user_content"]["parts"][0]["text"] for one in case["conversation"]] == ["look", "bye"]
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.runs.current.counts == {"PASSED": 1}
 
 

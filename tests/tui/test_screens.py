@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 from textual import events
 from textual.app import App
 from textual.screen import Screen
@@ -114,7 +114,7 @@ async def test_a_pane_that_another_one_comes_over_does_not_keep_the_focus(parrot
     async with app.run_test(size=MEDIUM) as pilot:
         await started(app, pilot)
         await pilot.press("4", "escape", "r")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("tab")
         await until(pilot, lambda: "━━ 1 Cases" in screen_lines(app)[1])
         await pilot.press("tab")
@@ -196,7 +196,7 @@ async def test_a_covered_screen_follows_the_size_and_the_run_once_it_is_seen_aga
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await until(pilot, lambda: app.screen.takes_input)
         app.workbench.runs.run_all()
-        await until(pilot, lambda: app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current.over)
         await pilot.resize_terminal(80, 24)
         await pilot.press("escape")
         await until(pilot, lambda: "run 1: every set" in screen_text(app))
@@ -215,7 +215,7 @@ async def test_keys_do_nothing_that_cannot_be_seen(parrot):
         assert not app.workbench.editing.unsaved()
         await pilot.resize_terminal(80, 24)
         await pilot.press("R")
-        await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
 
 
 async def test_a_run_that_is_cancelled_before_its_first_step_ends(parrot):
@@ -224,7 +224,7 @@ async def test_a_run_that_is_cancelled_before_its_first_step_ends(parrot):
         await started(app, pilot)
         app.workbench.runs.run_all()
         app.workbench.runs.cancel()
-        await until(pilot, lambda: app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current.over)
         assert app.workbench.runs.refuses_to_run() is None
         await until(pilot, lambda: "run 1 cancelled after 0 of 2" in screen_text(app))
 
@@ -294,7 +294,7 @@ async def test_a_case_may_go_while_a_dialog_about_it_is_open(caller, dialog, gon
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
         app.workbench.runs.run_all()
-        await until(pilot, lambda: app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current.over)
         app.workbench.navigation.select(Selection(caller.name, "wrong"))
         # Keys are about what is shown.
         await until(pilot, lambda: not app.screen._will_draw)

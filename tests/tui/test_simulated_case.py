@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pilots import screen_text, until
+from pilots import screen_text, until, until_ran
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.save_case import SaveCaseScreen
@@ -44,7 +44,7 @@ async def test_it_is_run_looked_at_and_made_a_case(write_agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: workbench.sets.workspace is not None)
         await pilot.press("down", "r")
-        await until(
+        await until_ran(
             pilot,
             lambda: workbench.runs.current and workbench.runs.current.over and not workbench.runs.is_running,
         )
@@ -59,7 +59,7 @@ async def test_it_is_run_looked_at_and_made_a_case(write_agent):
         assert workbench.navigation.selection.eval_id == "hi"
         await until(pilot, lambda: app.focused.id == "case")
         await pilot.press("r")
-        await until(pilot, lambda: workbench.runs.current.over and workbench.runs.current.number == 2)
+        await until_ran(pilot, lambda: workbench.runs.current.over and workbench.runs.current.number == 2)
         assert workbench.runs.current.counts == {"PASSED": 1}
         await pilot.press("ctrl+s")
         await until(pilot, lambda: not workbench.editing.unsaved())

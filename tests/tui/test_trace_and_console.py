@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
@@ -62,7 +62,7 @@ async def ran(app, pilot, eval_id):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
     app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, eval_id))
     await pilot.press("r")
-    await until(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
+    await until_ran(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
 
 
 def marked(app):
@@ -170,7 +170,7 @@ async def test_a_trace_grows_while_the_case_runs(desk):
         )
         assert "Turn 1" in screen_text(app)
         await pilot.press("escape")
-        await until(pilot, lambda: app.workbench.runs.current.over)
+        await until_ran(pilot, lambda: app.workbench.runs.current.over)
         await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
 
 
