@@ -24,6 +24,8 @@ RESTORED = "restore unsaved changes"
 # Seconds in which another program finishes a file that it has begun to write.
 _SECONDS_TO_FINISH = 0.3
 _MOST_TRIES = 50
+# Splices of a step beyond which the whole text is taken back instead of each of them.
+_MANY = 20
 
 _T = TypeVar("_T")
 
@@ -120,7 +122,7 @@ class OpenFiles:
             raise
         if not splices:
             return None
-        replaced = {path: befores[path] for path in splices if isinstance(edits[path], JsonDocument)}
+        replaced = {path: befores[path] for path, done in splices.items() if len(done) > _MANY}
         revisions = self._revisions(splices)
         step = Step(label, splices, before, after, moved or {}, revisions, typing, replaced)
         return self._push(step, befores)
@@ -174,7 +176,8 @@ class OpenFiles:
             if path not in back.splices:
                 continue
             # As it was before the step, had nobody else changed anything; that is merged into what is there.
-            bases[path] = without_step = _spliced(base, back.splices[path])
+            without_step = step.documents.get(path) or _spliced(base, back.splices[path])
+            bases[path] = without_step
             found = merge(base, without_step, befores[path], self._files[path].shape)
             if isinstance(found, Conflict):
                 blocked.append(path)

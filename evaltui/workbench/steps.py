@@ -30,7 +30,7 @@ class Step:
     """Steps in a row with the same one are undone at once: what is typed into a field. None for a step of its
     own."""
     documents: Mapping[Path, JsonDocument] = field(default_factory=dict)
-    """What files were before that were replaced as a whole: thousands of splices are not gone through."""
+    """What files were before in which much was changed: thousands of splices are not gone through."""
 
     def inverse(self, revisions: Mapping[Path, int], documents: Mapping[Path, JsonDocument]) -> Step:
         """What takes the step back, from files of these revisions and texts."""
