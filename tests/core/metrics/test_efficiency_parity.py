@@ -13,7 +13,6 @@ from evaltui.core.model.outcome import Status
 eval_case = pytest.importorskip("google.adk.evaluation.eval_case")
 eval_metrics = pytest.importorskip("google.adk.evaluation.eval_metrics")
 eval_config = pytest.importorskip("google.adk.evaluation.eval_config")
-registry = pytest.importorskip("google.adk.evaluation.metric_evaluator_registry")
 
 pytestmark = pytest.mark.compat
 
@@ -72,9 +71,14 @@ def details(result):
     return given_parts[0] if given_parts else {}
 
 
+def registry():
+    """It brings in much of Google Cloud, which takes seconds: not while tests are collected."""
+    module = pytest.importorskip("google.adk.evaluation.metric_evaluator_registry")
+    return module.DEFAULT_METRIC_EVALUATOR_REGISTRY
+
+
 def evaluator(name, **fields):
-    metric = eval_metrics.EvalMetric(metric_name=name, **fields)
-    return registry.DEFAULT_METRIC_EVALUATOR_REGISTRY.get_evaluator(metric)
+    return registry().get_evaluator(eval_metrics.EvalMetric(metric_name=name, **fields))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +112,7 @@ def test_threshold_is_refused_as_in_adk(name):
 
 
 def test_the_registry_knows_the_metrics_and_ranges_of_adk():
-    infos = registry.DEFAULT_METRIC_EVALUATOR_REGISTRY.get_registered_metrics()
+    infos = registry().get_registered_metrics()
     theirs = []
     for info in infos:
         interval = info.metric_value_info.interval

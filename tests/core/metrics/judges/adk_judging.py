@@ -3,7 +3,6 @@
 import asyncio
 from functools import cache
 
-from google.adk.evaluation import local_eval_service
 from google.adk.evaluation.eval_case import EvalCase, Invocation
 from google.adk.evaluation.eval_metrics import EvalMetric
 from google.adk.evaluation.final_response_match_v2 import FinalResponseMatchV2Evaluator
@@ -78,6 +77,9 @@ def _evaluator(name, *, samples=1, threshold=0.5, rubrics=()):
 
 def judged_by_adk(name, turns, script, *, samples=1, threshold=0.5, case_rubrics=(), rubrics=()):
     """google-adk's EvaluationResult; None where it raises. A None in the script is a model that fails."""
+    # It brings in much of Google Cloud, which takes seconds: not while tests are collected.
+    from google.adk.evaluation import local_eval_service
+
     case = EvalCase.model_validate(
         {"eval_id": "case", "conversation": turns, "rubrics": list(case_rubrics) or None}
     )

@@ -8,7 +8,8 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 from judge_cases import MATCH, ScriptedJudge, failed, given, judged, turn, valid
 
-pytest.importorskip("google.adk.evaluation.local_eval_service")
+pytest.importorskip("google.adk")
+pytest.importorskip("pandas")
 from adk_judging import judged_by_adk, validity_by_adk
 
 from evaltui.core.metrics.judges.final_response import read_validity_as_adk

@@ -19,7 +19,8 @@ from judge_cases import (
     verdicts,
 )
 
-pytest.importorskip("google.adk.evaluation.local_eval_service")
+pytest.importorskip("google.adk")
+pytest.importorskip("pandas")
 from adk_judging import fulfilment_by_adk, judged_by_adk
 
 from evaltui.core.metrics.judges.final_response import read_fulfilment_as_adk
