@@ -139,7 +139,7 @@ class Navigation:
 
     def _filter_source(self) -> object:
         """Differs where the filter may keep other cases than before."""
-        return id(self._sets.listed), self._outcomes.version
+        return self._sets.listed, self._outcomes.version
 
     def _kept(self) -> dict[CaseId, None]:
         """The cases that the filter keeps, in their order."""

@@ -107,12 +107,6 @@ class ChatRows:
         del self.rows[start:]
         return start
 
-    def first_of(self, turn: int) -> int | None:
-        """The row that a turn begins in; None where there is no such turn."""
-        if turn >= len(self._turns):
-            return None
-        return sum(len(shown) for shown in self._turns[:turn])
-
 
 class _TurnRows:
     """The rows of one turn: those of what happened, and the last ones, which say how far it is."""
