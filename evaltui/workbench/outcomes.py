@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.workbench.past_runs import PastRun
 
-# Results of earlier sittings that are taken over before keys are looked at again.
-_AT_ONCE = 100
-
 
 class Outcomes:
     """The result and the trace of every case that was run.
@@ -205,12 +202,10 @@ class Outcomes:
             return
         found = last_outcomes(self._agent.dir, sets.workspace, sets.open, self._agent.code_version)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
-            for number, one in enumerate(outcomes):
-                if number % _AT_ONCE == 0:
-                    # Keys come first.
-                    await asyncio.sleep(0)
-                results, traces = self._latest or (self.results, self.traces)
-                if results.get(one.case) is None and one.case not in self._running:
+            results, traces = self._latest or (self.results, self.traces)
+            running = self._running
+            for one in outcomes:
+                if results.get(one.case) is None and one.case not in running:
                     results.put(one.case, one.scored)
                     traces.keep_stretch(one.case, one.scored.run, one.log, one.logged)
             self.version += 1

@@ -1,15 +1,12 @@
 """The workbench begins with what came of the cases when they were last run."""
 
-import asyncio
 import json
-from collections import Counter
 
 import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.log import latest_run
 from evaltui.text.outcomes import NOT_RUN
-from evaltui.workbench import outcomes as outcomes_module
 from evaltui.workbench.workbench import Workbench
 
 ECHO = """
@@ -145,28 +142,3 @@ async def test_what_was_run_meanwhile_is_newer(echo, ran, open_workbench):
     await workbench.runs.finished()
     await workbench.outcomes.restore()
     assert {workbench.outcomes.get(key).run.number for key in workbench.sets.every_case()} == {1}
-
-
-async def test_keys_come_between_outcomes_that_are_taken_over(echo, open_workbench, write_set, monkeypatch):
-    write_set(echo.parent, "more", **{f"case_{number}": ("hi", "hi") for number in range(9)})
-    workbench = await open_workbench(restored=False)
-    workbench.runs.run_all()
-    await workbench.runs.finished()
-    monkeypatch.setattr(outcomes_module, "_AT_ONCE", 2)
-    workbench = await open_workbench(restored=False)
-    turns, put, went_on = [], workbench.outcomes.results.put, 0
-
-    async def count_turns():
-        nonlocal went_on
-        while True:
-            await asyncio.sleep(0)
-            went_on += 1
-
-    monkeypatch.setattr(
-        workbench.outcomes.results, "put", lambda *given: (turns.append(went_on), put(*given))
-    )
-    counting = asyncio.create_task(count_turns())
-    await workbench.outcomes.restore()
-    counting.cancel()
-    assert len(turns) == 11
-    assert max(Counter(turns).values()) == 2
