@@ -151,8 +151,8 @@ class _Run:
         self._known = [item for item in items if item.repeat in plan.known.get(item.case, {})]
         self._items = [item for item in items if item.repeat not in plan.known.get(item.case, {})]
         self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
-        # Of some case of each of the plan's sets.
-        self._expected_of: dict[int, Expected] = {}
+        # Of some case of each set, by the set's path.
+        self._expected_of: dict[str, Expected] = {}
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
         # One of their own: a metric function that blocks its process would hold up every answer.
         self._asking = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
@@ -209,10 +209,10 @@ class _Run:
         progress, one = self._progress[item.number], item.set
         if progress.expected is None:
             case = one.cases[item.index]
-            if (other := self._expected_of.get(id(one))) is None:
+            if (other := self._expected_of.get(item.case.path)) is None:
                 verdicts, reasons = self._plan.adk_verdicts, self._withheld[item.case.path]
                 other = Expected(one.eval_set_id, case, one.config, verdicts, reasons, one.config_name)
-                self._expected_of[id(one)] = other
+                self._expected_of[item.case.path] = other
             progress.expected = other.of_case(case)
         return progress.expected
 
