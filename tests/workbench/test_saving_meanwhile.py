@@ -19,6 +19,7 @@ from evaltui.files.journal import recoverable
 from evaltui.workbench import background, open_files
 from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.state import Selection
+from evaltui.workbench.watch.saved_sets import SavedSets
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -47,6 +48,7 @@ class Threads:
     """Stands for `asyncio.to_thread`: the test says when a thread works, and when its result is heard of."""
 
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    ended: bool = False
 
     async def run(self, work: Any, *args: Any) -> Any:
         await self._gate()
@@ -59,7 +61,15 @@ class Threads:
             raise error
         return done
 
+    def end(self) -> None:
+        """Nothing is held up any more."""
+        self.ended = True
+        for gate in self.waiting:
+            gate.set_result(None)
+
     async def _gate(self) -> None:
+        if self.ended:
+            return
         gate = asyncio.get_running_loop().create_future()
         self.waiting.append(gate)
         await gate
@@ -222,7 +232,8 @@ def held(monkeypatch):
     threads = Threads()
     monkeypatch.setattr(open_files.asyncio, "to_thread", threads.run)
 
-    return threads
+    yield threads
+    threads.end()
 
 
 def say(workbench, path, text, case=0):
@@ -330,3 +341,22 @@ async def test_a_save_that_takes_long_is_said_to_run(talk, held, until, monkeypa
     assert workbench.notice.text == f"saving {path.name} …"
     assert await held.until_done(saving)
     assert workbench.notice.text == f"saved {path.name}"
+
+
+async def test_watching_does_not_take_a_save_from_here_for_one_from_outside(talk, held):
+    """It hears of the new text before the save is over."""
+    workbench, path = talk
+    say(workbench, path, "first")
+    saving = workbench.editing.save_all()
+    await asyncio.sleep(0)
+    await held.next()
+    assert answers(path) == ["first", "hi"]
+    end_of_save = held.waiting.pop()
+    watching = SavedSets(workbench.sets, workbench.outcomes, workbench.open)
+    taking = asyncio.ensure_future(watching.take_over([path]))
+    for _ in range(5):
+        await held.next()
+    assert not saving.done()
+    end_of_save.set_result(None)
+    assert not (await held.until_done(taking)).from_outside
+    assert await saving
