@@ -176,8 +176,7 @@ class OpenFiles:
             if path not in back.splices:
                 continue
             # As it was before the step, had nobody else changed anything; that is merged into what is there.
-            without_step = step.documents.get(path) or _spliced(base, back.splices[path])
-            bases[path] = without_step
+            bases[path] = without_step = step.documents.get(path) or _spliced(base, back.splices[path])
             found = merge(base, without_step, befores[path], self._files[path].shape)
             if isinstance(found, Conflict):
                 blocked.append(path)
@@ -268,8 +267,7 @@ class OpenFiles:
 
     async def _is_finished_soon(self, path: Path, outside: Outside) -> bool:
         """Whether another program may still be writing this; that is waited for, once."""
-        unknown = outside.fingerprint is not None and self._waited_for.get(path) != outside.fingerprint
-        if outside.is_whole or not unknown:
+        if outside.is_whole or outside.fingerprint in (None, self._waited_for.get(path)):
             return False
         self._waited_for[path] = outside.fingerprint
         await asyncio.sleep(_SECONDS_TO_FINISH)
@@ -318,8 +316,7 @@ class OpenFiles:
         `pending` is one that is to be decided: the same one is given back where nothing else has changed.
         """
         async with self._lock:
-            file = self.known(path)
-            if file is None:
+            if (file := self.known(path)) is None:
                 return None
             outside = await asyncio.to_thread(file.snapshot().look)
             if outside and await self._is_finished_soon(path, outside):
