@@ -69,10 +69,10 @@ def serve(control: socket.socket) -> NoReturn:
                 os.close(descriptor)
         if ended in ready:
             os.read(ended, 1 << 12)
-            _take_leave()
+            _forget_ended()
 
 
-def _take_leave() -> None:
+def _forget_ended() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

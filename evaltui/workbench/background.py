@@ -14,6 +14,9 @@ _T = TypeVar("_T")
 # Seconds after which is said what is being done.
 _NOTICEABLE = 0.3
 
+# Cases whose objects take noticeably long to be looked through.
+_MANY = 500
+
 
 @dataclass
 class Progress:
@@ -40,7 +43,8 @@ class Progress:
 async def in_thread(work: Callable[[Progress], _T], progress: Progress) -> _T:
     """The result of long work, which is done in a thread. It ends early when who waits is cancelled.
 
-    What such work makes is kept: garbage is not looked for among it, which would hold the screen each time.
+    What many cases are made into is kept: garbage is not looked for among it, which would hold the screen
+    each time.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -51,7 +55,8 @@ async def in_thread(work: Callable[[Progress], _T], progress: Progress) -> _T:
         raise
     finally:
         if collects:
-            gc.freeze()
+            if progress.done >= _MANY:
+                gc.freeze()
             gc.enable()
 
 

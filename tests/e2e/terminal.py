@@ -11,6 +11,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -123,6 +124,7 @@ class Terminal:
         self._lock = threading.Lock()
         ours, theirs = pty.openpty()
         self._pty = ours
+        self._closing, self._close_reader = os.pipe()
         self._set_size(columns, rows)
         self.process = subprocess.Popen(
             list(command),
@@ -144,7 +146,10 @@ class Terminal:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         # Linux says EIO, others the end of the file, when nobody has the other side open any more.
         with contextlib.suppress(OSError):
-            while data := os.read(self._pty, 1 << 16):
+            while True:
+                ready, _, _ = select.select([self._pty, self._closing], [], [])
+                if self._closing in ready or not (data := os.read(self._pty, 1 << 16)):
+                    return
                 with self._lock:
                     text = decoder.decode(data)
                     self.screen.feed(text)
@@ -199,4 +204,8 @@ class Terminal:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        os.close(self._pty)
+        # It would go on reading under the same number, which the next terminal has then.
+        os.write(self._close_reader, b"x")
+        self._reader.join()
+        for descriptor in (self._pty, self._closing, self._close_reader):
+            os.close(descriptor)
