@@ -37,7 +37,7 @@ def one_adk_case_cold(folder: Path) -> Row:
         lambda: seconds_of([*EVALTUI, "run", str(agent)]),
         lambda: seconds_of([*ADK, "eval", str(agent), str(path)]),
     )
-    return Row("one case, google-adk agent, cold / adk eval", ours, theirs)
+    return Row("one case, google-adk agent, cold / adk eval", ours, theirs, bar=1 / 4)
 
 
 def one_native_case_cold(folder: Path) -> Row:
@@ -78,7 +78,7 @@ def thousand_adk_cases(folder: Path) -> Row:
         lambda: seconds_of([*EVALTUI, "run", str(agent)]),
         lambda: seconds_of([*ADK, "eval", str(agent), str(path)]),
     )
-    return Row("1,000 one-turn cases, google-adk agent, cold / adk eval", ours, theirs, bar=1 / 3)
+    return Row("1,000 one-turn cases, google-adk agent, cold / adk eval", ours, theirs, bar=0.4)
 
 
 def runner_overhead(folder: Path) -> Row:
@@ -107,12 +107,12 @@ def case_with_calls(folder: Path) -> Row:
 
 def save_to_verdict(folder: Path) -> Row:
     ours, theirs = _warm(folder, "save")
-    return Row("save an agent file -> verdict on one case, watched / adk eval", ours, theirs, bar=1 / 60)
+    return Row("save an agent file -> verdict on one case, watched / adk eval", ours, theirs, bar=1 / 100)
 
 
 def run_again(folder: Path) -> Row:
     ours, theirs = _warm(folder, "again")
-    return Row("one case again in the workbench / adk eval", ours, theirs, bar=1 / 100)
+    return Row("one case again in the workbench / adk eval", ours, theirs, bar=1 / 250)
 
 
 def _warm(folder: Path, what: str) -> tuple[float, float]:
