@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -215,3 +215,16 @@ def check(case: StoredCase) -> None:
         from evaltui.core.model.validation import validate_case
 
         case.problems = tuple(validate_case(case.data())[1])
+
+
+def check_new_cases(before: JsonDocument, after: JsonDocument, checked: Callable[[], None]) -> None:
+    """Looks at the cases that an edit made, so that nothing is left to do when it is shown.
+
+    `checked` is called after each of them.
+    """
+    known = set(before.cases)
+    for case in after.cases:
+        if case not in known:
+            check(case)
+            _ = case.outline
+            checked()

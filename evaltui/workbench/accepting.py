@@ -18,7 +18,7 @@ from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
-from evaltui.files.eval_set_file import check
+from evaltui.files.eval_set_file import check_new_cases
 from evaltui.workbench.acceptable import Choice, refuses_case
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
@@ -162,19 +162,10 @@ def _propose(
     if not changes:
         return Proposal(choice, problem=left_out[0] if left_out else "nothing would change")
     for change in changes:
-        _validate(change)
+        check_new_cases(change.before, change.after, lambda: None)
     if left_out:
         remarks.append(f"{len(left_out)} of {len(choice.cases)} cases are left out: {left_out[0]}")
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
-
-
-def _validate(change: FileChange) -> None:
-    """Looks at the edited cases, so that nothing is left to do when the change is made."""
-    before = set(change.before.cases)
-    for case in change.after.cases:
-        if case not in before:
-            check(case)
-            _ = case.outline
 
 
 def _actual(editing: Editing, case: _Case) -> list[Invocation]:

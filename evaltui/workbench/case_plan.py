@@ -10,12 +10,18 @@ from typing import Any
 
 from evaltui.core.editing.json_paths import Changes, cases_path
 from evaltui.core.editing.set import SetEditor, Transfer
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
+from evaltui.files.eval_set_file import check_new_cases
+from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import Selection
+
+# Edits that take noticeably long.
+_MANY = 100
 
 
 @contextmanager
@@ -67,8 +73,44 @@ class Plan:
             config = _new_config() if here.config is None else here.config
             self._configs[file] = apply_to_data(config, changes.of_config)
 
-    def do(self, label: str, after: Selection, moved: Mapping[CaseId, CaseId] | None = None) -> bool:
-        return self._editing.do_edits(label, self.edits, after=after, moved=moved)
+    def do(
+        self,
+        label: str,
+        after: Selection,
+        done: Callable[[], None],
+        moved: Mapping[CaseId, CaseId] | None = None,
+    ) -> None:
+        """Does it all as one step, and calls `done` then; many edits are worked out in a thread."""
+        if sum(map(len, self.edits.values())) >= _MANY:
+            self._editing.background.start(self._do_many(label, after, done, moved))
+        elif self._editing.do_edits(label, self.edits, after=after, moved=moved):
+            done()
+
+    async def _do_many(
+        self,
+        label: str,
+        after: Selection,
+        done: Callable[[], None],
+        moved: Mapping[CaseId, CaseId] | None,
+    ) -> None:
+        editing = self._editing
+        with refusing(editing.say):
+            before = {path: document.copy() for path, document in editing.opened(self.edits).items()}
+            with editing.background.progress(f"{label} …"):
+                made = await in_thread(lambda progress: self._made(before, progress), Progress())
+            for path, document in editing.opened(before).items():
+                if not document.has_text_of(before[path]):
+                    raise EditError(f"not done: {path.name} was edited meanwhile")
+            if editing.do_edits(label, made, after=after, moved=moved):
+                done()
+
+    def _made(self, before: Mapping[Path, JsonDocument], progress: Progress) -> dict[Path, JsonDocument]:
+        """In a thread: what the edits make of files. Raises EditError."""
+        made = {path: document.copy() for path, document in before.items()}
+        for path, document in made.items():
+            document.apply(self.edits[path])
+            check_new_cases(before[path], document, progress.step)
+        return made
 
 
 def _new_config() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,8 @@ class Editing:
         self._files = sets.files
         self.conflicts: list[FileConflict] = []
         """What the user is to decide between."""
-        self._background = Background(say)
+        self.background = Background(say)
+        """What takes time: it goes on to its end, whether it is waited for or not."""
         self.unapplied = UnappliedTexts(self._known_data)
 
     # What there is
@@ -150,13 +151,9 @@ class Editing:
 
         Edits may be given as the document that they made of a file as it is now.
         """
-        # It knows the metrics, which build on the models.
-        from evaltui.core.editing.config import new_config_text
-
         before = self.navigation.selection
         try:
-            for path in edits:
-                self._files.open(path, new_config_text() if self.sets.is_config(path) else None)
+            self.opened(edits)
             step = self._files.do(label, edits, before, after or before, moved=moved, typing=typing)
         except (EditError, EvalSetError, OSError) as error:
             self.say(str(error))
@@ -165,6 +162,16 @@ class Editing:
             return False
         self._show(step)
         return True
+
+    def opened(self, paths: Iterable[Path]) -> dict[Path, JsonDocument]:
+        """Files to be edited as they are now; configs may be new. Raises OSError, EvalSetError."""
+        # It knows the metrics, which build on the models.
+        from evaltui.core.editing.config import new_config_text
+
+        return {
+            path: self._files.open(path, new_config_text() if self.sets.is_config(path) else None).document
+            for path in paths
+        }
 
     def end_typing(self) -> None:
         self._files.end_typing()
@@ -235,11 +242,9 @@ class Editing:
         self._show_new(path)
         return True
 
-    # What takes time goes on to its end, whether it is waited for or not.
-
     async def finished(self) -> None:
         """Waits until nothing is being saved or taken over."""
-        await self._background.finished()
+        await self.background.finished()
 
     def save(self, path: Path) -> asyncio.Future[bool]:
         """Write a file, and what steps have changed together with it: all of these files or none.
@@ -247,13 +252,13 @@ class Editing:
         False where they could not be, which the user is told or asked about (`conflicts`). What is edited
         meanwhile stays unsaved.
         """
-        return self._background.start(self._save(path))
+        return self.background.start(self._save(path))
 
     async def _save(self, path: Path) -> bool:
         paths = self._files.saved_with(path)
         names = " and ".join(one.name for one in paths) or path.name
         try:
-            with self._background.progress(f"saving {names} …"):
+            with self.background.progress(f"saving {names} …"):
                 conflict = await self._files.save(path, lambda merged: self._show_files([merged]))
         except (OSError, EvalSetError) as error:
             self.say(f"{names} not saved: {_reason(error)}")
@@ -267,7 +272,7 @@ class Editing:
 
     def save_all(self) -> asyncio.Future[bool]:
         """Write every file with unsaved edits; whether all of them could be."""
-        return self._background.start(self._save_all())
+        return self.background.start(self._save_all())
 
     async def _save_all(self) -> bool:
         unsaved = self.unsaved()
@@ -294,10 +299,10 @@ class Editing:
         self, conflict: FileConflict, choices: Choices, whole: Side | None = None
     ) -> asyncio.Future[bool]:
         """Decide what is to be kept of two versions, and save that; False where something is undecided."""
-        return self._background.start(self._settle(conflict, choices, whole))
+        return self.background.start(self._settle(conflict, choices, whole))
 
     async def _settle(self, conflict: FileConflict, choices: Choices, whole: Side | None) -> bool:
-        with self._background.progress(f"merging {conflict.path.name} …"):
+        with self.background.progress(f"merging {conflict.path.name} …"):
             undecided = await self._files.settle(conflict, choices, whole)
         if undecided is not None:
             return False
@@ -307,14 +312,14 @@ class Editing:
 
     def look_outside(self) -> asyncio.Future[None]:
         """Take over what others have changed in the files that are open."""
-        return self._background.start(self._look_outside())
+        return self.background.start(self._look_outside())
 
     async def _look_outside(self) -> None:
         looked_at = list(self._files)
         for file in looked_at:
             pending = next((one for one in self.conflicts if one.path == file.path), None)
             try:
-                with self._background.progress(f"reading {file.path.name} …"):
+                with self.background.progress(f"reading {file.path.name} …"):
                     conflict = await self._files.refresh(file.path, pending)
             except (OSError, EvalSetError) as error:
                 # There is one line of room, and which file it is need not be said twice.
@@ -350,13 +355,13 @@ class Editing:
 
         What clashes with later changes of the file is in `conflicts` then.
         """
-        return self._background.start(self._restore(base, text))
+        return self.background.start(self._restore(base, text))
 
     async def _restore(self, base: Source, text: str) -> bool:
         path = self.sets.known_path(base.path)
         is_new = not path.exists() and self._files.known(path) is None
         try:
-            with self._background.progress(f"restoring {path.name} …"):
+            with self.background.progress(f"restoring {path.name} …"):
                 base = replace(base, path=path)
                 step, conflict = await self._files.restore(base, text, self.navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:

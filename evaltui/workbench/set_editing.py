@@ -199,10 +199,13 @@ def duplicate(editing: Editing) -> None:
             here = plan.of(path)
             plan.transfer(path, path, here.copy_to(here, numbers, index))
             copies += keys_at(plan.of(path), editing.sets.case_path(path), index, len(numbers))
-        if plan.do(f"duplicate {_named(cases)}", Selection(*copies[0])):
+
+        def done() -> None:
             editing.navigation.marking.clear()
             show(editing, Selection(*copies[0]))
             editing.say(f"duplicated {_named(cases)}")
+
+        plan.do(f"duplicate {_named(cases)}", Selection(*copies[0]), done)
 
 
 def delete(editing: Editing) -> None:
@@ -212,10 +215,13 @@ def delete(editing: Editing) -> None:
         plan = Plan(editing)
         for path, numbers in numbers_in_sets(editing, cases).items():
             plan.add(path, plan.of(path).delete_cases(numbers))
-        if plan.do(f"delete {_named(cases)}", _beside(editing, cases)):
+
+        def done() -> None:
             editing.navigation.marking.clear()
             them = "it" if len(cases) == 1 else "them"
             editing.say(f"deleted {_named(cases)}: u brings {them} back")
+
+        plan.do(f"delete {_named(cases)}", _beside(editing, cases), done)
 
 
 def move(editing: Editing, step: int) -> None:
@@ -231,8 +237,11 @@ def move(editing: Editing, step: int) -> None:
             editing.say("it is the first one already" if step < 0 else "it is the last one already")
             return
         direction = "up" if step < 0 else "down"
-        if plan.do(f"move {_named(cases)} {direction}", editing.navigation.selection):
-            editing.say(f"moved {_named(cases)} {direction}")
+        plan.do(
+            f"move {_named(cases)} {direction}",
+            editing.navigation.selection,
+            lambda: editing.say(f"moved {_named(cases)} {direction}"),
+        )
 
 
 def copy(editing: Editing, *, cut: bool = False) -> None:
@@ -277,10 +286,13 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
         at += len(numbers)
     named = _named(clipboard.cases)
     (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
-    # What is pasted once more comes after it.
-    if plan.do(f"paste {named}", Selection(*last)):
+
+    def done() -> None:
+        # What is pasted once more comes after it.
         show(editing, Selection(*last))
         editing.say(f"pasted {named}")
+
+    plan.do(f"paste {named}", Selection(*last), done)
 
 
 def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
@@ -305,10 +317,13 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
         at += len(numbers)
     named = _named(clipboard.cases)
     (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
-    editing.navigation.marking.clipboard = None
-    if plan.do(f"move {named}", Selection(*last), moved):
+
+    def done() -> None:
+        editing.navigation.marking.clipboard = None
         show(editing, Selection(*last))
         editing.say(f"moved {named}: u moves {'it' if len(clipboard.cases) == 1 else 'them'} back")
+
+    plan.do(f"move {named}", Selection(*last), done, moved)
 
 
 # Going to a case

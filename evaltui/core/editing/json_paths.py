@@ -74,8 +74,8 @@ def name_in_style(data: Any, path: JsonPath, name: str) -> str:
 
     The level of the set does not count: ADK reads snake_case alone there, whatever its cases have.
     """
-    for length in range(len(path), 0, -1):
-        level = value_at(data, path[:length])
+    levels = [data := value_at(data, (step,)) for step in path]
+    for level in reversed(levels):
         if isinstance(level, list):
             # An object that is new, or has no such field yet, is spelt as the others of its list.
             level = next((item for item in level if isinstance(item, dict) and _shows_style(item)), None)

@@ -111,7 +111,10 @@ class Place(NamedTuple):
         if not isinstance(value, dict) or step not in value:
             return None
         nodes = self.nodes
-        return next(index for index in range(len(nodes) - 1, -1, -1) if nodes[index].key == step)
+        index = len(nodes) - 1
+        while nodes[index].key != step:
+            index -= 1
+        return index
 
     def is_multiline(self) -> bool:
         return self.text.find("\n", self.start, self.end) >= 0
