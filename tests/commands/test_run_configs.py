@@ -12,7 +12,7 @@ from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.rows import MetricRow
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
-from tests.files.layouts import criteria, starter_pack, uv_package, write
+from tests.files.layouts import AGENT, criteria, eval_set, starter_pack, uv_package, write
 
 
 def test_criteria_above_the_sets_decide_and_every_report_names_them(tmp_path, monkeypatch, capsys):
@@ -25,6 +25,23 @@ def test_criteria_above_the_sets_decide_and_every_report_names_them(tmp_path, mo
     assert of_set["config"]["path"] == str(config)
     assert of_set["config"]["defaulted"] == []
     assert str(config) in (tmp_path / "junit").read_text()
+
+
+def test_each_set_is_scored_by_its_own_config_in_one_run(tmp_path):
+    agent = write(tmp_path / "shop" / "agent.py", AGENT).parent
+    for name, metric in (("a", "response_match_score"), ("b", "tool_trajectory_avg_score")):
+        write(agent / name / f"{name}.evalset.json", eval_set(name))
+        write(agent / name / "test_config.json", criteria(**{metric: 0.5}))
+    sets = [agent / name / f"{name}.evalset.json" for name in "ab"]
+    report = tmp_path / "report.json"
+    assert call("run", agent, *sets, f"--report=json={report}") == 0
+    cases = json.loads(report.read_text())["cases"]
+    # What is only measured has no threshold.
+    asked_for = {
+        case["eval_set_id"]: [one["name"] for one in case["metrics"] if one["threshold"] is not None]
+        for case in cases
+    }
+    assert asked_for == {"a": ["response_match_score"], "b": ["tool_trajectory_avg_score"]}
 
 
 def test_what_is_passed_over_is_named_on_stderr_and_in_the_reports(tmp_path, capsys):

@@ -35,6 +35,7 @@ PARTS = st.one_of(
     some_of({"text": TEXTS, "thought": st.booleans(), "thought_signature": st.sampled_from(["QUJD", "!"])}),
     CALLS.map(lambda one: {"function_call": one}),
     RESPONSES.map(lambda one: {"function_response": one}),
+    st.builds(lambda call, thought: {"function_call": call, "thought": thought}, CALLS, st.booleans()),
     st.just({"inline_data": {"data": "QUJD", "mime_type": "image/png"}}),
     st.just({"functionCall": {"name": "spelt"}}),
     st.just({"function_call": None, "text": "a"}),
@@ -124,6 +125,23 @@ TURN = {
     "creation_timestamp": 1.0,
     "duration": 0.5,
 }
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"function_call": {"name": "switch", "args": {}}, "thought": True},
+        {"function_response": {"name": "switch", "response": {}}, "thought": False},
+        {"text": "a", "function_call": {"name": "switch"}},
+        {"text": "a", "thought_signature": "QUJD"},
+        {"inline_data": {"data": "QUJD", "mime_type": "image/png"}},
+        {"executable_code": {"code": "1", "language": "PYTHON"}},
+    ],
+    ids=lambda part: " ".join(part),
+)
+def test_parts_of_several_things_are_models_all_through(part):
+    data = TURN | {"final_response": {"role": "model", "parts": [part]}}
+    assert given_fields(invocation_model(data)) == given_fields(validated(data))
 
 
 def test_a_turn_of_texts_calls_and_tokens_is_not_validated(monkeypatch):

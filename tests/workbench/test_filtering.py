@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from evaltui.core.model.case_id import CaseId, CaseOutline
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.workbench import set_editing
 from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -236,3 +237,17 @@ def test_many_stars_are_not_tried_in_every_way():
     # Tried in every way this would not end before the time-out of the test.
     assert not _pattern("*e*e*e*e*e*e*e*e*e*q")("e" * 20_000)
     assert _pattern("*e*e*e*e*e*e*e*e*e*q")("e" * 20_000 + "q")
+
+
+async def test_what_a_filter_keeps_follows_the_cases(write_agent, write_set):
+    folder = write_agent("root_agent = print")
+    path = write_set(folder, one=("hello", "x"), two=("bye", "y"), three=("hello again", "z"))
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.navigation.set_filter("hello")
+    assert workbench.navigation.filtered.kept == {path.name: [0, 2]}
+    workbench.navigation.select(Selection(path.name, "one"))
+    set_editing.duplicate(workbench.editing)
+    assert workbench.navigation.filtered.kept == {path.name: [0, 1, 3]}
+    workbench.editing.undo()
+    assert workbench.navigation.filtered.kept == {path.name: [0, 2]}
