@@ -79,25 +79,25 @@ class CaseRecording:
 
 
 class CallRecorder:
-    """`tell` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the entry
+    """`send` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the entry
     that it was answered with, or `entry` and `shared`, the new lines; or a `note` for the user.
 
     `turn` is the turn that the case is in. `secrets` are those of this process, unless others are given.
     """
 
     def __init__(
-        self, recorded: CaseRecording, tell: Callable[[Json], object], secrets: Secrets | None = None
+        self, recorded: CaseRecording, send: Callable[[Json], object], secrets: Secrets | None = None
     ) -> None:
         self._recorded = recorded
-        self._tell = tell
+        self._send = send
         self.modes = recorded.modes
         shared = {line.id: line for line in recorded.shared}
         self._playback = Playback(recorded.entries, shared)
         self._case_stubs = Playback(recorded.stubs, {})
         self._secrets = secrets or Secrets(os.environ)
         self._places = itertools.count()
-        self._told_shared = set(shared)
-        self._said: set[str] = set()
+        self._sent_shared = set(shared)
+        self._known_contents: set[str] = set()
         self._call_ids: dict[str, str] = {}
         self._missed: list[NotRecordedError] = []
         self.turn = 0
@@ -137,16 +137,16 @@ class CallRecorder:
     def _replayed(self, place: int, number: int) -> ModelExchange:
         entry = self._playback.entries[number]
         assert isinstance(entry, ModelCall)
-        self._said |= entry.said.keys()
+        self._known_contents |= entry.said.keys()
         for response in entry.responses:
             self._number_calls(response)
-        self._tell({"at": place, "used": number})
+        self._send({"at": place, "used": number})
         return ModelExchange(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
 
     def _unanswered(self, prints: Fingerprints, agent: str) -> ModelCall:
         asked, ids = prints.request, {line.id for line in shared_of(prints)}
-        said = new_contents(prints, self._said)
-        self._said |= said.keys()
+        said = new_contents(prints, self._known_contents)
+        self._known_contents |= said.keys()
         return ModelCall(
             case=self._recorded.case,
             repeat=self._recorded.repeat,
@@ -182,13 +182,13 @@ class CallRecorder:
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"an answer of model {entry.model}", unfit)
             return
-        shared = [line for line in shared_of(prints) if line.id not in self._told_shared]
-        self._told_shared |= {line.id for line in shared}
-        self._told(place, entry, shared)
+        shared = [line for line in shared_of(prints) if line.id not in self._sent_shared]
+        self._sent_shared |= {line.id for line in shared}
+        self._send_entry(place, entry, shared)
 
-    def _told(self, place: int, entry: Entry, shared: Sequence[Shared] = ()) -> None:
+    def _send_entry(self, place: int, entry: Entry, shared: Sequence[Shared] = ()) -> None:
         lines = [entry_to_json(line) for line in shared]
-        self._tell({"at": place, "entry": entry_to_json(entry), "shared": lines})
+        self._send({"at": place, "entry": entry_to_json(entry), "shared": lines})
 
     def _plain(self, value: Any) -> Any:
         # Frameworks that record have loaded it; an agent that is a callable needs no pydantic.
@@ -238,7 +238,7 @@ class CallRecorder:
             if found is not None:
                 self._stubbed[call_id] = source
                 if source == "recording":
-                    self._tell({"at": place, "used": found})
+                    self._send({"at": place, "used": found})
                 entry = playback.entries[found]
                 assert isinstance(entry, ToolCall)
                 return ToolExchange(copy.deepcopy(entry))
@@ -264,7 +264,7 @@ class CallRecorder:
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"the result of {tool}", unfit)
             return
-        self._told(place, entry)
+        self._send_entry(place, entry)
 
     def _miss(self, what: str, why: str) -> NotRecordedError:
         error = NotRecordedError(
@@ -277,7 +277,7 @@ class CallRecorder:
         """What is to be done about what cannot be written down: it is asked for, unless in a replay."""
         if self.modes.models == "replay":
             return ModelExchange(missed=self._miss(f"{what} cannot be in", message_of(error)))
-        self._tell({"note": f"case {self._recorded.case}: {what} is not recorded: {message_of(error)}"})
+        self._send({"note": f"case {self._recorded.case}: {what} is not recorded: {message_of(error)}"})
         return ModelExchange()
 
 

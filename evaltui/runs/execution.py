@@ -101,7 +101,7 @@ class _Execution:
 
     def __init__(self, selected: SelectedRun, on_update: OnRunUpdate) -> None:
         self._selected = selected
-        self._tell = on_update
+        self._on_update = on_update
         self._log: LoggedRun | None = None
         secrets = secrets_of(selected.plan.agent_dir)
         self._adk_results = {info.known_as: AdkResult(info, secrets) for info in selected.sets}
@@ -121,7 +121,7 @@ class _Execution:
         try:
             await asyncio.to_thread(self._write_adk_results)
         except OSError as error:
-            self._tell(Noted(f"no result file for adk web: {error}"))
+            self._on_update(Noted(f"no result file for adk web: {error}"))
         return ExecutedRun(started, status, log.path if log else None, log is None or log.has_masked)
 
     def _begin_log(self, started: datetime) -> None:
@@ -131,21 +131,21 @@ class _Execution:
             if resumes:
                 self._log.carry_over(resumes.path, set(resumes.carried()))
         except OSError as error:
-            self._tell(Noted(f"this run is not kept: {error}"))
+            self._on_update(Noted(f"this run is not kept: {error}"))
 
     def _update(self, update: Update) -> None:
-        self._write_log(lambda log: log.take(update))
+        self._write_log(lambda log: log.write(update))
         match update:
             case CaseStarted():
                 self._tell_log()
             case CaseDone(result):
                 self._adk_results[result.id.path].add(result)
                 self._tell_log()
-        self._tell(update)
+        self._on_update(update)
 
     def _tell_log(self) -> None:
         log = self._log
-        self._tell(LogGrew(log.path, log.size) if log else LogGrew(None, None))
+        self._on_update(LogGrew(log.path, log.size) if log else LogGrew(None, None))
 
     def _write_log(self, write: Callable[[LoggedRun], None]) -> None:
         if self._log is None:
@@ -154,7 +154,7 @@ class _Execution:
             write(self._log)
         except OSError as error:
             self._log = None
-            self._tell(Noted(f"Run log incomplete: {error}"))
+            self._on_update(Noted(f"Run log incomplete: {error}"))
 
     def _write_adk_results(self) -> None:
         """In a thread."""

@@ -94,7 +94,7 @@ class LoggedRun:
                 case _:
                     self._log.event({**line.data, "path": line.case.path})
 
-    def take(self, update: Update) -> None:
+    def write(self, update: Update) -> None:
         match update:
             case Happened(event, text):
                 if text:

@@ -60,7 +60,7 @@ async def ours(agent_dir: Path, path: Path) -> float:
     clock: list[float] = []
 
     def on_update(update: Update) -> None:
-        log.take(update)
+        log.write(update)
         if isinstance(update, CaseDone):
             done.append(update)
             if len(done) in (WARM_UP, len(one.cases)):

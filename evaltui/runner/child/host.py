@@ -269,14 +269,14 @@ class _Host:
         # Only a response has to know which calls wait.
         waiting = self._waiting_calls() if any(map(responses_in, request.get("turns", ()))) else None
 
-        def take(event: Event) -> None:
+        def on_event(event: Event) -> None:
             line.send(event)
             if simulated:
                 heard.append(event)
             if waiting is not None:
                 waiting.on_event(event)
 
-        reporter = Reporter(take)
+        reporter = Reporter(on_event)
         recorder = self._call_recorder(request)
         with recording_calls(recorder):
             session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter)
@@ -301,8 +301,8 @@ class _Host:
                 "this agent is a callable, which asks its models and calls its tools by itself: evaltui "
                 "cannot replay or stub them. Run it with --record off and --tools live"
             )
-        told = {"op": "recorded", "id": request["id"]}
-        return CallRecorder(recorded, lambda line: self._channel.send({**told, "line": line}))
+        message = {"op": "recorded", "id": request["id"]}
+        return CallRecorder(recorded, lambda line: self._channel.send({**message, "line": line}))
 
     def _waiting_calls(self) -> WaitingCalls | None:
         """None where it is not known which calls wait: a callable gets each response in `session.content`."""
@@ -316,12 +316,12 @@ class _Host:
         if waiting is not None:
             waiting.on_past(past)
 
-        def take(event: Event) -> None:
+        def on_event(event: Event) -> None:
             line.send(event)
             if waiting is not None:
                 waiting.on_event(event)
 
-        reporter = Reporter(take)
+        reporter = Reporter(on_event)
         session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter, past)
         state = await session.state()
         self._chats[request["id"]] = _Chat(session, reporter, line, waiting)

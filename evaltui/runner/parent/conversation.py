@@ -73,14 +73,14 @@ class Conversation:
         if self._started is None or self._chat is None:
             raise RuntimeError("there is no open conversation to say something in")
 
-        def take(text: str) -> None:
+        def on_text(text: str) -> None:
             self._events += 1
             on_event(Event.from_json({**decode_event(text), "seq": self._events}))
 
         message: Json = {"op": "say", "chat": self._chat, "turn": turn, "content": content}
         if places:
             message["places"] = places_to_json(places)
-        answer = await self._request(self._started.host, message, take)
+        answer = await self._request(self._started.host, message, on_text)
         state: Json = answer["state"]
         return state
 

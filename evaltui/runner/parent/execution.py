@@ -138,7 +138,7 @@ class _Run:
     ) -> None:
         self._plan = plan
         self._keeps = keeps
-        self._tell = on_update
+        self._on_update = on_update
         self._began = first.settings.started if first else time.monotonic()
         settings = HostSettings(
             plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began
@@ -176,7 +176,7 @@ class _Run:
             async with self._judging:
                 await self._pool.run(runnable)
             if self._metrics.files:
-                self._tell(MetricsImported(self._metrics.files))
+                self._on_update(MetricsImported(self._metrics.files))
         finally:
             for recordings in self._recordings.values():
                 recordings.abandon()
@@ -196,7 +196,7 @@ class _Run:
             if recordings := self._recordings.get(one.path):
                 await recordings.open()
                 if one.whole:
-                    recordings.tell_of_others(eval_id for eval_id, _ in ids_and_turns(one.cases))
+                    recordings.note_others(eval_id for eval_id, _ in ids_and_turns(one.cases))
 
     def result(self) -> RunResult:
         cases = tuple(one.result for one in self._progress if one.result is not None)
@@ -227,12 +227,12 @@ class _Run:
                 "session_id": given.session_id or "",
                 "state": given.state,
             }
-        message: Json = {"op": "run", "session": session, **self._said(case, item.set.config)}
+        message: Json = {"op": "run", "session": session, **self._fixed_by_case(case, item.set.config)}
         if recordings := self._recordings.get(item.set.path):
             message["recorded"] = recordings.begin(case, item.repeat)
         return message
 
-    def _said(self, case: EvalCase, config: EvalConfig) -> Json:
+    def _fixed_by_case(self, case: EvalCase, config: EvalConfig) -> Json:
         """What the user of a case says, or who plays the user."""
         if (user := simulated_user(case, config)) is not None:
             folder = agent_folder(self._plan.agent_dir)
@@ -244,7 +244,7 @@ class _Run:
         return {"turns": messages, "places": places_to_json(expected_places(turns))}
 
     def started(self, item: WorkItem) -> None:
-        self._tell(CaseStarted(item.case, item.set.eval_set_id, item.repeat))
+        self._on_update(CaseStarted(item.case, item.set.eval_set_id, item.repeat))
 
     def happened(self, item: WorkItem, text: str) -> Event:
         self._seq += 1
@@ -253,26 +253,26 @@ class _Run:
         event = Event.from_json(data)
         # Encoded once: what the host wrote, with its place at the end.
         place = _place_text(item.case, item.set.eval_set_id, item.repeat)
-        self._tell(Happened(event, f'{text[:-1]},{place},"seq":{self._seq}}}'))
+        self._on_update(Happened(event, f'{text[:-1]},{place},"seq":{self._seq}}}'))
         return event
 
     def _add(self, item: WorkItem, event: Event) -> None:
         """Something that happened in a case, of which its host told nothing."""
         self._seq += 1
-        self._tell(Happened(replace(event, seq=self._seq, **_place(item))))
+        self._on_update(Happened(replace(event, seq=self._seq, **_place(item))))
 
     def recorded(self, item: WorkItem, line: Json) -> None:
-        self._recordings[item.set.path].take(item.case.eval_id, item.repeat, line)
+        self._recordings[item.set.path].keep(item.case.eval_id, item.repeat, line)
 
     def _note(self, text: str) -> None:
-        self._tell(Noted(text))
+        self._on_update(Noted(text))
 
     def printed(self, item: WorkItem | None, source: str, line: str) -> None:
         since = time.monotonic() - self._began
         event = Event("console", data={"source": source, "text": line}, t=since)
         if item is None:
             self._seq += 1
-            self._tell(Happened(replace(event, seq=self._seq)))
+            self._on_update(Happened(replace(event, seq=self._seq)))
         else:
             self._add(item, event)
 
@@ -280,7 +280,7 @@ class _Run:
         self.printed(None, source, line)
 
     def loaded(self, info: Json) -> None:
-        self._tell(AgentLoaded(info))
+        self._on_update(AgentLoaded(info))
         if self._recordings and info.get("framework") == "function":
             self._note(
                 "of what the agent does nothing is recorded: it is a callable, which asks its models and "
@@ -288,7 +288,7 @@ class _Run:
             )
 
     def broken(self, error: ErrorInfo) -> None:
-        self._tell(AgentBroken(error))
+        self._on_update(AgentBroken(error))
 
     async def done(self, item: WorkItem, ran: ExecutionResult) -> None:
         if ran.error is not None:
@@ -324,7 +324,7 @@ class _Run:
                 recordings.end(item.case.eval_id, item.repeat, complete=ran.error is None, judged=judged)
         await self._saving.save_if_due()
         verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events))
-        self._tell(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
+        self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
 
     def _put(self, item: WorkItem, verdict: RepeatResult) -> None:
@@ -340,7 +340,7 @@ class _Run:
         progress.expected = progress.repeats = None
         if self._keeps:
             progress.result = result
-        self._tell(CaseDone(result))
+        self._on_update(CaseDone(result))
 
     async def _verdict(
         self, expected: Expected, says: str, ran: ExecutionResult, judge: CaseJudge | None

@@ -45,7 +45,7 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._take)
+                    self._before[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -60,9 +60,9 @@ class Interrupts:
 
     def interrupt(self) -> None:
         """As if SIGHUP had come, which is ignored where the process was started so; from any thread."""
-        self._take(signal.SIGHUP, None)
+        self._receive(signal.SIGHUP, None)
 
-    def _take(self, number: int, frame: FrameType | None) -> None:
+    def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received = signal.Signals(number)
             self._force = threading.Timer(FORCE_AFTER, _end_at_once, [self._before_force])
@@ -98,13 +98,13 @@ def _raise() -> None:
 
 
 def _end_at_once(before: Callable[[], None]) -> None:
-    telling = threading.Thread(target=_tell, args=[before], daemon=True)
-    telling.start()
-    telling.join(_LAST_WORDS)
+    announcing = threading.Thread(target=_announce_end, args=[before], daemon=True)
+    announcing.start()
+    announcing.join(_LAST_WORDS)
     os._exit(INTERRUPTED)
 
 
-def _tell(before: Callable[[], None]) -> None:
+def _announce_end(before: Callable[[], None]) -> None:
     before()
     # An app may have put something of its own in the place of sys.stderr.
     with suppress(OSError, ValueError):

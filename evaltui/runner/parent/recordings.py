@@ -43,7 +43,7 @@ class _Part:
 
 
 @dataclass
-class _Take:
+class _CaseRun:
     """One run of a case: what its agents did, and what judges said of it."""
 
     agents: _Part
@@ -65,15 +65,15 @@ def _by_judge(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 class SetRecordings:
     """The recordings of one set while it is run. `modes` says how.
 
-    `tell` gets remarks for the user, a sentence each.
+    `note` gets remarks for the user, a sentence each.
     """
 
-    def __init__(self, set_path: Path, eval_set_id: str, modes: Modes, tell: Callable[[str], None]) -> None:
+    def __init__(self, set_path: Path, eval_set_id: str, modes: Modes, note: Callable[[str], None]) -> None:
         self._path = recordings_path(set_path, eval_set_id)
         self.modes = modes
-        self._tell = tell
+        self._note = note
         self._known = Recordings(self._path)
-        self._takes: dict[Key, _Take] = {}
+        self._runs_begun: dict[Key, _CaseRun] = {}
         self._changes: dict[Key, Sequence[Entry]] = {}
         self._shared: dict[str, Shared] = {}
 
@@ -81,33 +81,33 @@ class SetRecordings:
         """Read the file. Raises EvalSetError or OSError where that cannot be done."""
         self._known = await asyncio.to_thread(read_recordings, self._path)
         if self._known.problem:
-            self._tell(self._known.problem)
+            self._note(self._known.problem)
 
-    def tell_of_others(self, eval_ids: Iterable[str]) -> None:
-        """Say which cases have recordings and are not among those of the set: they stay, and take place."""
+    def note_others(self, eval_ids: Iterable[str]) -> None:
+        """Say which cases have recordings and are not among those of the set: they stay, and take up room."""
         if others := sorted(self._known.cases.difference(eval_ids)):
             names = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
-            self._tell(f"{self._path} also has recordings of cases that the set does not have: {names}")
+            self._note(f"{self._path} also has recordings of cases that the set does not have: {names}")
 
     def begin(self, case: EvalCase, repeat: int) -> Json:
         """What a host is told before it runs a case. A run that was begun before counts no more."""
-        take = self._begun(case.eval_id, repeat)
+        case_run = self._begun(case.eval_id, repeat)
         stubs = stubs_of_case(case) if self.modes.stubs else ()
-        return self._recorded(case.eval_id, repeat, take.agents.old, stubs).to_json()
+        return self._recorded(case.eval_id, repeat, case_run.agents.old, stubs).to_json()
 
     def judging(self, eval_id: str, repeat: int, secrets: Secrets) -> CallRecorder:
         """What the judges of a case are recorded on, in the same recording as what was run."""
-        take = self._takes.get((eval_id, repeat)) or self._begun(eval_id, repeat)
-        recorded = self._recorded(eval_id, repeat, take.judges.old)
-        return CallRecorder(recorded, lambda line: self._take(take.judges, line), secrets)
+        case_run = self._runs_begun.get((eval_id, repeat)) or self._begun(eval_id, repeat)
+        recorded = self._recorded(eval_id, repeat, case_run.judges.old)
+        return CallRecorder(recorded, lambda line: self._keep(case_run.judges, line), secrets)
 
-    def _begun(self, eval_id: str, repeat: int) -> _Take:
+    def _begun(self, eval_id: str, repeat: int) -> _CaseRun:
         agents: list[Entry] = []
         judges: list[Entry] = []
         for entry in self._known.entries(eval_id, repeat):
             (judges if _judge(entry) else agents).append(entry)
-        self._takes[eval_id, repeat] = take = _Take(_Part(agents), _Part(judges))
-        return take
+        self._runs_begun[eval_id, repeat] = case_run = _CaseRun(_Part(agents), _Part(judges))
+        return case_run
 
     def _recorded(
         self, eval_id: str, repeat: int, entries: Sequence[Entry], stubs: Sequence[ToolCall] = ()
@@ -122,13 +122,13 @@ class SetRecordings:
             stubs=stubs,
         )
 
-    def take(self, eval_id: str, repeat: int, line: Json) -> None:
+    def keep(self, eval_id: str, repeat: int, line: Json) -> None:
         """What a host tells, see `CallRecorder`."""
-        self._take(self._takes[eval_id, repeat].agents, line)
+        self._keep(self._runs_begun[eval_id, repeat].agents, line)
 
-    def _take(self, part: _Part, line: Json) -> None:
+    def _keep(self, part: _Part, line: Json) -> None:
         if "note" in line:
-            self._tell(line["note"])
+            self._note(line["note"])
             return
         if "used" in line:
             part.made.append((line["at"], part.old[line["used"]]))
@@ -144,11 +144,11 @@ class SetRecordings:
     def end(self, eval_id: str, repeat: int, *, complete: bool, judged: Collection[str] = ()) -> None:
         """A run of a case is over; `complete` where it came to its end without an error. `judged` are the
         metrics whose judge has answered everything: what others have of old stays."""
-        take = self._takes.pop((eval_id, repeat), None)
-        if take is None or not self.modes.writes:
+        case_run = self._runs_begun.pop((eval_id, repeat), None)
+        if case_run is None or not self.modes.writes:
             return
-        entries = merged(take.agents.old, take.agents.made_in_order, self.modes, complete=complete)
-        old, made = _by_judge(take.judges.old), _by_judge(take.judges.made_in_order)
+        entries = merged(case_run.agents.old, case_run.agents.made_in_order, self.modes, complete=complete)
+        old, made = _by_judge(case_run.judges.old), _by_judge(case_run.judges.made_in_order)
         for judge in old | made:
             entries += merged(
                 old.get(judge, ()),
@@ -156,7 +156,7 @@ class SetRecordings:
                 self.modes,
                 complete=judge.removeprefix(JUDGE_OF) in judged,
             )
-        if entries != [*take.agents.old, *take.judges.old]:
+        if entries != [*case_run.agents.old, *case_run.judges.old]:
             self._changes[eval_id, repeat] = entries
 
     async def save(self) -> None:
@@ -167,11 +167,11 @@ class SetRecordings:
         try:
             self._known = await asyncio.to_thread(save_recordings, self._path, changes, self._shared)
         except (OSError, EvalSetError) as error:
-            self._tell(f"what was recorded is lost: {error}")
+            self._note(f"what was recorded is lost: {error}")
 
     def abandon(self) -> None:
         """End what is still being run."""
-        for eval_id, repeat in list(self._takes):
+        for eval_id, repeat in list(self._runs_begun):
             self.end(eval_id, repeat, complete=False)
 
 

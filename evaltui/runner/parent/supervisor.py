@@ -299,8 +299,8 @@ class Host:
             how = f"was ended by {_signal_name(-code)}"
         else:
             how = f"ended itself with exit code {code} (os._exit)"
-        said = "\n".join(self._last_words[-20:])
-        return ErrorInfo("AgentProcessError", f"{self._who}'s process {how}", said)
+        last_words = "\n".join(self._last_words[-20:])
+        return ErrorInfo("AgentProcessError", f"{self._who}'s process {how}", last_words)
 
     async def _send(self, message: Message) -> None:
         async with self._send_lock:
@@ -314,7 +314,7 @@ class Host:
             while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
                 try:
                     for message in lines.feed(chunk):
-                        self._take(message)
+                        self._receive(message)
                 except DisturbedChannelError:
                     what = f"{self._who} wrote into the channel to evaltui"
                     self._fatal = ErrorInfo("AgentProcessError", what)
@@ -324,7 +324,7 @@ class Host:
                 is_working = any(not answer.done() for answer in self._waiting.values())
                 await asyncio.sleep(_GATHERED if is_working else 0)
 
-    def _take(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         match message:
             case {"op": "event", "id": number, "event": event}:
                 if listener := self._listeners.get(number):

@@ -139,12 +139,12 @@ class FunctionSession:
             if isinstance(result, AsyncGenerator | Generator):
                 async with aclosing(self._values(result, context)) as values:
                     async for value in values:
-                        turn.take_piece(value)
+                        turn.add_piece(value)
             else:
                 if inspect.isawaitable(result):
                     result = await result
                 if result is not None:
-                    turn.take(result)
+                    turn.add(result)
         turn.end()
         self._session._past += [self._session._message, *turn.contents]
 
@@ -193,18 +193,18 @@ class _Turn:
         self._pieces: list[str] = []
         self._open_calls: list[tuple[str, str]] = []
 
-    def take_piece(self, value: object) -> None:
+    def add_piece(self, value: object) -> None:
         """A value that was yielded: text is also shown while it comes, apart from the record."""
         if isinstance(value, str) and value:
             self._reporter.event("text", text(value).content, agent=self._agent, data={"partial": True})
-        self.take(value)
+        self.add(value)
 
-    def take(self, value: object) -> None:
+    def add(self, value: object) -> None:
         if isinstance(value, str):
             self._pieces.append(value)
         elif isinstance(value, Event):
             self._end_text()
-            self._take_event(value)
+            self._add_event(value)
         else:
             raise TypeError(
                 f"{self._agent} returned or yielded a {type(value).__name__} ({value!r}); "
@@ -221,7 +221,7 @@ class _Turn:
             self._report(text(message))
         self._pieces = []
 
-    def _take_event(self, event: Event) -> None:
+    def _add_event(self, event: Event) -> None:
         if event.kind not in _YIELDED:
             raise ValueError(
                 f"{self._agent} yielded an event of kind {event.kind!r}; "
