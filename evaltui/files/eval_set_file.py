@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -217,14 +217,10 @@ def check(case: StoredCase) -> None:
         case.problems = tuple(validate_case(case.data())[1])
 
 
-def check_new_cases(before: JsonDocument, after: JsonDocument, checked: Callable[[], None]) -> None:
-    """Looks at the cases that an edit made, so that nothing is left to do when it is shown.
-
-    `checked` is called after each of them.
-    """
-    known = set(before.cases)
-    for case in after.cases:
-        if case not in known:
+def check_new_cases(document: JsonDocument, known: Iterable[StoredCase]) -> None:
+    """Looks at the cases of a document that are not known, so that nobody waits for that later."""
+    there = set(known)
+    for case in document.cases:
+        if case not in there:
             check(case)
             _ = case.outline
-            checked()

@@ -17,7 +17,7 @@ from evaltui.core.jsondoc.splices import Splice
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.files.eval_set_file import check
+from evaltui.files.eval_set_file import check_new_cases
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
@@ -276,10 +276,7 @@ class OpenFile:
     def _checked(self, document: JsonDocument) -> JsonDocument:
         """A document whose new cases were looked at, so that nobody waits for that later."""
         if document.chunks.key is not None:
-            known = {*self.base.cases, *self.document.cases}
-            for case in document.cases:
-                if case not in known:
-                    check(case)
+            check_new_cases(document, (*self.base.cases, *self.document.cases))
         return document
 
 

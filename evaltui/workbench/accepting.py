@@ -162,7 +162,7 @@ def _propose(
     if not changes:
         return Proposal(choice, problem=left_out[0] if left_out else "nothing would change")
     for change in changes:
-        check_new_cases(change.before, change.after, lambda: None)
+        check_new_cases(change.after, change.before.cases)
     if left_out:
         remarks.append(f"{len(left_out)} of {len(choice.cases)} cases are left out: {left_out[0]}")
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))

@@ -82,12 +82,16 @@ class Plan:
     ) -> None:
         """Does it all as one step, and calls `done` then; many edits are worked out in a thread."""
         if sum(map(len, self.edits.values())) >= _MANY:
-            self._editing.background.start(self._do_many(label, after, done, moved))
+            # The edits are of the files as they are at this moment, and no later.
+            with refusing(self._editing.say):
+                before = {path: file.copy() for path, file in self._editing.opened(self.edits).items()}
+                self._editing.background.start(self._do_many(before, label, after, done, moved))
         elif self._editing.do_edits(label, self.edits, after=after, moved=moved):
             done()
 
     async def _do_many(
         self,
+        before: Mapping[Path, JsonDocument],
         label: str,
         after: Selection,
         done: Callable[[], None],
@@ -95,7 +99,6 @@ class Plan:
     ) -> None:
         editing = self._editing
         with refusing(editing.say):
-            before = {path: document.copy() for path, document in editing.opened(self.edits).items()}
             with editing.background.progress(f"{label} …"):
                 made = await in_thread(lambda progress: self._made(before, progress), Progress())
             for path, document in editing.opened(before).items():
@@ -109,7 +112,8 @@ class Plan:
         made = {path: document.copy() for path, document in before.items()}
         for path, document in made.items():
             document.apply(self.edits[path])
-            check_new_cases(before[path], document, progress.step)
+            check_new_cases(document, before[path].cases)
+            progress.done += len(self.edits[path])
         return made
 
 

@@ -288,12 +288,14 @@ async def test_many_cases_are_edited_beside_the_loop_in_one_step(many, held_up):
     assert ids(workbench, "first") == eval_ids[:100]
 
 
-async def test_many_cases_are_left_alone_where_their_set_was_edited_meanwhile(many, held_up):
+@pytest.mark.parametrize("turns", [0, 1, 5])
+async def test_many_cases_are_left_alone_where_their_set_was_edited_meanwhile(many, held_up, turns):
     workbench = await opened(many)
     eval_ids = ids(workbench, "first")
     mark(workbench, "first", *eval_ids[:200])
     set_editing.duplicate(workbench.editing)
-    await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
     select(workbench, "first", "c299")
     workbench.navigation.marking.clear()
     set_editing.delete(workbench.editing)
