@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from evaltui.core.model.problems import EvalSetError
     from evaltui.core.recording.invocations import invocations_from_events
     from evaltui.files.eval_sets import load_eval_set
-    from evaltui.runner.child.native.agent import Agent
+    from evaltui.runner.child.native.agent import Agent, ToolContext
     from evaltui.runner.child.native.scripted import Rule, ScriptedModel
-    from evaltui.runner.child.native.tools import ToolContext
     from evaltui.runner.evaluation import evaluate
 
 _HOMES = {
@@ -40,7 +39,7 @@ _HOMES = {
     "RunResult": "evaltui.core.model.outcome",
     "ScriptedModel": "evaltui.runner.child.native.scripted",
     "Status": "evaltui.core.model.outcome",
-    "ToolContext": "evaltui.runner.child.native.tools",
+    "ToolContext": "evaltui.runner.child.native.agent",
     "evaluate": "evaltui.runner.evaluation",
     "invocations_from_events": "evaltui.core.recording.invocations",
     "load_eval_set": "evaltui.files.eval_sets",

@@ -25,8 +25,8 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recording.replay import past_of_turns
 from evaltui.core.recording.responding import ResponseError, content_of, expected_call
 from evaltui.core.recording.waiting import WaitingCall, waiting_calls
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.interrupts import Interrupts
 from evaltui.runner.parent.pool import HostSettings
 

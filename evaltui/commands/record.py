@@ -46,8 +46,8 @@ from evaltui.files.json_text import decode
 from evaltui.files.saving import ChangedOutsideError, add_case, save
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import open_workspace
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.text.values import counted, visible
 from evaltui.text.wording import did_you_mean

@@ -1,4 +1,4 @@
-"""Exceptions of the user's code and of recorded calls, as data and back."""
+"""How agents and hosts fail: exceptions of the user's code and of recorded calls, as data and back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.events import Json
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import ErrorInfo
+
 
 _HERE = Path(__file__).resolve().parents[1]
 _LIBRARY_NAMES = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -204,3 +208,27 @@ def _without_init(kind: type[Exception], data: Json) -> Exception:
 
 def _with_init(kind: type[Exception], data: Json) -> Exception:
     return kind(*data.get("args", (data["message"],)))
+
+
+class AgentBrokenError(Exception):
+    """The agent cannot be imported or opened."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class RequestFailedError(Exception):
+    """The agent raised while it worked on a request."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class HostLostError(Exception):
+    """The host died or stopped answering; what it was working on has no answer."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(str(error))
+        self.error = error

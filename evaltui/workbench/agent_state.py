@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
-from evaltui.runner.parent.failures import AgentBrokenError
+from evaltui.runner.errors import AgentBrokenError
 
 if TYPE_CHECKING:
     # The first frame does not wait for these to be imported.

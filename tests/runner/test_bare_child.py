@@ -13,7 +13,7 @@ import pytest
 
 import evaltui
 from evaltui.core.model.events import Event, Json
-from evaltui.runner.parent.failures import AgentBrokenError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.pool import HostSettings, start_host
 from evaltui.runner.protocol import decode_event
 

@@ -15,8 +15,8 @@ from waiting import until
 
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.recording.replay import past_of_turns
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.pool import HostSettings
 
 

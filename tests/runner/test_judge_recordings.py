@@ -11,7 +11,7 @@ import pytest
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.runner.parent.failures import HostLostError, RequestFailedError
+from evaltui.runner.errors import HostLostError, RequestFailedError
 from evaltui.runner.parent.judges import Judges
 from evaltui.runner.parent.recordings import SetRecordings
 

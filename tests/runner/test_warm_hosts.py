@@ -17,8 +17,8 @@ import pytest
 from host_processes import hosts
 from waiting import until
 
+from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent import warm_hosts as warm_hosts_module
-from evaltui.runner.parent.failures import AgentBrokenError
 from evaltui.runner.parent.pool import HostSettings, begin_loading
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.warm_hosts import WarmHosts

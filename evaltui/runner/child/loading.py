@@ -1,20 +1,23 @@
-"""Find and import the agent of a directory. Runs only in the child process."""
+"""Finds and imports the user's code: an agent's folder, functions by path. Runs only in the child process."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
     FileFinder,
+    ModuleSpec,
     SourceFileLoader,
 )
+from importlib.util import module_from_spec
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -204,3 +207,73 @@ def _framework(found: Any) -> str:
     if any(home == "google.adk" or home.startswith("google.adk.") for home in homes):
         return "adk"
     return "native" if "evaltui.runner.child.native.agent" in homes else "other"
+
+
+class FunctionNotFoundError(ImportError):
+    """No function is at the path that was given; the message says where it was looked for."""
+
+
+def find_function(module: str, name: str, agent_folder: Path) -> Callable[..., Any]:
+    """The function `name` of a module in the agent's folder, beside it, or installed.
+
+    Of an agent in `my_agent`, `my_agent.metrics`, `agent.metrics` (under which `adk eval` knows it) and
+    `metrics` are the file `metrics.py` in its folder, which need not be a package. Raises
+    FunctionNotFoundError, or whatever the module raises while it is imported.
+    """
+    folder = agent_folder.resolve()
+    _make_importable(module, folder)
+    found = [one for spelling in _spellings(module, folder.name) if (one := _imported(spelling)) is not None]
+    for one in found:
+        function = getattr(one, name, None)
+        if callable(function):
+            checked: Callable[..., Any] = function
+            return checked
+    raise FunctionNotFoundError(_missing(module, name, found, folder))
+
+
+def _make_importable(module: str, folder: Path) -> None:
+    use_own_modules(folder)
+    if not (folder / "__init__.py").is_file() and folder.name not in sys.modules:
+        # A package of this name that is installed would win over a plain folder, and so would its agent.py
+        # in a folder that is called `agent`.
+        spec = ModuleSpec(folder.name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+        sys.modules[folder.name] = module_from_spec(spec)
+    # The path may start further up: `agents.my_agent.metrics`.
+    head = module.partition(".")[0]
+    above = [str(one.parent) for one in folder.parents if one.name == head]
+    sys.path += [one for one in above if one not in sys.path]
+
+
+def _spellings(module: str, package: str) -> list[str]:
+    head, _, rest = module.partition(".")
+    if head != "agent":
+        return [module]
+    if not rest:
+        # The module agent.py, and the package as `adk eval` calls it.
+        return [f"{package}.agent", package]
+    return list(dict.fromkeys([f"{package}.{rest}", module]))
+
+
+def _imported(module: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # Only where it is this module that is missing, not one that it imports.
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise
+
+
+def _missing(module: str, name: str, found: list[ModuleType], folder: Path) -> str:
+    if not found:
+        return (
+            f"there is no module {module}: it is looked for in {folder} (as {folder.name}.… or agent.…), "
+            f"in {folder.parent}, and among what is installed"
+        )
+    last = found[-1]
+    where = last.__file__ or last.__name__
+    if hasattr(last, name):
+        return f"{name} in {where} is no function but of type {type(getattr(last, name)).__name__}"
+    close = difflib.get_close_matches(name, [one for one in vars(last) if callable(getattr(last, one))], n=1)
+    return f"{where} has no function {name}" + (f"; did you mean {close[0]}?" if close else "")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evaltui.core.model.events import Json
-from evaltui.runner.child.functions import find_function
+from evaltui.runner.child.loading import find_function
 from evaltui.runner.child.threads import in_thread
 from evaltui.runner.protocol import Reply
 

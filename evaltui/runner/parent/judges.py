@@ -14,8 +14,7 @@ from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
 from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder, ModelExchange
-from evaltui.runner.errors import error_from_json
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, error_from_json
 from evaltui.runner.parent.metric_host import MetricHost
 
 

@@ -26,7 +26,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.folders import agent_folder, env_file
 from evaltui.files.recordings import recordings_path
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host, OnConsole
 from evaltui.runner.plan import RunPlan
 

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.supervisor import Host
 
 Item = TypeVar("Item")

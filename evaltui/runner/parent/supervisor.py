@@ -21,9 +21,8 @@ from typing import Any
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.runner.errors import is_own_code
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, is_own_code
 from evaltui.runner.orphans import MARK, kill_marked
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
 
 # Seconds.

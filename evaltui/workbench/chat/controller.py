@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recording.waiting import WaitingCall
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.chat.current_session import CurrentSession

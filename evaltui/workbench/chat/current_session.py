@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
 from evaltui.files.agent_files import AgentFiles, changed_files
-from evaltui.runner.parent.failures import AgentBrokenError
+from evaltui.runner.errors import AgentBrokenError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 

@@ -12,8 +12,8 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.recording.replay import past_of_turns
 from evaltui.core.recording.waiting import CallPlace, places_of_events
 from evaltui.files.agent_files import AgentFiles, Contents, changed_files
+from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.failures import AgentBrokenError, HostLostError
 from evaltui.runner.parent.pool import HostSettings, StartedHost
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript

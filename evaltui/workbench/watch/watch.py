@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_files import AgentFiles, write_times
-from evaltui.runner.parent.failures import AgentBrokenError
+from evaltui.runner.errors import AgentBrokenError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets

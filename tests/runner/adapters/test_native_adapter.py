@@ -12,8 +12,8 @@ from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_res
 from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, ToolInfo, current_reporter, nested_in
 from evaltui.runner.child.adapters.native import MAX_MODEL_CALLS, NativeAdapter
+from evaltui.runner.child.native.agent import ToolContext
 from evaltui.runner.child.native.models import ModelResponse
-from evaltui.runner.child.native.tools import ToolContext
 
 
 class Conversation:

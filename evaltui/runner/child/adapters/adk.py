@@ -28,10 +28,9 @@ from evaltui.runner.child.adapters.adk_agents import (
     find_agent,
     model_name,
 )
-from evaltui.runner.child.adapters.adk_events import state_json
+from evaltui.runner.child.adapters.adk_events import events_of, state_json
 from evaltui.runner.child.adapters.adk_missing import fail_fast_without_a2a
 from evaltui.runner.child.adapters.adk_models import watch_models
-from evaltui.runner.child.adapters.adk_past import events_of
 from evaltui.runner.child.adapters.adk_tools import ToolWatch, record_tools, report, watch_nested_runs
 from evaltui.runner.child.adapters.base import (
     DEFAULT_APP_NAME,

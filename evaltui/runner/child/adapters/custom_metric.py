@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Json
-from evaltui.runner.child.functions import find_function
+from evaltui.runner.child.loading import find_function
 from evaltui.runner.errors import describe_error, own_modules
 
 

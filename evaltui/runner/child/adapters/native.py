@@ -36,9 +36,8 @@ from evaltui.runner.child.adapters.past import (
     state_delta,
     step_numbers,
 )
-from evaltui.runner.child.native.agent import Agent
+from evaltui.runner.child.native.agent import Agent, ToolContext
 from evaltui.runner.child.native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
-from evaltui.runner.child.native.tools import ToolContext
 
 MAX_MODEL_CALLS = 50
 

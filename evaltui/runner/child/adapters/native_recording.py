@@ -16,9 +16,9 @@ from evaltui.core.recordings.entry import JsonRequest
 from evaltui.runner.call_recorder import ModelExchange, ToolOutcome, current_call_recorder
 from evaltui.runner.child.adapters.base import plain_json
 from evaltui.runner.child.adapters.past import copy_state, removed_keys, state_delta
+from evaltui.runner.child.native.agent import Tool, ToolContext
 from evaltui.runner.child.native.models import Model, ModelRequest, ModelResponse
 from evaltui.runner.child.native.scripted import ScriptedModel
-from evaltui.runner.child.native.tools import Tool, ToolContext
 
 _OnText = Callable[[str], None]
 

@@ -1,12 +1,116 @@
-"""An agent: a name, a model, an instruction and tools."""
+"""An agent: a name, a model, an instruction and tools, which are Python functions.
+
+google-genai declares them to the model, and they are called with what the model asks for.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_type_hints
 
+from google.genai import types
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from evaltui.core.model.events import Json
 from evaltui.runner.child.native.models import Model
-from evaltui.runner.child.native.tools import Tool, ToolContext
+from evaltui.runner.child.threads import in_thread
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """The conversation a tool is called in. `state` is the session's own dict: change it to keep something.
+
+    A tool gets it in the parameter annotated with this class, which is not declared to the model.
+    """
+
+    state: Json
+    session_id: str
+    user_id: str
+    app_name: str
+
+
+class Tool:
+    """A function with type annotations, as the model sees it (`declaration`) and as it is called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Raises TypeError where the function is none or its signature cannot be declared."""
+        if not inspect.isroutine(function):
+            raise TypeError(f"a tool must be a function or a method, not {function!r}")
+        self.name = function.__name__
+        self._function = function
+        hints = get_type_hints(function, include_extras=True)
+        hints.pop("return", None)
+        parameters = [
+            parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
+            for parameter in inspect.signature(function).parameters.values()
+        ]
+        declared = [item for item in parameters if item.annotation is not ToolContext]
+        self._context_names = [item.name for item in parameters if item.annotation is ToolContext]
+        self._signature = inspect.Signature(declared)
+        self.declaration = self._declare(function.__doc__)
+        self._types: dict[str, TypeAdapter[Any]] = {
+            item.name: TypeAdapter(item.annotation)
+            for item in declared
+            if item.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        }
+
+    def _declare(self, doc: str | None) -> types.FunctionDeclaration:
+        def stand_in() -> None: ...
+
+        # google-genai reads these, and the parameters as they are left without the tool context.
+        vars(stand_in)["__signature__"] = self._signature
+        stand_in.__name__ = self.name
+        stand_in.__doc__ = doc
+        stand_in.__annotations__ = {
+            item.name: item.annotation for item in self._signature.parameters.values()
+        }
+        try:
+            return types.FunctionDeclaration.from_callable_with_api_option(
+                callable=stand_in, use_json_schema=True
+            )
+        except ValueError as error:
+            raise TypeError(
+                f"tool {self.name!r} cannot be declared to a model: give each parameter a type that has a "
+                f"JSON schema, such as str, int, list[str] or a pydantic model ({error})"
+            ) from error
+
+    async def call(self, args: Json, context: ToolContext) -> Json:
+        """The function's result as a tool response; what is no object becomes `{"result": ...}`.
+
+        Raises ValueError where the model's arguments do not fit the signature, TypeError for a result that
+        JSON cannot hold, and whatever the function raises.
+        """
+        arguments = self._fit(args) | dict.fromkeys(self._context_names, context)
+        if inspect.iscoroutinefunction(self._function):
+            result = await self._function(**arguments)
+        else:
+            result = await in_thread(lambda: self._function(**arguments))
+            if inspect.isawaitable(result):
+                result = await result
+        try:
+            plain = to_jsonable_python(result)
+        except ValueError as error:
+            raise TypeError(
+                f"tool {self.name!r} returned a {type(result).__name__} that JSON cannot hold: {error}"
+            ) from error
+        return plain if isinstance(plain, dict) else {"result": plain}
+
+    def _fit(self, args: Json) -> Json:
+        try:
+            self._signature.bind(**args)
+            return {
+                name: self._types[name].validate_python(value) if name in self._types else value
+                for name, value in args.items()
+            }
+        except (TypeError, ValidationError) as error:
+            raise ValueError(
+                f"the model called tool {self.name!r} with {args}, which does not fit its signature "
+                f"{self._signature}: {error}"
+            ) from error
+
 
 Instruction = str | Callable[[ToolContext], str]
 
