@@ -141,12 +141,12 @@ _COMMANDS: dict[str, _Command] = {
     "metrics": (metrics_parser, _metrics),
 }
 _SUMMARIES = {
-    "run": "run an agent's eval sets without a screen",
-    "chat": "talk to an agent line by line",
-    "record": "say to an agent what a file says, and keep it as a case",
-    "runs": "list an agent's runs",
-    "compare": "hold a run against an earlier one, case by case",
-    "lint": "say what is wrong with eval sets and configs",
-    "migrate": "convert a file of an old format to an EvalSet",
-    "metrics": "list every metric there is, and which of them can run here",
+    "run": "Run an agent's eval sets without a screen",
+    "chat": "Chat with an agent line by line",
+    "record": "Record a case from a file of user turns",
+    "runs": "List an agent's runs",
+    "compare": "Compare two runs",
+    "lint": "Check eval sets and configs",
+    "migrate": "Convert a file of an old format to an eval set",
+    "metrics": "List metrics and their requirements",
 }

@@ -5,33 +5,35 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from evaltui.commands.output import WRONG_USE
 from evaltui.core.model.modes import RecordMode, ToolMode
 
 _WORKBENCH_USAGE = """\
 evaltui [AGENT_DIR]           open the workbench (default: the current folder)
-       evaltui COMMAND ...           run one of the commands below
-       evaltui COMMAND --help        say more about it"""
+       evaltui COMMAND ...           run a command
+       evaltui COMMAND --help        show its options"""
 _RUN = (
-    "RUN is an id or the unique beginning of one, a name, last, or the path of a run log or of a result file "
-    "of google-adk; `evaltui runs` lists them."
+    "RUN is an id or its unique beginning, a name, last, or the path of a run log or an ADK result file; "
+    "`evaltui runs` lists the runs."
 )
-_AGENT_DIR = "a package or folder with agent.py, __init__.py or root_agent.yaml, or a single .py file"
-
-_WHOSE = "the agent whose runs they are; not needed for paths (default: the current folder)"
+_AGENT_DIR = "Package or folder with agent.py, __init__.py or root_agent.yaml, or one .py file"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without repeating the usage."""
+    """Reports an error in one line, without the usage."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(add_help=False, **options)
+        self.add_argument("-h", "--help", action="help", help="Show this help")
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USE, f"{self.prog}: {message}\n")
 
 
 def workbench_parser(commands: Mapping[str, str]) -> Parser:
-    """`commands` are the names of the commands with what each of them does."""
+    """Parser of `evaltui` without a command. `commands`: a summary for each name."""
     parser = Parser(
         prog="evaltui",
         usage=_WORKBENCH_USAGE,
@@ -40,20 +42,22 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("agent_dir", nargs="?", default=".", metavar="AGENT_DIR", help=_AGENT_DIR)
-    parser.add_argument("--set", metavar="NAME", help="start in this eval set: its id or its file")
-    parser.add_argument("--watch", action="store_true", help="run again whatever a save concerns")
+    parser.add_argument("--set", metavar="NAME", help="Select this eval set (id or file)")
+    parser.add_argument(
+        "--watch", action="store_true", help="Start in watch mode: a save runs affected cases"
+    )
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="one config for all sets instead of their own, remembered for this agent; own: their own again",
+        help="Use this config for all sets, remembered for this agent; own restores the config of each set",
     )
     _add_record(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
+    parser.add_argument("--version", action=_Version, nargs=0, help="Show the version")
     return parser
 
 
 class _Version(argparse.Action):
-    """Looked up only when asked for: reading package metadata takes longer than anything else here."""
+    """Prints the version. Package metadata is slow to read, so only here."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib.metadata import version
@@ -66,8 +70,8 @@ def run_parser() -> Parser:
     parser = Parser(
         prog="evaltui run",
         description="Run an agent's eval sets without a screen.",
-        epilog=f"{_RUN} exit codes: 0 all passed, 1 some case failed, 2 wrong use, 3 errors or metrics that "
-        "could not be evaluated and no failure, 130 interrupted",
+        epilog=f"{_RUN} Exit codes: 0 all passed, 1 some case failed, 2 usage error, 3 errors or metrics not "
+        "evaluated but no failure, 130 interrupted.",
     )
     add = parser.add_argument
     add("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
@@ -75,66 +79,78 @@ def run_parser() -> Parser:
         "selectors",
         nargs="*",
         metavar="SET[:CASE,CASE...]",
-        help="a file, a set id or a folder, all its cases or these; default: every set of the agent",
+        help="Eval set (file, set id or folder), with all cases or only these (default: every set)",
     )
-    add("--config", type=Path, metavar="FILE", help="one config for all sets instead of their own")
-    add("--initial-session", type=Path, metavar="FILE", help="session for old-format .test.json files")
-    add("--runs", type=_count, metavar="N", help="run each case N times (default: as the config says, or 1)")
-    add("--pass-if", type=_pass_if, metavar="all|majority|RATE", help="when a case that differs passes")
-    add("--parallel", type=_count, default=4, metavar="N", help="cases at once (default: 4)")
-    add("--workers", type=_count, metavar="N", help="agent processes (default: as fits, up to 4)")
-    add("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per case (default: 300)")
-    add("--agent", metavar="NAME", help="run this sub-agent instead of the root agent")
-    add("--failed", action="store_true", help="only the cases that did not pass in the last run")
-    add("--resume", metavar="RUN", help="go on with an interrupted run: what is missing or had an error")
-    add("--baseline", metavar="RUN", help="compare with this run, case by case")
+    add("--config", type=Path, metavar="FILE", help="Use this config for all sets")
+    add("--initial-session", type=Path, metavar="FILE", help="Session for .test.json files in the old format")
+    add("--runs", type=_count, metavar="N", help="Run each case N times (default: as in the config, else 1)")
+    add("--pass-if", type=_pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
+    add("--parallel", type=_count, default=4, metavar="N", help="Number of cases at once (default: 4)")
+    add(
+        "--workers",
+        type=_count,
+        metavar="N",
+        help="Number of agent processes (default: as needed, at most 4)",
+    )
+    add("--timeout", type=_seconds, default=300.0, metavar="S", help="Seconds per case (default: 300)")
+    add("--agent", metavar="NAME", help="Run this sub-agent instead of the root agent")
+    _add_reporting(parser)
+    return parser
+
+
+def _add_reporting(parser: Parser) -> None:
+    """Options of `run` about the cases of earlier runs, reports, recordings and verdicts."""
+    add = parser.add_argument
+    add("--failed", action="store_true", help="Run only cases that did not pass in the last run")
+    add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
+    add("--baseline", metavar="RUN", help="Compare with this run, case by case")
     add(
         "--fail-on-regression",
         action="store_true",
-        help="exit with 1 only for cases that do not pass and that the baseline does not excuse, with 0 else",
+        help="Exit 1 only for regressions: cases that do not pass, unless the baseline failed the same "
+        "expectation; else exit 0",
     )
     add(
         "--require",
         type=_names,
         default=(),
         metavar="METRIC,...",
-        help="do not begin the run unless a config asks for these metrics and they can be computed here",
+        help="Start only if these metrics are configured and can be evaluated here",
     )
     add(
         "--report",
         action="append",
         default=[],
         metavar="console|json|junit|csv[=PATH]",
-        help="where results go; may be given several times; - is stdout (default: console)",
+        help="Write a report; repeatable; - is stdout (default: console)",
     )
     _add_record(parser)
     add(
         "--tools",
         choices=get_args(ToolMode),
-        help="live: call tools; record: call them and keep the results; stub: never call them, take results "
-        "from the recording or the case (default: as --record; the config may say otherwise of single tools)",
+        help="Tool calls: live calls the tools; record also stores the results; stub calls none and takes "
+        "results from the recording or the case (default: as --record; the config can set it per tool)",
     )
-    add("--watch", action="store_true", help="then run again whatever a save concerns, until Ctrl-C")
-    add("--adk-verdicts", action="store_true", help="score exactly as google-adk does, quirks included")
-    add("--exit-zero", action="store_true", help="exit with 0 although cases failed or had errors")
-    return parser
+    add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
+    add("--adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
+    add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
 
 
 def _add_record(parser: Parser) -> None:
     parser.add_argument(
         "--record",
         choices=get_args(RecordMode),
-        help="model calls, and tools with them: auto replays what is recorded beside the set and records the "
-        "rest, replay never asks, record asks and records anew, off asks and keeps nothing (default: off)",
+        help="Model calls, and tool calls with them: auto replays known calls and records new ones; replay "
+        "never calls a model; record calls and stores again; off stores nothing (default: off)",
     )
 
 
 def chat_parser() -> Parser:
     parser = Parser(
         prog="evaltui chat",
-        description="Talk to an agent line by line, in any terminal or through a pipe. A line that ends in a "
-        "backslash goes on in the next; Ctrl-C cancels a turn, the end of the input ends the conversation.",
-        epilog="exit codes: 0 every turn came to its end, 2 wrong use, 3 a turn failed, 130 interrupted",
+        description="Chat with an agent line by line, at a terminal or through a pipe. A backslash at the "
+        "end of a line continues the message; ctrl+c cancels the turn, ctrl+d ends the chat.",
+        epilog="Exit codes: 0 all turns finished, 2 usage error, 3 turn failed, 130 interrupted.",
     )
     _add_agent(parser)
     return parser
@@ -143,75 +159,74 @@ def chat_parser() -> Parser:
 def record_parser() -> Parser:
     parser = Parser(
         prog="evaltui record",
-        description="Say to an agent what a file says, and add the conversation to an eval set as a case: "
-        "with every call, result and text expected as it was.",
-        epilog="exit codes: 0 recorded, 2 wrong use, 3 the agent failed, 130 interrupted; nothing is written "
-        "but with 0",
+        description="Record a case from a file of user turns: every call, result and text becomes the "
+        "expectation.",
+        epilog="Exit codes: 0 recorded, 2 usage error, 3 agent failed, 130 interrupted. "
+        "Only 0 writes the set.",
     )
     _add_agent(parser)
     add = parser.add_argument
-    add("set", metavar="SET", help="a file or a set id; or the file of a new set: NAME.evalset.json")
-    add("--case", required=True, metavar="ID", help="the id of the new case")
+    add("set", metavar="SET", help="Eval set (file or set id), or a new file NAME.evalset.json")
+    add("--case", required=True, metavar="ID", help="Id of the new case")
     add(
         "--turns",
         required=True,
         metavar="FILE",
-        help="what the user says, a blank line between messages; while a call waits, a message is the "
-        "response to it; - is standard input",
+        help="User messages, separated by blank lines; while a call waits, the message is its response; "
+        "- is stdin",
     )
     return parser
 
 
 def _add_agent(parser: Parser) -> None:
-    """An agent to talk to, and how."""
+    """Arguments that name an agent and the session of a conversation with it."""
     add = parser.add_argument
     add("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
-    add("--agent", metavar="NAME", help="talk to this sub-agent instead of the root agent")
+    add("--agent", metavar="NAME", help="Chat with this sub-agent instead of the root agent")
     add(
         "--initial-session",
         type=Path,
         metavar="FILE",
-        help='where the conversation begins: {"app_name", "user_id", "state"}',
+        help='Session at the start: {"app_name", "user_id", "state"}',
     )
-    add("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per turn (default: 300)")
+    add("--timeout", type=_seconds, default=300.0, metavar="S", help="Seconds per turn (default: 300)")
 
 
 def lint_parser() -> Parser:
     parser = Parser(
         prog="evaltui lint",
-        description="Say what is wrong with eval sets and configs, with path and line.",
-        epilog="exit codes: 0 no errors, 1 errors, 2 wrong use",
+        description="Check eval sets and configs; each problem with path and line.",
+        epilog="Exit codes: 0 no errors, 1 errors, 2 usage error.",
     )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file or a folder")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="File or folder")
     return parser
 
 
 def migrate_parser() -> Parser:
     parser = Parser(
         prog="evaltui migrate",
-        description="Convert a file of an old format (a list of turns, or of named sessions) to an EvalSet.",
-        epilog="OLD stays as it is. exit codes: 0 written, 2 not written, with the reason",
+        description="Convert a file of an old format (list of turns or of named sessions) to an eval set.",
+        epilog="OLD is not changed. Exit codes: 0 written, 2 not written, with the reason.",
     )
     add = parser.add_argument
-    add("old", type=Path, metavar="OLD", help="the file to convert")
-    add("new", type=Path, metavar="NEW", help="the file to write, which must not exist; it names the set")
-    add("--initial-session", type=Path, metavar="FILE", help="session for a list of turns (.test.json)")
+    add("old", type=Path, metavar="OLD", help="File to convert")
+    add("new", type=Path, metavar="NEW", help="File to write; must not exist; its name becomes the set id")
+    add("--initial-session", type=Path, metavar="FILE", help="Session for a list of turns (.test.json)")
     return parser
 
 
 def metrics_parser() -> Parser:
     parser = Parser(
         prog="evaltui metrics",
-        description="List every metric: its range, what it means and needs, and whether it can run here, and "
-        "if not why.",
-        epilog="exit codes: 0 listed, 2 wrong use",
+        description="List metrics: range, meaning, requirements, and if they can be evaluated here.",
+        epilog="Exit codes: 0 listed, 2 usage error.",
     )
     parser.add_argument(
         "place",
         nargs="?",
         type=Path,
         metavar="AGENT_DIR|SET",
-        help="an agent, or the file of a set: say first which of the metrics it asks for run",
+        help="Agent or eval set; its metrics are listed first",
     )
     return parser
 
@@ -219,36 +234,44 @@ def metrics_parser() -> Parser:
 def runs_parser() -> Parser:
     parser = Parser(
         prog="evaltui runs",
-        description="List an agent's newest runs: id, start (local time), outcome and what was selected.",
+        description="List an agent's latest runs: id, start (local time), outcome, selected cases.",
+        epilog="Exit codes: 0 listed or named, 2 usage error.",
     )
     add = parser.add_argument
     add("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
-    add("--name", nargs=2, metavar=("RUN", "NAME"), help="give a run a name by which it is found, instead")
+    add("--name", nargs=2, metavar=("RUN", "NAME"), help="Name a run instead of listing runs")
     return parser
 
 
 def compare_parser() -> Parser:
     parser = Parser(
         prog="evaltui compare",
-        description="Hold a run against an earlier one, case by case: broken, fixed, flaky, new, gone, "
-        "expectation changed, and how scores, time and tokens differ.",
-        epilog=f"{_RUN} exit codes: 0 compared, 1 as --fail-on-regression says, 2 wrong use",
+        description="Compare two runs, case by case: broken, fixed, flaky, new, gone, expectation changed; "
+        "with scores, time and tokens.",
+        epilog=f"{_RUN} Exit codes: 0 compared, 1 regression (with --fail-on-regression), 2 usage error.",
     )
     add = parser.add_argument
-    add("agent_dir", nargs="?", default=Path(), type=Path, metavar="AGENT_DIR", help=_WHOSE)
-    add("base", metavar="BASE", help="the earlier run")
-    add("candidate", metavar="CANDIDATE", help="the later run")
+    add(
+        "agent_dir",
+        nargs="?",
+        default=Path(),
+        type=Path,
+        metavar="AGENT_DIR",
+        help="Agent of the runs; not needed for paths (default: the current folder)",
+    )
+    add("base", metavar="BASE", help="Earlier run")
+    add("candidate", metavar="CANDIDATE", help="Later run")
     add(
         "--report",
         action="append",
         default=[],
         metavar="console|json[=PATH]",
-        help="where the comparison goes; may be given several times; - is stdout (default: console)",
+        help="Write the comparison; repeatable; - is stdout (default: console)",
     )
     add(
         "--fail-on-regression",
         action="store_true",
-        help="exit with 1 where a case does not pass in CANDIDATE and BASE does not excuse it",
+        help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation",
     )
     return parser
 
@@ -261,7 +284,7 @@ def _pass_if(text: str) -> str | float:
     except ValueError:
         rate = 0.0
     if not 0 < rate <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a rate such as 0.6")
+        raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a pass rate, e.g. 0.6")
     return rate
 
 
@@ -269,14 +292,14 @@ def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of metrics such as safety_v1,hallucinations_v1"
+            f"{text!r} is not a list of metrics, e.g. safety_v1,hallucinations_v1"
         )
     return names
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
