@@ -22,8 +22,8 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
-from evaltui.workbench.chosen_config import choose_config
 from evaltui.workbench.keymap import read_keymap
+from evaltui.workbench.open_sets import choose_config
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

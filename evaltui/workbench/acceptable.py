@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.outcomes import RUNNING
-from evaltui.workbench.differences import answer_differs, calls_in, differences_of
 from evaltui.workbench.editing import Editing
+from evaltui.workbench.results import answer_differs, calls_in, differences_of
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:

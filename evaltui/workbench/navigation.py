@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.differences import differences_of, made_call
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.results import differences_of, made_call
 from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.tree_rows import Marking
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,9 @@ from evaltui.files.eval_set_file import EvalSetFile, edited, read_eval_set_file,
 from evaltui.files.folders import case_path, file_of
 from evaltui.files.open_file import OpenFile
 from evaltui.files.saving import Fingerprint
+from evaltui.files.settings import remember_config, remembered_config
 from evaltui.files.workspace import Workspace, open_workspace
+from evaltui.text.values import visible
 from evaltui.workbench.open_files import OpenFiles
 
 if TYPE_CHECKING:
@@ -307,3 +309,37 @@ class OpenSets:
 
     def _note_files(self) -> None:
         self._file_of_path.update((eval_set.case_path, eval_set.path) for eval_set in self.listed)
+
+
+OWN = "own"
+
+
+@dataclass(frozen=True)
+class ChosenConfig:
+    """`path` is the one config for all sets, None where each has its own; `note` what is to be said of it."""
+
+    path: Path | None
+    note: str = ""
+
+
+def choose_config(agent_dir: Path, given: str | None) -> ChosenConfig:
+    """What is `given` as `--config`, a file or `own`, and remembered then; None for what was given last.
+
+    Raises ValueError for a file that is not there.
+    """
+    if given is None:
+        last = remembered_config(agent_dir)
+        if last is None:
+            return ChosenConfig(None)
+        name = visible(last.name)
+        if not last.is_file():
+            return ChosenConfig(None, f"{name} is gone: each set is scored by its own config again")
+        return ChosenConfig(last, f"All sets are scored by {name}, as last time; --config own ends that")
+    path = None if given == OWN else Path(given)
+    if path is not None and not path.is_file():
+        raise ValueError(f"--config {given}: no such file")
+    try:
+        remember_config(agent_dir, path)
+    except OSError as error:
+        return ChosenConfig(path, f"--config cannot be remembered: {error}")
+    return ChosenConfig(path)

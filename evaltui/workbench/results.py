@@ -1,18 +1,149 @@
-"""The last result of every case, and how many of each set came out how."""
+"""The last result of every case, what it says in a list and of its turns, and what differs in it.
+
+Statuses are compared by their text, so that nothing heavy is imported to draw a case that has not run.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from evaltui.core.compare.judged import (
+    Finding,
+    findings,
+    findings_in,
+    judged_as_a_whole,
+    judged_in,
+    over_conversation,
+    subject_of,
+)
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.state import CaseOutcome
-from evaltui.workbench.verdicts import needs_attention
+from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 if TYPE_CHECKING:
-    from evaltui.core.model.outcome import CaseResult
+    from evaltui.core.model.eval_set import EvalCase
+    from evaltui.core.model.outcome import CaseResult, TurnResult
+
+
+def needs_attention(result: CaseResult) -> bool:
+    """Whether a result is one to stop at: everything but a pass, and but what the flaky policy lets pass."""
+    if result.status == "FLAKY":
+        return not result.policy_met
+    return result.status != "PASSED"
+
+
+def figure(result: CaseResult) -> str:
+    """What says most of a case in a few cells: `0.50`, `3/5`, `TimeoutError`; "" for one that passed."""
+    if len(result.repeats) > 1 and result.status != "PASSED":
+        return f"{result.passed_repeats}/{len(result.repeats)}"
+    if result.error is not None:
+        return result.error.type
+    deciding = next((metric for metric in result.metrics if metric.status == result.status), None)
+    if result.status == "PASSED" or deciding is None or deciding.score is None:
+        return ""
+    return f"{deciding.score:.2f}"
+
+
+def turn_status(result: CaseResult, turn: int) -> str | None:
+    """The gravest verdict on one turn, counted from 0; None where no metric says anything of it."""
+    if turn < len(result.turns) and result.turns[turn].expectation == "context":
+        return None
+    statuses = {
+        metric.per_invocation[turn].status
+        for metric in result.metrics
+        if metric.status != "INFORMATIONAL"
+        and turn < len(metric.per_invocation) == len(result.turns)
+        and not over_conversation(metric.name)
+    }
+    return next(
+        (status for status in ("FAILED", "ERROR", "NOT_EVALUATED", "PASSED") if status in statuses), None
+    )
+
+
+def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
+    """Turn by turn the calls, or the arguments of changed ones, the answer, and what a judge found fault
+    with; then what one found of the whole conversation, and the final state."""
+    for number, turn in enumerate(result.turns):
+        yield from calls_in(turn, number)
+        if answer_differs(turn):
+            yield DifferenceAt("answer", number)
+        for metric in judged_in(result.metrics, number):
+            yield from _places(findings_in(metric, number))
+    for metric in judged_as_a_whole(result.metrics):
+        yield from _places(findings(metric))
+    yield from (DifferenceAt("state", path=diff.path) for diff in result.state)
+
+
+def _places(found: Iterable[Finding]) -> Iterator[DifferenceAt]:
+    return (place_of(finding) for finding in found if finding.needs_attention)
+
+
+def place_of(finding: Finding) -> DifferenceAt:
+    return DifferenceAt("judgement", finding.turn, found=(finding.metric, finding.number))
+
+
+def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
+    """Which call of its turn, in the order in which they were made, a difference is of; None for no call."""
+    if at.turn is None or at.row is None:
+        return None
+    rows = result.turns[at.turn].calls
+    return sum(row.actual is not None for row in rows[: at.row]) if rows[at.row].actual else None
+
+
+def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
+    """Which call that its turn expects a difference is of; None where none is, or it is of no call."""
+    from evaltui.core.compare.diff import calls_of
+
+    if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):
+        return None
+    rows = result.turns[at.turn].calls
+    wanted = rows[at.row].expected
+    if wanted is None:
+        return None
+    # Rows are in the order in which calls were made, and the same call may be expected twice.
+    before = sum(row.expected == wanted for row in rows[: at.row])
+    calls = calls_of((case.conversation or [])[at.turn].intermediate_data)
+    equal = [number for number, call in enumerate(calls) if call == wanted]
+    return equal[before] if before < len(equal) else None
+
+
+def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[str | int, ...]:
+    """The row of the case by which something was judged: a rubric, an expected answer, else the turn."""
+    turn = at.turn or 0
+    if at.found is None:
+        return ("turn", turn)
+    name, number = at.found
+    if subject_of(name) == "answer":
+        return ("turn", turn, "answer", 0)
+    metric = next(metric for metric in result.metrics if metric.name == name)
+    rubric_id = metric.per_invocation[turn].judgements[number].id
+    of_turn = (case.conversation or [])[turn : turn + 1]
+    holders = [(("rubric",), case.rubrics), *((("turn", turn, "rubric"), one.rubrics) for one in of_turn)]
+    for row, rubrics in holders:
+        for place, rubric in enumerate(rubrics or ()):
+            if rubric.rubric_id == rubric_id:
+                return (*row, place)
+    return ("turn", turn)
+
+
+def calls_in(turn: TurnResult, number: int) -> Iterator[DifferenceAt]:
+    """The calls of one turn that differ."""
+    if not turn.checks_calls:
+        return
+    for row, diff in enumerate(turn.calls):
+        if diff.op == "changed":
+            differing = (arg for arg in diff.args if arg.op != "same")
+            yield from (DifferenceAt("argument", number, row, arg.path) for arg in differing)
+        elif diff.op != "same":
+            yield DifferenceAt("call", number, row)
+
+
+def answer_differs(turn: TurnResult) -> bool:
+    """Whether an answer is expected and came out otherwise."""
+    expected = turn.response.expected
+    return bool(expected) and turn.expectation != "context" and expected != turn.response.actual
 
 
 class Results:

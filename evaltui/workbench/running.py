@@ -33,8 +33,7 @@ from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.selection import SelectedRun
 from evaltui.runs.sets import SetToRun
-from evaltui.workbench.agent_state import AgentState
-from evaltui.workbench.console import Console
+from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import CaseOutcome, Run, Stage

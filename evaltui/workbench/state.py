@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
-from evaltui.workbench.verdicts import deciding_repeat
 
 if TYPE_CHECKING:
     # Importing these loads google.genai, which must not happen before the first frame.
@@ -68,6 +67,14 @@ class RunRef:
     def name(self) -> str:
         """`run 3`"""
         return self.title or f"run {self.number}"
+
+
+def deciding_repeat(result: CaseResult) -> int:
+    """Which run of a case gave it its metrics and turns: the first one that is as bad as the worst."""
+    from evaltui.core.model.outcome import WORST_FIRST
+
+    ranks = [WORST_FIRST.index(repeat.status) for repeat in result.repeats]
+    return ranks.index(min(ranks)) if ranks else 0
 
 
 @dataclass(frozen=True)

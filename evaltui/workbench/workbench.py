@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.workbench.agent_state import AgentState
-from evaltui.workbench.console import Console
+from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets

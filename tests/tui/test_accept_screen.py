@@ -10,7 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.result import ResultView
 from evaltui.tui.screens.differences import AcceptScreen
-from evaltui.workbench.differences import differences_of
+from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -15,7 +15,7 @@ from evaltui.runs.listing import when
 from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import write_case_result
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.histories import CasePast
+from evaltui.workbench.outcomes import CasePast
 from evaltui.workbench.state import CaseOutcome, RunRef
 
 KEY = ("lights", "off")

@@ -50,7 +50,7 @@ from evaltui.tui.pages.judged import write_all_findings, write_finding
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.acceptable import refuses_case
-from evaltui.workbench.differences import differences_of, judged_row
+from evaltui.workbench.results import differences_of, judged_row
 from evaltui.workbench.state import CaseOutcome, DifferenceAt, RunRef, Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -19,7 +19,7 @@ from evaltui.workbench.acceptable import (
 )
 from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.background import Progress
-from evaltui.workbench.differences import differences_of
+from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
 

@@ -10,8 +10,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.differences import differences_of
-from evaltui.workbench.repeating import parse_repeated, problem_of, proposal, title_of
+from evaltui.workbench.results import differences_of
+from evaltui.workbench.run_controller import parse_repeated, repeat_problem, repeat_title, usual_repeat
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -165,7 +165,7 @@ async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
 )
 def test_how_often_is_said_in_a_line(text, meant):
     assert parse_repeated(text) == meant
-    assert problem_of(text) is None
+    assert repeat_problem(text) is None
 
 
 @pytest.mark.parametrize(
@@ -181,21 +181,24 @@ def test_how_often_is_said_in_a_line(text, meant):
     ],
 )
 def test_what_is_no_number_of_runs_is_refused(text, problem):
-    assert problem_of(text) == problem
+    assert repeat_problem(text) == problem
 
 
 async def test_what_is_proposed(coin):
-    assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "5 all"
-    assert title_of(coin.sets, coin.navigation.selection) == "Run toss several times"
+    assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "5 all"
+    assert repeat_title(coin.sets, coin.navigation.selection) == "Run toss several times"
     coin.navigation.select(Selection(coin.navigation.selection.path))
-    assert title_of(coin.sets, coin.navigation.selection) == "Run every case of coins several times (2 cases)"
+    assert (
+        repeat_title(coin.sets, coin.navigation.selection)
+        == "Run every case of coins several times (2 cases)"
+    )
     config = coin.navigation.file.with_name("test_config.json")
     config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
     await coin.open()
     await asyncio.to_thread(coin.sets.open, coin.navigation.file)
-    assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "3 majority"
+    assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "3 majority"
     await run_set(coin)
-    assert proposal(coin.sets, coin.navigation.selection, coin.runs.current) == "2 0.5"
+    assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "2 0.5"
 
 
 async def run_set(workbench):

@@ -10,9 +10,8 @@ from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.runs.log import RunLog
 from evaltui.runs.logged_run import LoggedRun
 from evaltui.workbench import traces as traces_module
-from evaltui.workbench.state import RunRef
+from evaltui.workbench.state import RunRef, deciding_repeat
 from evaltui.workbench.traces import Traces
-from evaltui.workbench.verdicts import deciding_repeat
 from evaltui.workbench.workbench import Workbench
 
 TALKER = """

@@ -10,7 +10,7 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.state import Selection
-from evaltui.workbench.watch.reaction import ReactionStep
+from evaltui.workbench.watch.saved_sets import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

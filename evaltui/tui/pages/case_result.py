@@ -28,9 +28,9 @@ from evaltui.tui.pages.calls import MARGIN, write_call, write_change, write_made
 from evaltui.tui.pages.judged import write_conversation, write_judged
 from evaltui.tui.pages.runs import write_history_rows
 from evaltui.tui.pages.writer import LABEL, SIDE_BY_SIDE, Page, RepeatAt, write_error
-from evaltui.workbench.histories import CasePast
+from evaltui.workbench.outcomes import CasePast
+from evaltui.workbench.results import turn_status
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
-from evaltui.workbench.verdicts import turn_status
 
 # More kinds of trajectories than this are noise, and so are longer lines of one.
 _MOST_GROUPS = 8

@@ -15,8 +15,7 @@ from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
 from evaltui.text.values import cut, show_value, visible
 from evaltui.tui.pages.writer import Page, write_error, write_problems
 from evaltui.workbench.chat.conversation import Transcript
-from evaltui.workbench.results import Results
-from evaltui.workbench.verdicts import figure
+from evaltui.workbench.results import Results, figure
 
 # This page is written anew while results come in.
 _MAX_LISTED = 50

@@ -14,8 +14,8 @@ from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, RUNNING, TONES, WORDS, counts, glyph
 from evaltui.text.values import show_duration, show_score, show_seconds, visible
 from evaltui.tui.pages.writer import LABEL, Page
-from evaltui.workbench.histories import CasePast
 from evaltui.workbench.kept_runs import Compared, KindTitle
+from evaltui.workbench.outcomes import CasePast
 
 _WHEN = 19
 _NAME, _LONG_NAME = 12, 24

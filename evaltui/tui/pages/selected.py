@@ -13,7 +13,7 @@ from evaltui.text.values import show_value, visible, visible_block
 from evaltui.tui.pages.calls import inline_args
 from evaltui.tui.pages.eval_set import write_no_sets, write_set_results
 from evaltui.tui.pages.writer import Page, write_error
-from evaltui.workbench.histories import CasePast
+from evaltui.workbench.outcomes import CasePast
 from evaltui.workbench.workbench import Workbench
 
 # The modules that show cases load google.genai. They are imported where a case is shown, which is after the

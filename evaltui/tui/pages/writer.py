@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap, wrap_behind
 from evaltui.text.values import type_change, visible, visible_block, visible_lines
-from evaltui.workbench.differences import place_of
+from evaltui.workbench.results import place_of
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:

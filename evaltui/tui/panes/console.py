@@ -14,8 +14,8 @@ from evaltui.tui.pane import Pane
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.widgets.lines import GrowingLines
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.agent_state import PrintedLine
 from evaltui.workbench.chat.controller import NO_RUN
-from evaltui.workbench.console import PrintedLine
 from evaltui.workbench.workbench import Workbench
 
 _SOURCE = 7

@@ -19,8 +19,7 @@ from evaltui.tui.pane import Copied, PagePane
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.differences import differences_of
-from evaltui.workbench.results import result_as_json
+from evaltui.workbench.results import differences_of, result_as_json
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:

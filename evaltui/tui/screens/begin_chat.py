@@ -25,7 +25,7 @@ from evaltui.tui.widgets.fields import FieldLine, FieldText
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.chat.controller import Source
 from evaltui.workbench.chat.conversation import SessionStart
-from evaltui.workbench.verdicts import needs_attention, turn_status
+from evaltui.workbench.results import needs_attention, turn_status
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:

@@ -169,16 +169,21 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_run_repeatedly(self) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
-        from evaltui.workbench.repeating import EXAMPLE, problem_of, proposal, title_of
+        from evaltui.workbench.run_controller import (
+            REPEAT_EXAMPLE,
+            repeat_problem,
+            repeat_title,
+            usual_repeat,
+        )
 
         workbench = self.workbench
         sets, selection = workbench.sets, workbench.navigation.selection
-        usual = proposal(sets, selection, workbench.runs.current)
-        question = PromptScreen(title_of(sets, selection), usual, problem_of, EXAMPLE)
+        usual = usual_repeat(sets, selection, workbench.runs.current)
+        question = PromptScreen(repeat_title(sets, selection), usual, repeat_problem, REPEAT_EXAMPLE)
         self.app.push_screen(question, self._run_repeatedly)
 
     def _run_repeatedly(self, asked: str | None) -> None:
-        from evaltui.workbench.repeating import parse_repeated
+        from evaltui.workbench.run_controller import parse_repeated
 
         if asked is not None:
             self.workbench.runs.run_repeatedly(parse_repeated(asked))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evaltui.workbench.actions.action import FOCUS_CHAINS, Action, Scope, chain_of
-from evaltui.workbench.actions.case import ACCEPTING, CASE
 from evaltui.workbench.actions.chat import CHAT
-from evaltui.workbench.actions.files import FILES
+from evaltui.workbench.actions.editing import ACCEPTING, CASE, FILES, TREE
 from evaltui.workbench.actions.running import RUNNING, RUNS, WATCHING
 from evaltui.workbench.actions.screen import PLACES, SCREEN
-from evaltui.workbench.actions.tree import TREE
 from evaltui.workbench.workbench import Workbench
 
 __all__ = [

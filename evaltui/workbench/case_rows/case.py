@@ -13,9 +13,8 @@ from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
-from evaltui.workbench.case_rows.rubrics import add_rubric, rubric_rows
 from evaltui.workbench.case_rows.session import add_to_states, final_state_rows, session_rows
-from evaltui.workbench.case_rows.turn_source import add_turn
+from evaltui.workbench.case_rows.turn_source import add_rubric, add_turn, rubric_rows
 from evaltui.workbench.case_rows.turns import turn_rows
 from evaltui.workbench.fields import (
     Completion,

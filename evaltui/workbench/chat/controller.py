@@ -14,10 +14,9 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recording.waiting import WaitingCall
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.chat.current_session import CurrentSession
-from evaltui.workbench.console import Console
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 

@@ -18,8 +18,15 @@ from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.run_controller import RunController
 from evaltui.workbench.state import CaseOutcome, Repeated, Run, Stage
-from evaltui.workbench.watch.reaction import Reaction, ReactionStep, Waiting, in_short
-from evaltui.workbench.watch.saved_sets import MOMENT, DueCases, SavedSets
+from evaltui.workbench.watch.saved_sets import (
+    MOMENT,
+    DueCases,
+    Reaction,
+    ReactionStep,
+    SavedSets,
+    Waiting,
+    in_short,
+)
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json

@@ -17,8 +17,8 @@ from evaltui.tui.pages.case import OpenField, Placed, write_rows
 from evaltui.tui.pages.eval_set import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
-from evaltui.workbench.differences import expected_call, judged_row
 from evaltui.workbench.fields import Operation, Part, Row, RowId
+from evaltui.workbench.results import expected_call, judged_row
 from evaltui.workbench.selected_case import SelectedCase
 from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench

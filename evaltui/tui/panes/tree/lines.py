@@ -12,7 +12,7 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
 from evaltui.text.values import visible
-from evaltui.workbench.verdicts import figure, turn_status
+from evaltui.workbench.results import figure, turn_status
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
