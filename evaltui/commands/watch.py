@@ -17,8 +17,8 @@ from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
+from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
-from evaltui.workbench.watch.saved_sets import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
 
 # What a run that never ends cannot do, and what it would be without the option.

@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import differences_of, made_call
 from evaltui.workbench.state import DifferenceAt, Selection
-from evaltui.workbench.tree_rows import Marking
+
+
+@dataclass(frozen=True)
+class CaseClipboard:
+    """Cases that were copied, or are to be moved once they are pasted (`cut`).
+
+    `sources` are their sets and configs as they were then: what is copied can be pasted even when it has
+    been changed or deleted since.
+    """
+
+    cases: tuple[CaseId, ...]
+    cut: bool
+    sources: Mapping[Path, SetEditor]
+
+    @cached_property
+    def members(self) -> frozenset[CaseId]:
+        """The cases, to be looked up for every line that is drawn."""
+        return frozenset(self.cases)
+
+
+class Marking:
+    """What the user has picked out of the list of cases, in the order of picking."""
+
+    def __init__(self) -> None:
+        self._marked: dict[CaseId, None] = {}
+        self.clipboard: CaseClipboard | None = None
+
+    def __contains__(self, case: CaseId) -> bool:
+        return case in self._marked
+
+    def __len__(self) -> int:
+        return len(self._marked)
+
+    @property
+    def marked(self) -> Collection[CaseId]:
+        return self._marked.keys()
+
+    def toggle(self, cases: Collection[CaseId]) -> None:
+        """Mark cases; where all of them are marked, no longer."""
+        if all(case in self._marked for case in cases):
+            self._marked = {case: None for case in self._marked if case not in cases}
+        else:
+            self._marked.update(dict.fromkeys(cases))
+
+    def clear(self) -> None:
+        self._marked.clear()
+
+    def keep_only_in(self, sets: Iterable[EvalSetFile]) -> None:
+        """Forget cases that are gone."""
+        paths = {case.path for case in self._marked}
+        ids = {
+            eval_set.case_path: {case.eval_id for case in eval_set.cases}
+            for eval_set in sets
+            if eval_set.case_path in paths
+        }
+        self._marked = {case: None for case in self._marked if case.eval_id in ids.get(case.path, ())}
+
+    def is_cut(self, case: CaseId) -> bool:
+        """Whether a case is to be moved with the next paste."""
+        return self.clipboard is not None and self.clipboard.cut and case in self.clipboard.members
 
 
 class Navigation:

@@ -29,8 +29,8 @@ from evaltui.workbench.case_plan import (
     refusing,
 )
 from evaltui.workbench.editing import Editing
+from evaltui.workbench.navigation import CaseClipboard
 from evaltui.workbench.state import Selection
-from evaltui.workbench.tree_rows import CaseClipboard
 
 _TURNS = "this is a turn: turns are edited in the case"
 

@@ -15,7 +15,7 @@ from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.run_controller import RunController
 from evaltui.workbench.state import Notice
-from evaltui.workbench.watch.watch import Watch
+from evaltui.workbench.watch import Watch
 
 if TYPE_CHECKING:
     from evaltui.runs.execution import RunService

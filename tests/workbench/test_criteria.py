@@ -8,8 +8,8 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
-from evaltui.workbench.criteria.criteria import Criteria
-from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
+from evaltui.workbench.criteria import Criteria
+from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
 from evaltui.workbench.workbench import Workbench
 
 CONFIG = """{

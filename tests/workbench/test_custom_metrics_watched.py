@@ -11,7 +11,7 @@ import pytest
 from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.watch.saved_sets import ReactionStep
+from evaltui.workbench.saves import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

@@ -18,8 +18,8 @@ from evaltui.files import journal
 from evaltui.files.journal import recoverable
 from evaltui.workbench import background, open_files
 from evaltui.workbench.open_files import OpenFiles
+from evaltui.workbench.saves import SavedSets
 from evaltui.workbench.state import Selection
-from evaltui.workbench.watch.saved_sets import SavedSets
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"

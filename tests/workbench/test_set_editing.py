@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench import case_plan, converting, set_editing
+from evaltui.workbench.case_list import Row, TreeRows
 from evaltui.workbench.case_plan import gathered, moves
 from evaltui.workbench.state import Selection
-from evaltui.workbench.tree_rows import Row, TreeRows
 from evaltui.workbench.workbench import Workbench
 from tests.listed_cases import listed_case
 from tests.waiting import PATIENCE

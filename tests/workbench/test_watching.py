@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.saves import ReactionStep
 from evaltui.workbench.state import Selection
-from evaltui.workbench.watch.saved_sets import ReactionStep
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """

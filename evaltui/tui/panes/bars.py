@@ -16,8 +16,8 @@ from evaltui.text.values import show_seconds, visible
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, both_ends
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keymap import key_name
+from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.state import Notice, Run, Stage
-from evaltui.workbench.watch.saved_sets import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from evaltui.tui.screens.criteria_rows import CriteriaRows, write_details
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.lines import DrawnLine, HorizontalRule, PageLines, rule
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.criteria.criteria import Criteria, text_of
-from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
+from evaltui.workbench.criteria import Criteria, text_of
+from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
 from evaltui.workbench.workbench import Workbench
 
 

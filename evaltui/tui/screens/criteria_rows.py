@@ -15,8 +15,8 @@ from evaltui.text.values import show_value, visible
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import moves
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.workbench.criteria.criteria import Criteria, Section
-from evaltui.workbench.criteria.rows import (
+from evaltui.workbench.criteria import Criteria, Section
+from evaltui.workbench.criteria_rows import (
     MetricRow,
     OptionRow,
     ReferenceRow,

@@ -25,7 +25,7 @@ from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionScre
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.actions import ACTIONS, Scope, keys_of
-from evaltui.workbench.fuzzy import Jump, rank_cases
+from evaltui.workbench.case_list import Jump, rank_cases
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

@@ -21,8 +21,9 @@ from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.case_list import Row, TreeRows
+from evaltui.workbench.navigation import Marking
 from evaltui.workbench.state import Selection
-from evaltui.workbench.tree_rows import Marking, Row, TreeRows
 from evaltui.workbench.workbench import Workbench
 
 

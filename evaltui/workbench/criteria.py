@@ -20,7 +20,7 @@ from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.workbench.criteria.rows import (
+from evaltui.workbench.criteria_rows import (
     Interval,
     MetricRow,
     OptionRow,

@@ -17,8 +17,7 @@ from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.run_controller import RunController
-from evaltui.workbench.state import CaseOutcome, Repeated, Run, Stage
-from evaltui.workbench.watch.saved_sets import (
+from evaltui.workbench.saves import (
     MOMENT,
     DueCases,
     Reaction,
@@ -27,6 +26,7 @@ from evaltui.workbench.watch.saved_sets import (
     Waiting,
     in_short,
 )
+from evaltui.workbench.state import CaseOutcome, Repeated, Run, Stage
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json

@@ -1,1 +1,0 @@
-"""Watch mode: what follows from a save."""
