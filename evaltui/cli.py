@@ -16,6 +16,7 @@ from evaltui.commands.arguments import (
     lint_parser,
     metrics_parser,
     migrate_parser,
+    new_parser,
     record_parser,
     run_parser,
     runs_parser,
@@ -108,6 +109,12 @@ def _compare(options: argparse.Namespace) -> int:
     return compare_runs(options)
 
 
+def _new(options: argparse.Namespace) -> int:
+    from evaltui.commands.new import new
+
+    return new(options.folder, options.kind)
+
+
 def _open_workbench(options: argparse.Namespace) -> int:
     agent_dir = Path(options.agent_dir)
     if not agent_dir.exists():
@@ -131,6 +138,7 @@ def _open_workbench(options: argparse.Namespace) -> int:
 _Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
 
 _COMMANDS: dict[str, _Command] = {
+    "new": (new_parser, _new),
     "run": (run_parser, _run),
     "chat": (chat_parser, _chat),
     "record": (record_parser, _record),
@@ -141,6 +149,7 @@ _COMMANDS: dict[str, _Command] = {
     "metrics": (metrics_parser, _metrics),
 }
 _SUMMARIES = {
+    "new": "Create a starter agent with an eval set",
     "run": "Run an agent's eval sets without a screen",
     "chat": "Chat with an agent line by line",
     "record": "Record a case from a file of user turns",

@@ -231,6 +231,25 @@ def metrics_parser() -> Parser:
     return parser
 
 
+def new_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui new",
+        description="Create a starter agent with an eval set and a config. It runs offline and passes.",
+        epilog="Existing files are never overwritten. exit codes: 0 created, 2 nothing written",
+    )
+    add = parser.add_argument
+    add("folder", type=Path, metavar="DIR", help="the agent's folder, created if missing")
+    add(
+        "--adk",
+        action="store_const",
+        const="adk",
+        default="native",
+        dest="kind",
+        help="a google-adk agent (default: an evaltui.Agent, which needs no framework)",
+    )
+    return parser
+
+
 def runs_parser() -> Parser:
     parser = Parser(
         prog="evaltui runs",

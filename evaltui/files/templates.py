@@ -1,0 +1,80 @@
+"""Agents that come with evaltui: the starters, and the demo."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from evaltui.files.saving import ChangedOutsideError, Write, save_together
+
+StarterKind = Literal["native", "adk"]
+KINDS: tuple[StarterKind, ...] = ("native", "adk")
+FRAMEWORKS = {"native": "evaltui.Agent, no framework", "adk": "google-adk"}
+INSTALL_ADK = "google-adk is not installed. Run pip install google-adk"
+
+_TEMPLATES = Path(__file__).parents[1] / "templates"
+# Nothing takes a template for a module of evaltui.
+_SUFFIX = ".txt"
+
+
+class TemplateError(Exception):
+    """Why an agent cannot be created in a folder; one line."""
+
+
+def starter_files(kind: StarterKind) -> dict[str, str]:
+    """The files of a starter: name to text, the agent first."""
+    files = [*_files_in(_TEMPLATES / kind), *_files_in(_TEMPLATES)]
+    return {path.name.removesuffix(_SUFFIX): path.read_text(encoding="utf-8") for path in files}
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    files = [path for path in folder.iterdir() if path.is_file()]
+    return iter(sorted(files, key=lambda path: (not path.name.startswith("agent."), path.name)))
+
+
+def refuses_kind(kind: StarterKind) -> str | None:
+    """Why a starter of this kind would not run here; None where it would."""
+    return INSTALL_ADK if kind == "adk" and not _has_adk() else None
+
+
+def _has_adk() -> bool:
+    try:
+        return find_spec("google.adk") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def refuses_starter(folder: Path, kind: StarterKind) -> str | None:
+    """Why a starter cannot be created in a folder; None where it can."""
+    if folder.exists() and not folder.is_dir():
+        return f"{folder} is a file. Name a folder"
+    name = folder.resolve().name
+    if "." in name or name in sys.stdlib_module_names:
+        what = "contains a dot" if "." in name else f"is a module of Python ({name})"
+        return f"{folder}: the folder's name {what} and cannot be imported. Choose another name"
+    if there := [name for name in (*starter_files(kind), "root_agent.yaml") if (folder / name).exists()]:
+        verb = "exists" if len(there) == 1 else "exist"
+        return f"{folder}: {', '.join(there)} already {verb}. Nothing was written; choose another folder"
+    return refuses_kind(kind)
+
+
+def create_starter(folder: Path, kind: StarterKind) -> list[Path]:
+    """Writes a starter, all of it or nothing; its files. Raises TemplateError."""
+    if reason := refuses_starter(folder, kind):
+        raise TemplateError(reason)
+    return _write(folder, starter_files(kind))
+
+
+def _write(folder: Path, files: dict[str, str]) -> list[Path]:
+    writes: Sequence[Write] = [Write(folder / name, text, None) for name, text in files.items()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_together(writes)
+    except ChangedOutsideError as error:
+        raise TemplateError(f"{error.path} already exists. Nothing was written") from error
+    except OSError as error:
+        raise TemplateError(f"{folder}: cannot write: {error.strerror or error}") from error
+    return [write.path for write in writes]
