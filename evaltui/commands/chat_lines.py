@@ -71,7 +71,8 @@ class ChatLines:
         """For a conversation whose messages are not typed."""
         first, *more = visible_lines(self._plain(message))
         self._guarded(
-            write_lines, [[("> ", "dim"), (first, "bold")], *([("  ", ""), (line, "bold")] for line in more)]
+            write_lines,
+            [[("> ", "muted"), (first, "bold")], *([("  ", ""), (line, "bold")] for line in more)],
         )
 
     def show_request(self, call: WaitingCall, waiting: Sequence[WaitingCall]) -> None:
@@ -120,7 +121,7 @@ class ChatLines:
             case "tool_call" | "tool_result":
                 self._rows(_tool_rows(event), event)
             case "transfer":
-                self._rows([[("↳ ", "dim"), (f"transfer to {visible(event.data['to'])}", "")]], event)
+                self._rows([[("↳ ", "muted"), (f"transfer to {visible(event.data['to'])}", "")]], event)
             case "state":
                 self._rows(self._state_rows(event), event)
             case "error":
@@ -139,7 +140,9 @@ class ChatLines:
             if not nested:
                 self._stream("".join(texts), event)
             return
-        self._rows(([("thought  ", "dim"), (visible(self._plain(text)), "dim")] for text in thoughts), event)
+        self._rows(
+            ([("thought  ", "muted"), (visible(self._plain(text)), "muted")] for text in thoughts), event
+        )
         if nested:
             self._rows(([(visible(self._plain(text)), "")] for text in texts), event)
         else:
@@ -204,7 +207,7 @@ class ChatLines:
         indent = "    " if event.data.get("nested") else "  "
         for row in rows:
             self._end_line()
-            line = [(f"{indent}{self._who(event)}", "dim"), *row]
+            line = [(f"{indent}{self._who(event)}", "muted"), *row]
             write_lines([cut(line, width()) if sys.stdout.isatty() else line])
 
     def _who(self, event: Event) -> str:
@@ -214,7 +217,7 @@ class ChatLines:
         for key, value in event.data["delta"].items():
             before, after = show_change(self._state.get(key), value)
             change = f"  {before} → {after}" if key in self._state else f" = {after}"
-            yield [("state  ", "dim"), (f"{visible(key)}{change}", "")]
+            yield [("state  ", "muted"), (f"{visible(key)}{change}", "")]
             self._state[key] = value
 
     def _show_on_stderr(self, lines: Iterable[str]) -> None:
@@ -230,21 +233,25 @@ def _tool_rows(event: Event) -> Iterator[Line]:
                 continue
             given: Json = call.get("args") or {}
             args = ", ".join(f"{visible(name)} {show_value(value)}" for name, value in given.items())
-            yield [("→ ", "dim"), (visible(str(call.get("name"))), "bold"), (f"  {args}" if args else "", "")]
+            yield [
+                ("→ ", "muted"),
+                (visible(str(call.get("name"))), "bold"),
+                (f"  {args}" if args else "", ""),
+            ]
         elif result := part.get("function_response"):
             response = show_value(result.get("response"), _MAX_RESULT)
-            yield [("← ", "dim"), (f"{visible(str(result.get('name')))}  {response}", "dim")]
+            yield [("← ", "muted"), (f"{visible(str(result.get('name')))}  {response}", "muted")]
 
 
 def _request_lines(call: WaitingCall, count: int) -> Iterator[Line]:
     request = request_of(call)
     first, *more = visible_lines(request.message)
-    yield [("? ", "dim"), (first, "bold")]
+    yield [("? ", "muted"), (first, "bold")]
     yield from ([("  ", ""), (line, "bold")] for line in more)
     if request.payload is not None:
-        yield [("  payload  ", "dim"), (show_value(request.payload, _MAX_PAYLOAD), "")]
+        yield [("  payload  ", "muted"), (show_value(request.payload, _MAX_PAYLOAD), "")]
     others = "" if count == 1 else f"; {count - 1} more to respond to"
-    yield [("  takes  ", "dim"), (f"{visible(request.takes)}{others}", "dim")]
+    yield [("  takes  ", "muted"), (f"{visible(request.takes)}{others}", "muted")]
 
 
 def _file(part: Json) -> str:

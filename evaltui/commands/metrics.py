@@ -87,17 +87,19 @@ def _table(facts: Facts, cells: int) -> Iterator[Line]:
     for info in METRICS.values():
         check = check_metric(info, facts)
         row = f" {info.name:{_NAMES}}  {pad(_range(info), 10)}  {_where_to_ask(info)}"
-        yield [("✓", "green") if check.is_fine else ("–", "yellow"), (row, "")]
+        yield [("✓", "success") if check.is_fine else ("–", "warning"), (row, "")]
         why_not = "" if check.is_fine else f" Cannot run here: {check.why}."
         needs = f" Needs {' and '.join(info.needs)}." if info.needs else ""
-        for line in wrap([(info.meaning, ""), (needs, "dim"), (visible(why_not), "yellow")], cells - _INDENT):
+        for line in wrap(
+            [(info.meaning, ""), (needs, "muted"), (visible(why_not), "warning")], cells - _INDENT
+        ):
             yield [(" " * _INDENT, ""), *line]
         if check.fix:
             fixes[check.fix] = None
     for fix in fixes:
         yield []
         yield from wrap(
-            [("– ", "yellow"), (f"To run those that cannot run here: {visible(fix)}.", "")], cells
+            [("– ", "warning"), (f"To run those that cannot run here: {visible(fix)}.", "")], cells
         )
     yield []
     yield from wrap([(_BESIDE_THESE, "")], cells)

@@ -44,7 +44,7 @@ def _list(agent_dir: Path, cells: int) -> Iterator[Line]:
     if not logs and not of_adk:
         yield [(f"no run of {visible(str(agent_dir))} was kept yet", "")]
     if len(logs) > _SHOWN:
-        yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "dim")]
+        yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "muted")]
     # google-adk does not keep as much of them.
     for path in of_adk[:_SHOWN]:
         yield from _lines(read_row(path), cells)
@@ -52,8 +52,8 @@ def _list(agent_dir: Path, cells: int) -> Iterator[Line]:
 
 def _lines(row: RunRow, cells: int) -> Iterator[Line]:
     if row.problem:
-        yield [("! ", "red"), (f"{visible(row.id)}  cannot be read", "")]
-        yield [(f"    {visible(row.problem)}", "dim")]
+        yield [("! ", "error"), (f"{visible(row.id)}  cannot be read", "")]
+        yield [(f"    {visible(row.problem)}", "muted")]
         return
     began = f" {visible(row.id)}  {row.started.astimezone():%Y-%m-%d %H:%M}  "
     if row.is_of_adk:
@@ -62,13 +62,13 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
         return
     named = f"  {visible(', '.join(row.names))}" if row.names else ""
     yield cut([_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
-    yield cut([("    ", ""), *_counts(row), (f" · {_selected(row)}", "dim")], cells)
+    yield cut([("    ", ""), *_counts(row), (f" · {_selected(row)}", "muted")], cells)
 
 
 def _mark(row: RunRow) -> Span:
     if row.status is not None:
         return glyph(row.status)
-    return ("…", "yellow")
+    return ("…", "warning")
 
 
 def _ended(row: RunRow) -> str:
@@ -84,7 +84,7 @@ def _counts(row: RunRow) -> Line:
     left = row.selected - sum(row.counts.values())
     if left:
         line += [(", ", "")] if line else []
-        line.append((f"{left} not finished", "yellow"))
+        line.append((f"{left} not finished", "warning"))
     return line
 
 

@@ -93,7 +93,7 @@ class _Lines:
         await workbench.watch.ready()
         many = "1 case" if len(keys) == 1 else f"{len(keys)} cases"
         write_lines(
-            [[(f"watching {visible(workbench.agent.dir.resolve().name)}: {many}; Ctrl-C ends", "dim")]]
+            [[(f"watching {visible(workbench.agent.dir.resolve().name)}: {many}; Ctrl-C ends", "muted")]]
         )
         if sys.stdin.isatty():
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._entered)
@@ -138,7 +138,7 @@ class _Lines:
         workbench = self._workbench
         if workbench.notice is not None and workbench.notice is not self._notice:
             self._notice = workbench.notice
-            yield [("note  ", "yellow"), (visible(self._plain(workbench.notice.text)), "")]
+            yield [("note  ", "warning"), (visible(self._plain(workbench.notice.text)), "")]
         reaction, before = workbench.watch.last, self._reaction
         self._reaction = reaction
         if reaction is not None and reaction is not before:
@@ -157,12 +157,12 @@ class _Lines:
                 yield [(f"{what}: runs {many}, {calls_in_words(reaction.calls)}", "bold")]
             case ReactionStep.BROKEN if error is not None:
                 yield [(what, "bold")]
-                yield [("! ", "red"), (visible(in_a_line(error)), "red")]
-                yield from ([(f"    {line}", "dim")] for line in visible_lines(error.traceback))
-                yield [("the results before that stay; the next save is tried again", "dim")]
+                yield [("! ", "error"), (visible(in_a_line(error)), "error")]
+                yield from ([(f"    {line}", "muted")] for line in visible_lines(error.traceback))
+                yield [("the results before that stay; the next save is tried again", "muted")]
             case ReactionStep.DONE if reaction.run is None:
                 done = f"{reaction.rescored} scored again, without the agent" if reaction.rescored else ""
-                yield [(f"{what}: {done or 'nothing to run'}", "bold"), (f"  {after}", "dim")]
+                yield [(f"{what}: {done or 'nothing to run'}", "bold"), (f"  {after}", "muted")]
                 yield from self._verdicts()
             case ReactionStep.DONE:
                 yield from self._sum(after)
@@ -175,7 +175,7 @@ class _Lines:
         yield from self._verdicts()
         if run is not self._run and run.over:
             self._run = run
-            yield from ([("note  ", "yellow"), (visible(self._plain(remark)), "")] for remark in run.remarks)
+            yield from ([("note  ", "warning"), (visible(self._plain(remark)), "")] for remark in run.remarks)
             reaction = self._workbench.watch.last
             if reaction is None or reaction.run != run.number:
                 yield from self._sum(f"in {run.seconds:.1f} s" if run.stage is Stage.FINISHED else "")
@@ -195,13 +195,13 @@ class _Lines:
         workbench = self._workbench
         results = (workbench.outcomes.get(case) for case in workbench.sets.every_case())
         statuses = [Status(scored.result.status) for scored in results if scored is not None]
-        line = counts(statuses) or [("no case was run", "yellow")]
-        yield [*line, (f"  {when}", "dim")]
+        line = counts(statuses) or [("no case was run", "warning")]
+        yield [*line, (f"  {when}", "muted")]
         waiting = workbench.watch.waiting()
         if waiting.cases:
             many = f"{len(waiting.cases)} old, from before the change"
             then = f": enter runs {'it' if len(waiting.cases) == 1 else 'them'}" if sys.stdin.isatty() else ""
-            yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "dim")]
+            yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "muted")]
 
 
 def _typed_line() -> str:

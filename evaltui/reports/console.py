@@ -14,7 +14,7 @@ from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.repeats import repeat_lines
 from evaltui.runs.sets import SetInfo
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.text.outcomes import TONES, glyph
+from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
@@ -44,7 +44,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         yield from comparison_lines(report.comparison, width)
         yield []
     for note in report.notes:
-        yield from wrap([("note  ", "yellow"), (visible(note), "")], width)
+        yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     yield from _sum(report, width)
 
 
@@ -64,9 +64,9 @@ def _config_line(info: SetInfo) -> Line:
     defaults = ", ".join(_criterion(name, criteria.get(name)) for name in info.defaulted)
     if info.config_path is None:
         unused = f"; not used: {visible(str(info.passed_over))}" if info.passed_over else ""
-        return [(f"config  defaults: {defaults}{unused}" if defaults else "config  none", "dim")]
+        return [(f"config  defaults: {defaults}{unused}" if defaults else "config  none", "muted")]
     path = visible(str(info.config_path))
-    return [(f"config  {path}" + (f", by default: {defaults}" if defaults else ""), "dim")]
+    return [(f"config  {path}" + (f", by default: {defaults}" if defaults else ""), "muted")]
 
 
 def _criterion(name: str, value: object) -> str:
@@ -123,11 +123,11 @@ def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
 
 def _rule(case: CaseResult, width: int) -> Line:
     head: Line = [
-        ("── ", "dim"),
+        ("── ", "muted"),
         glyph(case.status),
         (f" {visible(case.eval_id)} ", "bold"),
     ]
-    return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "dim")], width)
+    return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "muted")], width)
 
 
 def counts(statuses: Sequence[Status]) -> Line:
@@ -136,18 +136,18 @@ def counts(statuses: Sequence[Status]) -> Line:
     for status, one, many in _COUNTED:
         if number := statuses.count(status):
             line += [(", ", "")] if line else []
-            line.append((f"{number} {one if number == 1 else many}", TONES[status]))
+            line.append((f"{number} {one if number == 1 else many}", ROLES[status]))
     return line
 
 
 def _sum(report: RunReport, width: int) -> Iterator[Line]:
-    line = counts([case.status for case in report.result.cases]) or [("no case was run", "yellow")]
+    line = counts([case.status for case in report.result.cases]) or [("no case was run", "warning")]
     line.append((f" in {report.seconds:.1f} s", ""))
     if report.uses_recordings:
         line.append((f" · {report.calls}", ""))
-    log: Line = [(f"log {visible(report.log)}", "dim")] if report.log else []
+    log: Line = [(f"log {visible(report.log)}", "muted")] if report.log else []
     if log and cells(line) + 3 + cells(log) <= width:
-        yield [*line, (" · ", "dim"), *log]
+        yield [*line, (" · ", "muted"), *log]
     else:
         yield from wrap(line, width)
         yield from [log] if log else []

@@ -104,21 +104,21 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
         is_explained = metric.status is Status.PASSED or (
             metric.status is Status.FAILED and was_judged(metric)
         )
-        reason: Span = ("" if is_explained else visible(_why(metric)), "dim")
+        reason: Span = ("" if is_explained else visible(_why(metric)), "muted")
         if cells([*head, reason]) + 2 <= width:
             yield [*head, ("  ", ""), reason]
         else:
             yield head
             yield from _wrapped(6, [reason], width)
         if metric.judge is not None:
-            yield from _wrapped(6, [(judge_line(metric.judge), "dim")], width)
+            yield from _wrapped(6, [(judge_line(metric.judge), "muted")], width)
     measured = [
         f"{visible(metric.name)} {metric.score:.4g}"
         for metric in metrics
         if metric.status is Status.INFORMATIONAL and metric.score is not None
     ]
     if measured:
-        yield from _wrapped(4, [(", ".join(measured), "dim")], width, [("  · ", "dim")])
+        yield from _wrapped(4, [(", ".join(measured), "muted")], width, [("  · ", "muted")])
 
 
 def _score(metric: MetricResult) -> str:
@@ -175,14 +175,14 @@ def _unjudged_turns(case: CaseResult) -> set[int]:
 
 def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
     turn = case.turns[index]
-    yield [("  ", ""), (f"turn {index + 1}", "bold"), (f"  {_EXPECTATIONS[turn.expectation]}", "dim")]
+    yield [("  ", ""), (f"turn {index + 1}", "bold"), (f"  {_EXPECTATIONS[turn.expectation]}", "muted")]
     if asked := _user_text(case, index):
-        yield [("    user    ", "dim"), (visible(asked), "dim")]
+        yield [("    user    ", "muted"), (visible(asked), "muted")]
     for diff in turn.calls:
         yield from _call(diff, width) if turn.expectation != "simulated" else _made(diff)
     yield from _answer(turn, _answer_score(case, index), width)
     for author, text in turn.unscored:
-        yield [("    before  ", "dim"), (f"{visible(author)}: {visible(text)}", "dim")]
+        yield [("    before  ", "muted"), (f"{visible(author)}: {visible(text)}", "muted")]
     for metric in judged_in(case.metrics, index):
         yield from _judged(metric, index, width)
 
@@ -193,7 +193,7 @@ def _judged(metric: MetricResult, turn: int, width: int) -> Iterator[Line]:
     yield [("    ", ""), *judged_head(metric, scored, found)]
     if all(not finding.needs_attention for finding in found):
         if scored.status is not Status.PASSED and scored.reason:
-            yield from _wrapped(6, [(visible(scored.reason), "dim")], width)
+            yield from _wrapped(6, [(visible(scored.reason), "muted")], width)
         return
     for rows in finding_rows(found, every_vote=False):
         for head, text in rows:
@@ -208,7 +208,7 @@ def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
         return
     yield [("  ", ""), ("whole conversation", "bold")]
     if case.stopped:
-        yield from _wrapped(12, [(visible(case.stopped), "dim")], width, [("    ended   ", "dim")])
+        yield from _wrapped(12, [(visible(case.stopped), "muted")], width, [("    ended   ", "muted")])
     for metric in judged:
         for turn in range(len(metric.per_invocation)):
             if metric.per_invocation[turn].judgements:
@@ -218,7 +218,7 @@ def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
 def _made(diff: CallDiff) -> Iterator[Line]:
     """A call of which nothing was expected."""
     args = call_args(diff)
-    yield [("    · ", "dim"), (call_name(diff), ""), (f"  {args}" if args else "", "dim")]
+    yield [("    · ", "muted"), (call_name(diff), ""), (f"  {args}" if args else "", "muted")]
 
 
 def _user_text(case: CaseResult, index: int) -> str:
@@ -230,9 +230,9 @@ def _user_text(case: CaseResult, index: int) -> str:
 
 def _call(diff: CallDiff, width: int) -> Iterator[Line]:
     mark, style, note = CALL_MARKS[diff.op]
-    row: Line = [("    ", ""), (mark, style), (f" {call_name(diff)}", "dim" if diff.op == "same" else "")]
+    row: Line = [("    ", ""), (mark, style), (f" {call_name(diff)}", "muted" if diff.op == "same" else "")]
     if diff.op in ("missing", "extra", "moved") and (args := call_args(diff)):
-        row.append((f"  {args}", "dim"))
+        row.append((f"  {args}", "muted"))
     yield _noted(row, note, width)
     if diff.args:
         paths = min(_MAX_PATH, max(cell_len(visible(arg.path)) for arg in diff.args))
@@ -245,9 +245,9 @@ def _arg(arg: ArgDiff, paths: int, width: int) -> Line:
     if arg.rule:
         before, after = show_change(arg.expected, arg.actual, max(12, (width - paths - 36) // 2))
         text = f"      {mark} {pad(visible(arg.path) or 'args', max(paths, 4))}  {before}  →  {after}"
-        return _noted([(text, "dim")], f"rule: {arg.rule}", width)
+        return _noted([(text, "muted")], f"rule: {arg.rule}", width)
     if arg.op == "same":
-        return [(f"        {pad(visible(arg.path), paths)}  {show_value(arg.expected)}", "dim")]
+        return [(f"        {pad(visible(arg.path), paths)}  {show_value(arg.expected)}", "muted")]
     head: Line = [
         ("      ", ""),
         (mark, style),
@@ -262,7 +262,7 @@ def _arg(arg: ArgDiff, paths: int, width: int) -> Line:
 
 def _change(expected: Any, actual: Any, width: int) -> list[Span]:
     before, after = show_change(expected, actual, max(12, width // 2))
-    return [(before, "red"), ("  →  ", "dim"), (after, "green")]
+    return [(before, "error"), ("  →  ", "muted"), (after, "success")]
 
 
 def _noted(row: Line, note: str, width: int) -> Line:
@@ -275,7 +275,7 @@ def _noted(row: Line, note: str, width: int) -> Line:
         text, style = row[-1]
         row = [*row[:-1], (pad(text, max(2, cell_len(text) - (used - room))), style)]
         used = room
-    return [*row, (" " * (room + 2 - used), ""), (note, "dim")]
+    return [*row, (" " * (room + 2 - used), ""), (note, "muted")]
 
 
 def _answer_score(case: CaseResult, index: int) -> InvocationScore | None:
@@ -297,14 +297,16 @@ def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iter
         head += [glyph(score.status), (f" {score.score:.2f}  ", "")]
         indent += 8
     if actual is None:
-        yield from _wrapped(indent, [("none, expected was: ", "red"), *_plain(expected)], width, head)
+        yield from _wrapped(indent, [("none, expected was: ", "error"), *_plain(expected)], width, head)
         return
     parts = words(expected, actual)
     if much_in_common(parts):
         yield from _wrapped(indent, _marked(parts), width, head)
     else:
-        yield from _wrapped(indent, [("[-", "red"), *_plain(expected, "red"), ("-]", "red")], width, head)
-        yield from _wrapped(indent, [("{+", "green"), *_plain(actual, "green"), ("+}", "green")], width)
+        yield from _wrapped(
+            indent, [("[-", "error"), *_plain(expected, "error"), ("-]", "error")], width, head
+        )
+        yield from _wrapped(indent, [("{+", "success"), *_plain(actual, "success"), ("+}", "success")], width)
 
 
 def _plain(text: str, style: str = "") -> list[Span]:
@@ -338,7 +340,7 @@ def _state(case: CaseResult, width: int) -> list[Line]:
     rows: list[Line] = [
         [
             ("    ", ""),
-            ("~", "yellow"),
+            ("~", "warning"),
             (f" {pad(visible(diff.path), paths)}  ", ""),
             *_change(diff.expected, diff.actual, width - paths - 24),
         ]
@@ -355,7 +357,7 @@ def _errors(case: CaseResult) -> list[ErrorInfo]:
 
 def _error(error: ErrorInfo, width: int) -> list[Line]:
     head = f"{error.type}: {error.message}" if error.message else error.type
-    block = _wrapped(2, [(_shown(head, _MAX_TEXT), "red")], width)
+    block = _wrapped(2, [(_shown(head, _MAX_TEXT), "error")], width)
     if error.where:
         block.append([(f"  at {visible(error.where)}", "bold")])
     trace = visible_lines(error.traceback.rstrip("\n")) if error.traceback.strip() else []
@@ -364,4 +366,4 @@ def _error(error: ErrorInfo, width: int) -> list[Line]:
     left_out = len(trace) - _MAX_TRACEBACK_LINES
     if left_out > 0:
         trace = [f"… {left_out} lines above are in the JSON report", *trace[left_out:]]
-    return [*block, *([("    ", ""), (line, "dim")] for line in trace)]
+    return [*block, *([("    ", ""), (line, "muted")] for line in trace)]

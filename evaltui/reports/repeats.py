@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.text.lines import Line, cut
-from evaltui.text.outcomes import TONES, glyph
+from evaltui.text.outcomes import ROLES, glyph
 
 # More kinds of trajectories than this are noise.
 _MOST_GROUPS = 8
@@ -25,13 +25,13 @@ def _runs(case: CaseResult) -> Iterator[Line]:
     flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
     meets = "meets" if case.policy_met else "fails"
     figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}, {meets} policy {case.policy}"
-    yield [("  runs    ", ""), *glyphs, (figure, TONES[case.status])]
-    yield [("          the gravest one is shown below", "dim")]
+    yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status])]
+    yield [("          the gravest one is shown below", "muted")]
 
 
 def _rates(case: CaseResult) -> Iterator[Line]:
     rates = pass_rates(case)
-    yield [("  k       ", "dim"), ("".join(f"{rate.k:<6}" for rate in rates), "dim")]
+    yield [("  k       ", "muted"), ("".join(f"{rate.k:<6}" for rate in rates), "muted")]
     yield [("  pass@k  ", ""), ("".join(f"{rate.at_least_one:<6.2f}" for rate in rates), "")]
     yield [("  pass^k  ", ""), ("".join(f"{rate.all:<6.2f}" for rate in rates), "")]
 
@@ -45,7 +45,7 @@ def _trajectories(case: CaseResult) -> Iterator[Line]:
     for group in groups[:_MOST_GROUPS]:
         yield [*_group_head(group), (in_words(group.calls), "")]
     if len(groups) > _MOST_GROUPS:
-        yield [(f"          and {len(groups) - _MOST_GROUPS} more", "dim")]
+        yield [(f"          and {len(groups) - _MOST_GROUPS} more", "muted")]
 
 
 def _group_head(group: TrajectoryGroup) -> Line:

@@ -1,4 +1,8 @@
-"""Lines of styled text, measured in terminal cells, with or without colour."""
+"""Lines of styled text, measured in terminal cells, with or without colour.
+
+A line is a list of `(text, role)`. A role is words that say what a text is: `muted`, `bold error`. A theme
+says how that looks on a screen, and `draw` how it looks in a report.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from rich.cells import cell_len, chop_cells
 Span = tuple[str, str]
 Line = list[Span]
 
-_CODES = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
+_CODES = {"success": "32", "error": "31", "warning": "33", "muted": "2", "faint": "2", "bold": "1"}
 
 
 def draw(line: Sequence[Span], *, color: bool) -> str:
@@ -43,11 +47,12 @@ def cut(line: Line, width: int) -> Line:
         left -= cell_len(fitting)
         if fitting != text:
             break
-    return [*kept, ("…", "dim")]
+    return [*kept, ("…", "muted")]
 
 
 def _paint(text: str, style: str) -> str:
-    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style and text.strip() else text
+    codes = ";".join(_CODES[word] for word in style.split() if word in _CODES)
+    return f"\x1b[{codes}m{text}\x1b[0m" if codes and text.strip() else text
 
 
 def fit(text: str, width: int) -> str:

@@ -1,4 +1,4 @@
-"""Outcomes as reports and screens show them: a glyph, which says it without colour, a word and a tone.
+"""Outcomes as reports and screens show them: a glyph, which says it without colour, a word and a role.
 
 Statuses are their texts here, so that nothing heavy is imported to draw a case that has not run.
 """
@@ -33,37 +33,37 @@ WORDS: Mapping[str, str] = {
     RUNNING: "running",
 }
 # What is green, red and yellow is an outcome, and nothing else is.
-TONES: Mapping[str, str] = {
-    "PASSED": "green",
-    "FAILED": "red",
-    "ERROR": "red",
-    "FLAKY": "yellow",
-    "NOT_EVALUATED": "yellow",
-    "INFORMATIONAL": "dim",
-    NOT_RUN: "dim",
-    RUNNING: "accent",
+ROLES: Mapping[str, str] = {
+    "PASSED": "success",
+    "FAILED": "error",
+    "ERROR": "error",
+    "FLAKY": "warning",
+    "NOT_EVALUATED": "warning",
+    "INFORMATIONAL": "muted",
+    NOT_RUN: "muted",
+    RUNNING: "bold accent",
 }
 # In the order in which they are counted on screen.
 COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 
 
-# How a call or an argument differs: its mark, the tone, and a note.
+# How a call or an argument differs: its mark, the role, and a note.
 CALL_MARKS: Mapping[str, tuple[str, str, str]] = {
-    "same": ("=", "dim", ""),
-    "changed": ("~", "yellow", ""),
-    "moved": ("↕", "yellow", "moved"),
-    "missing": ("-", "red", "missing"),
-    "extra": ("+", "green", "extra"),
+    "same": ("=", "muted", ""),
+    "changed": ("~", "warning", ""),
+    "moved": ("↕", "warning", "moved"),
+    "missing": ("-", "error", "missing"),
+    "extra": ("+", "success", "extra"),
 }
 
 
 def glyph(status: str) -> Span:
-    return GLYPHS[status], TONES[status]
+    return GLYPHS[status], ROLES[status]
 
 
 def verdict(status: str) -> Line:
     """`✗ failed`"""
-    return [(f"{GLYPHS[status]} {WORDS[status]}", TONES[status])]
+    return [(f"{GLYPHS[status]} {WORDS[status]}", ROLES[status])]
 
 
 def counts(by_status: Mapping[str, int]) -> Line:
@@ -72,5 +72,5 @@ def counts(by_status: Mapping[str, int]) -> Line:
     for status in COUNTED:
         if number := by_status.get(status, 0):
             line += [("  ", "")] if line else []
-            line.append((f"{GLYPHS[status]} {number}", TONES[status]))
+            line.append((f"{GLYPHS[status]} {number}", ROLES[status]))
     return line

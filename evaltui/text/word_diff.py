@@ -14,11 +14,11 @@ MAX_WORDS = 6_000
 _MIN_COMMON = 0.3
 
 WordOp = Literal["same", "removed", "added"]
-# What stands before and after a part, and its tone.
+# What stands before and after a part, and its role.
 MARKS: Mapping[WordOp, tuple[str, str, str]] = {
     "same": ("", "", ""),
-    "removed": ("[-", "-]", "red"),
-    "added": ("{+", "+}", "green"),
+    "removed": ("[-", "-]", "error"),
+    "added": ("{+", "+}", "success"),
 }
 
 # Chinese and Japanese are written without spaces: there every character counts as a word.

@@ -85,7 +85,7 @@ class WorkbenchApp(KeysInOrder[int]):
             from evaltui.tui.pages.writer import write_sentences
             from evaltui.tui.screens.details import DetailsScreen
 
-            title: Line = [("Your keys: ", "bold"), (visible(str(path)), "dim")]
+            title: Line = [("Your keys: ", "bold"), (visible(str(path)), "muted")]
             self.push_screen(DetailsScreen(title, partial(write_sentences, sentences=keymap.problems)))
 
     async def _start(self) -> None:

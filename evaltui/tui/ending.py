@@ -18,6 +18,7 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 from evaltui.tui.textual_private import driver_of, wrap_output
+from evaltui.tui.theme import ThemedApp
 
 # Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
 _LOOK_EVERY = 2.0
@@ -25,7 +26,7 @@ _LOOK_EVERY = 2.0
 _STDERR = 2
 
 
-class EndingApp(App[ReturnType]):
+class EndingApp(ThemedApp[ReturnType]):
     """Leaves in order at the first Ctrl-C from outside, SIGTERM or SIGHUP, and when its terminal is gone."""
 
     def __init__(self) -> None:

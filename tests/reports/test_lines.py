@@ -17,21 +17,21 @@ def test_padding(text, width, padded):
 
 
 def test_a_line_is_cut_with_its_styles():
-    assert cut([("abc", "red"), ("def", "")], 5) == [("abc", "red"), ("d", ""), ("…", "dim")]
-    assert cut([("abc", "red")], 3) == [("abc", "red")]
+    assert cut([("abc", "error"), ("def", "")], 5) == [("abc", "error"), ("d", ""), ("…", "muted")]
+    assert cut([("abc", "error")], 3) == [("abc", "error")]
 
 
 def test_drawing():
-    line = [("a", "red"), ("b ", "red"), (" ", ""), ("c ", "")]
+    line = [("a", "error"), ("b ", "error"), (" ", ""), ("c ", "")]
     assert draw(line, color=False) == "ab  c"
     assert draw(line, color=True) == "\x1b[31mab \x1b[0m c"
-    assert draw([(" ", "red")], color=True) == ""
+    assert draw([(" ", "error")], color=True) == ""
 
 
 def test_wrapping_keeps_newlines_and_styles():
-    wrapped = wrap([("one two ", ""), ("three\n\nfour", "red")], 8)
+    wrapped = wrap([("one two ", ""), ("three\n\nfour", "error")], 8)
     assert [draw(line, color=False) for line in wrapped] == ["one two", "three", "", "four"]
-    assert wrapped[1] == [("three", "red")]
+    assert wrapped[1] == [("three", "error")]
 
 
 @given(texts, st.integers(2, 12))

@@ -21,13 +21,13 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import show_score, visible
 
 _LISTED: dict[Kind, tuple[str, str]] = {
-    "broken": ("broken", "red"),
-    "fixed": ("fixed", "green"),
-    "flaky": ("flaky", "yellow"),
-    "expectation changed": ("changed", "yellow"),
+    "broken": ("broken", "error"),
+    "fixed": ("fixed", "success"),
+    "flaky": ("flaky", "warning"),
+    "expectation changed": ("changed", "warning"),
     "new": ("new", ""),
     "gone": ("gone", ""),
-    "unchanged": ("score", "dim"),
+    "unchanged": ("score", "muted"),
 }
 _KIND_WIDTH = max(len(word) for word, _ in _LISTED.values())
 # Of each kind.
@@ -55,7 +55,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         for change in shown[:_MOST_CASES]:
             yield cut(_case(change, pad(_name(change, comparison), ids)), width)
         if len(shown) > _MOST_CASES:
-            yield [(f"  {'':{_KIND_WIDTH}}  and {len(shown) - _MOST_CASES} more", "dim")]
+            yield [(f"  {'':{_KIND_WIDTH}}  and {len(shown) - _MOST_CASES} more", "muted")]
     yield from _indented("  ", ", ".join(_sums(comparison)), width)
     if spent := ", ".join(_spent(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)
@@ -85,17 +85,17 @@ def _name(change: CaseChange, comparison: Comparison) -> str:
 def _case(change: CaseChange, name: str) -> Line:
     word, style = _LISTED[change.kind]
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
-    arrow: Line = [(" → ", "dim")]
+    arrow: Line = [(" → ", "muted")]
     verdicts = [*sides[0], *(arrow + sides[1] if len(sides) > 1 else [])]
     details = "; ".join(_details(change))
     line: Line = [(f"  {word:{_KIND_WIDTH}}  ", style), (f"{name}  ", ""), *verdicts]
-    return [*line, (f"  {details}", "dim")] if details else line
+    return [*line, (f"  {details}", "muted")] if details else line
 
 
 def side_line(summary: CaseSummary) -> Line:
     """How a case came out in one of the runs: its glyph, of several repeats how many passed."""
-    mark, tone = glyph(summary.status)
-    return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, tone)]
+    mark, role = glyph(summary.status)
+    return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, role)]
 
 
 def _details(change: CaseChange) -> Iterator[str]:
@@ -142,4 +142,4 @@ def _counted(cases: int) -> str:
 
 def _indented(margin: str, text: str, width: int) -> Iterator[Line]:
     for number, line in enumerate(wrap([(text, "")], max(20, width - len(margin)))):
-        yield [(margin if number == 0 else " " * len(margin), "dim"), *line]
+        yield [(margin if number == 0 else " " * len(margin), "muted"), *line]

@@ -44,7 +44,7 @@ def judged_head(metric: MetricResult, scored: InvocationScore, found: Sequence[F
         (f" {visible(metric.name)}", "bold"),
         (f"  {scores(scored.score, needs, metric.lower_is_better)}", ""),
     ]
-    return [*line, (f"  {_count(found)}".rstrip(), "dim")]
+    return [*line, (f"  {_count(found)}".rstrip(), "muted")]
 
 
 def _count(found: Sequence[Finding]) -> str:
@@ -80,14 +80,14 @@ def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
         if against is not None:
             yield Row(_vote_head(finding, against), _reason(against.rationale))
     for kind, text in finding.judgement.evidence if finding.needs_attention else ():
-        yield Row([], [(f"{visible(kind)}  ", "dim"), (shown(text, _LONGEST_EXCERPT), "")])
+        yield Row([], [(f"{visible(kind)}  ", "muted"), (shown(text, _LONGEST_EXCERPT), "")])
 
 
 def _verdict(finding: Finding) -> Line:
     """`✗ no 1:4`; the votes on an answer stand above it."""
     tally = "" if finding.subject in ("answer", "score") else f" {finding.tally}".rstrip()
-    tone = "yellow" if finding.is_contradictory else "dim"
-    return [mark(finding.good), (f" {finding.word}", ""), (tally, tone)]
+    role = "warning" if finding.is_contradictory else "muted"
+    return [mark(finding.good), (f" {finding.word}", ""), (tally, role)]
 
 
 def _vote_head(finding: Finding, vote: Vote) -> Line:
@@ -105,7 +105,7 @@ def _about(finding: Finding) -> Line:
 
 
 def _reason(text: str) -> Line:
-    return [(shown(text, _LONGEST_WHY), "dim")]
+    return [(shown(text, _LONGEST_WHY), "muted")]
 
 
 def _against(finding: Finding) -> Vote | None:

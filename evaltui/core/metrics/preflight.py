@@ -310,25 +310,25 @@ def check_lines(checks: Sequence[MetricCheck], width: int, *, every: bool = Fals
     for check in shown:
         row: Line = [_mark(check), (f" {pad(visible(check.metric), names)}  {_runs_for(check)}", "")]
         if check.optional:
-            row.append(("  optional", "dim"))
+            row.append(("  optional", "muted"))
         yield cut(row, width)
         yield from _explained(check, width)
     fine = len(checks) - len(shown)
     if fine:
         what = "1 other metric runs" if fine == 1 else f"{fine} other metrics run"
-        yield [(f"  {what} for every case", "dim")]
+        yield [(f"  {what} for every case", "muted")]
 
 
 def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
-        yield from _indented([(f"in {visible(', '.join(check.sets))}", "dim")], width)
+        yield from _indented([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
         ids = [eval_id for _, eval_id in check.without]
         more = f" and {len(ids) - _MOST_CASES} more" if len(ids) > _MOST_CASES else ""
-        yield from _indented([(f"not for {visible(', '.join(ids[:_MOST_CASES]))}{more}", "dim")], width)
+        yield from _indented([(f"not for {visible(', '.join(ids[:_MOST_CASES]))}{more}", "muted")], width)
     if check.why:
         fix = f" {_sentence(check.fix)}." if check.fix else ""
-        yield from _indented([(f"{visible(check.why)}.", ""), (visible(fix), "dim")], width)
+        yield from _indented([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
 
 
 def _indented(spans: Sequence[Span], width: int) -> Iterator[Line]:
@@ -337,8 +337,8 @@ def _indented(spans: Sequence[Span], width: int) -> Iterator[Line]:
 
 def _mark(check: MetricCheck) -> Span:
     if check.readiness is Readiness.RUNS:
-        return ("!", "yellow") if check.why else ("✓", "green")
-    return "–", "yellow"
+        return ("!", "warning") if check.why else ("✓", "success")
+    return "–", "warning"
 
 
 def _runs_for(check: MetricCheck) -> str:

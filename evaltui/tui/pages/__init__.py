@@ -1,1 +1,1 @@
-"""What the result pane says, as lines of text with tones: no widget, no key, no colour."""
+"""What the result pane says, as lines of text with roles: no widget, no key, no colour."""

@@ -16,7 +16,7 @@ from evaltui.text.values import show_change, show_value, type_change, visible
 from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page
 from evaltui.workbench.state import DifferenceAt
 
-_TONES = {note: tone for _, tone, note in CALL_MARKS.values()}
+_ROLES = {note: role for _, role, note in CALL_MARKS.values()}
 # The cells before the name of a call: its mark, and space around it.
 MARGIN = 4
 _MAX_PATH = 28
@@ -70,8 +70,8 @@ def _arg_sides(arg: ArgDiff) -> dict[str, Any]:
 
 
 def _head(diff: CallDiff) -> Line:
-    mark, tone, _ = CALL_MARKS[diff.op]
-    return [("  ", ""), (mark, tone), (" ", ""), (call_name(diff), "dim" if diff.op == "same" else "bold")]
+    mark, role, _ = CALL_MARKS[diff.op]
+    return [("  ", ""), (mark, role), (" ", ""), (call_name(diff), "muted" if diff.op == "same" else "bold")]
 
 
 def _write_name(page: Page, diff: CallDiff, *, beside: bool) -> None:
@@ -84,25 +84,29 @@ def _write_name(page: Page, diff: CallDiff, *, beside: bool) -> None:
 
 def _write_beside(page: Page, diff: CallDiff) -> None:
     *mark, name = _head(diff)
-    _, tone, note = CALL_MARKS[diff.op]
-    left: Line = [("nothing", "dim")]
-    right: Line = [("missing", tone)]
+    _, role, note = CALL_MARKS[diff.op]
+    left: Line = [("nothing", "muted")]
+    right: Line = [("missing", role)]
     if diff.expected:
-        left = [name, (inline_args(diff.expected.args, _UNBROKEN), "dim")]
+        left = [name, (inline_args(diff.expected.args, _UNBROKEN), "muted")]
     if diff.actual:
-        right = [name, (f"  {note}" if note else "", tone), (inline_args(diff.actual.args, _UNBROKEN), "dim")]
+        right = [
+            name,
+            (f"  {note}" if note else "", role),
+            (inline_args(diff.actual.args, _UNBROKEN), "muted"),
+        ]
     page.columns(left, right, mark)
 
 
 def write_made_call(page: Page, diff: CallDiff) -> None:
     """A call of which nothing was expected."""
     args = diff.actual.args if diff.actual else None
-    _write_inline(page, [("  → ", "dim"), (call_name(diff), "bold")], args, "")
+    _write_inline(page, [("  → ", "muted"), (call_name(diff), "bold")], args, "")
 
 
 def _write_inline(page: Page, head: Line, args: Mapping[str, Any] | None, note: str) -> None:
-    mark: Line = [(f"  {note}", _TONES[note])] if note else []
-    page.hanging([*head, *mark, (inline_args(args, _UNBROKEN), "dim")], 6)
+    mark: Line = [(f"  {note}", _ROLES[note])] if note else []
+    page.hanging([*head, *mark, (inline_args(args, _UNBROKEN), "muted")], 6)
 
 
 def inline_args(args: Mapping[str, Any] | None, joint: str = " ") -> str:
@@ -114,40 +118,42 @@ def inline_args(args: Mapping[str, Any] | None, joint: str = " ") -> str:
 
 
 def _write_arg(page: Page, arg: ArgDiff, paths: int, *, beside: bool) -> None:
-    mark, tone, note = CALL_MARKS[arg.op]
+    mark, role, note = CALL_MARKS[arg.op]
     path = pad(visible(arg.path) or "args", paths)
-    head: Line = [("    ", ""), (mark if arg.op != "same" else " ", tone), (f" {path}  ", "")]
+    head: Line = [("    ", ""), (mark if arg.op != "same" else " ", role), (f" {path}  ", "")]
     if arg.rule:
-        _write_passed(page, arg, [("    ≈ ", "dim"), (f"{path}  ", "dim")], beside=beside)
+        _write_passed(page, arg, [("    ≈ ", "muted"), (f"{path}  ", "muted")], beside=beside)
     elif arg.op == "changed" and not beside:
         write_change(page, head, arg.expected, arg.actual)
     elif arg.op == "changed":
         before, after = show_change(arg.expected, arg.actual, _MAX_VALUE)
         kind = type_change(arg.expected, arg.actual)
-        page.columns([(before, "red")], [(after, "green"), (f"  type: {kind}" if kind else "", "dim")], head)
+        page.columns(
+            [(before, "error")], [(after, "success"), (f"  type: {kind}" if kind else "", "muted")], head
+        )
     elif arg.op == "same":
-        value = (show_value(arg.expected, _MAX_VALUE), "dim")
-        head = [(text, "dim") for text, _ in head]
+        value = (show_value(arg.expected, _MAX_VALUE), "muted")
+        head = [(text, "muted") for text, _ in head]
         page.columns([value], [value], head) if beside else page.text([value], head)
     else:
-        value = (show_value(arg.expected if arg.op == "missing" else arg.actual, _MAX_VALUE), tone)
-        absent: Span = (note if arg.op == "missing" else "nothing", "dim")
+        value = (show_value(arg.expected if arg.op == "missing" else arg.actual, _MAX_VALUE), role)
+        absent: Span = (note if arg.op == "missing" else "nothing", "muted")
         if not beside:
-            page.text([value, (f"  {note}", "dim")], head)
+            page.text([value, (f"  {note}", "muted")], head)
         elif arg.op == "missing":
             page.columns([value], [absent], head)
         else:
-            page.columns([absent], [value, (f"  {note}", "dim")], head)
+            page.columns([absent], [value, (f"  {note}", "muted")], head)
 
 
 def _write_passed(page: Page, arg: ArgDiff, head: Line, *, beside: bool) -> None:
     """A difference that a rule lets pass: seen, and not to be looked at."""
     before, after = show_change(arg.expected, arg.actual, _MAX_VALUE)
-    rule: Span = (f"  rule: {visible(arg.rule)}", "dim")
+    rule: Span = (f"  rule: {visible(arg.rule)}", "muted")
     if beside:
-        page.columns([(before, "dim")], [(after, "dim"), rule], head)
+        page.columns([(before, "muted")], [(after, "muted"), rule], head)
     else:
-        page.text([(before, "dim"), (" ≈ ", "dim"), (after, "dim"), rule], head)
+        page.text([(before, "muted"), (" ≈ ", "muted"), (after, "muted"), rule], head)
 
 
 def write_change(page: Page, head: Line, expected: Any, actual: Any) -> None:
@@ -155,4 +161,4 @@ def write_change(page: Page, head: Line, expected: Any, actual: Any) -> None:
     before, after = show_change(expected, actual, _MAX_VALUE)
     kind = type_change(expected, actual)
     note = f"  type: {kind}" if kind else ""
-    page.text([(before, "red"), (" → ", "dim"), (after, "green"), (note, "dim")], head)
+    page.text([(before, "error"), (" → ", "muted"), (after, "success"), (note, "muted")], head)

@@ -66,7 +66,7 @@ def _write_row(page: Page, row: Row, opened: OpenField | None) -> Placed:
     for problem in row.findings:
         write_finding(page, row, problem)
     if opened:
-        page.text([(opened.hint, "dim")], [(" " * value_margin(row), "")])
+        page.text([(opened.hint, "muted")], [(" " * value_margin(row), "")])
     return Placed(first, len(page.lines), x, y)
 
 
@@ -80,13 +80,13 @@ def _write_closed(page: Page, row: Row) -> None:
         case "turn":
             page.row((row.label, "bold"), ("  ", ""), *value)
         case "call":
-            page.hanging([("  · ", "dim"), *value], 6)
+            page.hanging([("  · ", "muted"), *value], 6)
         case "response":
-            page.hanging([("  ← ", "dim"), (f"{visible(row.name)}  ", "dim"), *value], 6)
+            page.hanging([("  ← ", "muted"), (f"{visible(row.name)}  ", "muted"), *value], 6)
         case "argument":
             page.text(value, _head(row))
         case "part":
-            page.labelled(visible(row.label), [(f"{visible(row.name)}  ", "dim"), *value])
+            page.labelled(visible(row.label), [(f"{visible(row.name)}  ", "muted"), *value])
         case "fact":
             page.labelled(visible(row.label), value)
 
@@ -95,15 +95,15 @@ def _head(row: Row) -> Line:
     """What stands before the value of a row, in its first line."""
     match row.role:
         case "call":
-            return [("  · ", "dim")]
+            return [("  · ", "muted")]
         case "response":
-            return [("  ← ", "dim"), (f"{visible(row.name)}  ", "dim")]
+            return [("  ← ", "muted"), (f"{visible(row.name)}  ", "muted")]
         case "argument":
-            return [(" " * _ARGUMENT, ""), *([(f"{visible(row.name)}  ", "dim")] if row.name else [])]
+            return [(" " * _ARGUMENT, ""), *([(f"{visible(row.name)}  ", "muted")] if row.name else [])]
         case "part":
-            return [("  " + pad(visible(row.label), LABEL), "dim"), (f"{visible(row.name)}  ", "dim")]
+            return [("  " + pad(visible(row.label), LABEL), "muted"), (f"{visible(row.name)}  ", "muted")]
         case _:
-            return [("  " + pad(visible(row.label), LABEL), "dim")]
+            return [("  " + pad(visible(row.label), LABEL), "muted")]
 
 
 def value_margin(row: Row) -> int:
@@ -120,11 +120,11 @@ def value_margin(row: Row) -> int:
 def _value(row: Row) -> Line:
     if row.shown is not None:
         media = row.field is None and not row.quiet and row.value is None and row.role == "fact"
-        return [(visible_block(row.shown), "accent" if media else "dim" if row.quiet else "")]
+        return [(visible_block(row.shown), "bold accent" if media else "muted" if row.quiet else "")]
     if row.is_json:
-        return [(show_value(row.value, _MAX_VALUE), "dim" if row.quiet else "")]
-    tone = "bold" if row.role == "call" or row.id == ("id",) else "dim" if row.quiet else ""
-    return [(visible_block(str(row.value)), tone)]
+        return [(show_value(row.value, _MAX_VALUE), "muted" if row.quiet else "")]
+    role = "bold" if row.role == "call" or row.id == ("id",) else "muted" if row.quiet else ""
+    return [(visible_block(str(row.value)), role)]
 
 
 def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int]:
     if opened.part == "name":
         # In place of the name, which stands before the value.
         head = (
-            [("  " + pad(visible(row.label), LABEL), "dim")] if row.role == "part" else [(" " * margin, "")]
+            [("  " + pad(visible(row.label), LABEL), "muted")] if row.role == "part" else [(" " * margin, "")]
         )
     page.row(*head)
     x, y = cells(head), len(page.lines) - 1
@@ -151,8 +151,8 @@ def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int]:
 
 
 def write_finding(page: Page, row: Row, problem: Problem) -> None:
-    tone = "red" if problem.severity is Severity.ERROR else "yellow"
+    role = "error" if problem.severity is Severity.ERROR else "warning"
     where = format_path(problem.path) if row.path is None or problem.path[: len(row.path)] != row.path else ""
     inside = format_path(problem.path[len(row.path) :]) if row.path and not where else where
     text = f"{visible(inside)}: {visible(problem.message)}" if inside else visible(problem.message)
-    page.text([(text, tone)], [(" " * value_margin(row), ""), ("! ", tone)])
+    page.text([(text, role)], [(" " * value_margin(row), ""), ("! ", role)])

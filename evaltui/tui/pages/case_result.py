@@ -43,9 +43,9 @@ _GLYPH = 3
 def repeats_verdict(result: CaseResult) -> list[Span]:
     """`≈ 3/5 FLAKY, fails policy all`"""
     meets = "meets" if result.policy_met else "fails"
-    mark, tone = glyph(result.status)
+    mark, role = glyph(result.status)
     return [
-        (f"{mark} {result.passed_repeats}/{len(result.repeats)} {result.status.value}", tone),
+        (f"{mark} {result.passed_repeats}/{len(result.repeats)} {result.status.value}", role),
         (f"  {meets} policy {result.policy}", ""),
     ]
 
@@ -55,7 +55,7 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     result = scored.result
     _write_runs(page, result, scored.repeat, chosen=scored.chosen is not None)
     rates = pass_rates(result)
-    page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "dim")])
+    page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
     page.labelled("pass@k", [("".join(f"{rate.at_least_one:<6.2f}" for rate in rates), "")])
     page.labelled("pass^k", [("".join(f"{rate.all:<6.2f}" for rate in rates), "")])
     groups = trajectory_groups(result)
@@ -66,24 +66,24 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     for group in groups[:_MOST_GROUPS]:
         _write_group(page, group, scored.repeat)
     if len(groups) > _MOST_GROUPS:
-        page.labelled("", [(f"and {len(groups) - _MOST_GROUPS} more", "dim")])
+        page.labelled("", [(f"and {len(groups) - _MOST_GROUPS} more", "muted")])
 
 
 def _write_runs(page: Page, result: CaseResult, shown: int, *, chosen: bool) -> None:
     margin = 1 + LABEL
     in_row = max(1, (page.width - margin) // _GLYPH)
     for first in range(0, len(result.repeats), in_row):
-        spans: list[Span] = [(pad("  runs" if first == 0 else "", margin), "dim")]
+        spans: list[Span] = [(pad("  runs" if first == 0 else "", margin), "muted")]
         for number in range(first, min(first + in_row, len(result.repeats))):
-            mark, tone = glyph(result.repeats[number].status)
+            mark, role = glyph(result.repeats[number].status)
             around = ("[", "]") if number == shown else (" ", " ")
             start = margin + (number - first) * _GLYPH
             page.repeats.append(RepeatAt(number, len(page.lines), start, start + _GLYPH))
-            spans += [(around[0], "accent"), (mark, tone), (around[1], "accent")]
+            spans += [(around[0], "bold accent"), (mark, role), (around[1], "bold accent")]
         page.row(*spans)
     differ = len({repeat.status for repeat in result.repeats}) > 1
     which = ", the gravest" if differ and not chosen else ""
-    page.row((" " * (margin + 1), ""), (f"run {shown + 1} is shown{which}: [ ] others", "dim"))
+    page.row((" " * (margin + 1), ""), (f"run {shown + 1} is shown{which}: [ ] others", "muted"))
 
 
 def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
@@ -92,12 +92,12 @@ def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
     numbers = ", ".join(str(number + 1) for number in group.repeats[:_MOST_NUMBERS])
     more = ", …" if len(group.repeats) > _MOST_NUMBERS else ""
     head: list[Span] = [
-        ("  ▌ " if here else "    ", "accent"),
+        ("  ▌ " if here else "    ", "bold accent"),
         (f"{len(group.repeats):>3}×  ", ""),
         *outcomes,
         (pad("", 3 - len(outcomes)), ""),
     ]
-    page.text([(cut(in_words(group.calls), _LONGEST_CALLS), ""), (f"  run {numbers}{more}", "dim")], head)
+    page.text([(cut(in_words(group.calls), _LONGEST_CALLS), ""), (f"  run {numbers}{more}", "muted")], head)
 
 
 EXPECTATIONS: dict[Expectation, str] = {
@@ -156,7 +156,7 @@ def _write_metrics(page: Page, metrics: Sequence[MetricResult]) -> None:
     if gating:
         page.blank()
         names = min(max(cell_len(visible(metric.name)) for metric in gating), page.width // 2)
-        page.row((f"    {pad('metric', names)}  score  needs", "dim"))
+        page.row((f"    {pad('metric', names)}  score  needs", "muted"))
     for metric in gating:
         _write_metric(page, metric, names)
 
@@ -167,13 +167,13 @@ def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
     word = f"  {WORDS[metric.status]}"
     # The glyph says the same.
     fits = cell_len(f"   {row}{word}") <= page.width
-    page.row(("  ", ""), glyph(metric.status), (row, ""), (word if fits else "", "dim"))
+    page.row(("  ", ""), glyph(metric.status), (row, ""), (word if fits else "", "muted"))
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     # What judges found is told turn by turn.
     if reason and not (metric.status in (Status.PASSED, Status.FAILED) and was_judged(metric)):
-        page.block([(reason, "dim")], 6)
+        page.block([(reason, "muted")], 6)
     if metric.judge is not None:
-        page.block([(judge_line(metric.judge), "dim")], 6)
+        page.block([(judge_line(metric.judge), "muted")], 6)
     if ways := [(way, metric.details[way]) for way in _WAYS if metric.details.get(way) is not None]:
         _write_ways(page, ways, metric)
 
@@ -183,7 +183,7 @@ def _write_ways(page: Page, ways: Sequence[tuple[str, float | None]], metric: Me
     spans: list[Span] = [("      ", "")]
     for way, score in ways:
         passes = score is not None and metric.threshold is not None and score >= metric.threshold
-        spans += [(f"{way} ", "dim"), glyph(Status.PASSED if passes else Status.FAILED), ("   ", "")]
+        spans += [(f"{way} ", "muted"), glyph(Status.PASSED if passes else Status.FAILED), ("   ", "")]
     page.row(*spans)
 
 
@@ -200,8 +200,8 @@ def _write_measured(page: Page, metrics: Sequence[MetricResult]) -> None:
     ]
     if values:
         page.blank()
-        page.row(("Measured", "bold"), ("  without a verdict", "dim"))
-        page.block([(", ".join(values), "dim")], 2)
+        page.row(("Measured", "bold"), ("  without a verdict", "muted"))
+        page.block([(", ".join(values), "muted")], 2)
 
 
 def _write_turn(
@@ -213,7 +213,7 @@ def _write_turn(
     head: list[Span] = [(f"Turn {number + 1}", "bold"), ("  ", "")]
     if status:
         head += [*verdict(status), ("  ", "")]
-    page.row(*head, (EXPECTATIONS[turn.expectation], "dim"))
+    page.row(*head, (EXPECTATIONS[turn.expectation], "muted"))
     if asked := turn.user or _user_text(case, number):
         page.labelled("user", [(_shown(asked), "")])
     if turn.expectation == "simulated":
@@ -223,7 +223,7 @@ def _write_turn(
         _write_calls(page, turn, number, unfolded)
     for author, text in turn.unscored:
         page.labelled(
-            "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "dim")]
+            "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "muted")]
         )
     write_answers(page, turn, number)
     for metric in judged_in(result.metrics, number):
@@ -232,10 +232,10 @@ def _write_turn(
 
 def _write_calls(page: Page, turn: TurnResult, number: int, unfolded: bool) -> None:
     if turn.calls and page.width >= SIDE_BY_SIDE:
-        page.columns([("expected", "dim")], [("actual", "dim")], [(" " * MARGIN, "")])
+        page.columns([("expected", "muted")], [("actual", "muted")], [(" " * MARGIN, "")])
     for rows in _folded(turn.calls, unfolded):
         if len(rows) > _MOST_EQUAL:
-            page.row(("    = ", "dim"), (f"{len(rows)} calls as expected: space shows them", "dim"))
+            page.row(("    = ", "muted"), (f"{len(rows)} calls as expected: space shows them", "muted"))
             continue
         for row in rows:
             write_call(page, turn.calls[row], number, row, checked=turn.checks_calls)
@@ -265,18 +265,18 @@ def write_answers(page: Page, turn: TurnResult, number: int) -> None:
     label = "answer" if turn.response.score is None else f"answer {turn.response.score:.2f}"
     if not expected and not actual:
         return
-    first: list[Span] = [(f"  {pad(label, LABEL)}", "dim")]
+    first: list[Span] = [(f"  {pad(label, LABEL)}", "muted")]
     if turn.expectation == "simulated":
         page.text([(_shown(actual or ""), "")], first)
     elif not expected or turn.expectation == "context":
-        page.text([(_shown(actual or ""), ""), ("  (no answer is expected)", "dim")], first)
+        page.text([(_shown(actual or ""), ""), ("  (no answer is expected)", "muted")], first)
     elif expected == actual:
         page.text([(_shown(actual), "")], first)
     else:
         at = DifferenceAt("answer", number)
         with page.difference(at, f"turn {number + 1} · answer", {"expected": expected, "actual": actual}):
             if not actual:
-                page.text([("none, expected was  ", "red"), (_shown(expected), "")], first)
+                page.text([("none, expected was  ", "error"), (_shown(expected), "")], first)
             else:
                 _write_difference(page, expected, actual, first)
 
@@ -286,20 +286,20 @@ def _write_difference(page: Page, expected: str, actual: str, first: list[Span])
     if much_in_common(parts):
         page.text(list(_marked(parts)), first)
     else:
-        page.text([("[-", "red"), (_shown(expected), "red"), ("-]", "red")], first)
-        page.block([("{+", "green"), (_shown(actual), "green"), ("+}", "green")], 2 + LABEL)
+        page.text([("[-", "error"), (_shown(expected), "error"), ("-]", "error")], first)
+        page.block([("{+", "success"), (_shown(actual), "success"), ("+}", "success")], 2 + LABEL)
 
 
 def _marked(parts: Sequence[tuple[WordOp, str]]) -> Iterator[Span]:
     touching = False
     for op, text in parts:
-        start, end, tone = MARKS[op]
+        start, end, role = MARKS[op]
         words_only = text.strip() or text
         before, after = text[: text.index(words_only)], text[text.index(words_only) + len(words_only) :]
         # In the texts they touch; for the eye they are two words.
         gap = " " if op == "added" and touching else ""
         yield f"{gap}{_shown(before)}", ""
-        yield f"{start}{_shown(words_only)}{end}", tone
+        yield f"{start}{_shown(words_only)}{end}", role
         yield _shown(after), ""
         touching = op == "removed" and not after
 
@@ -329,10 +329,10 @@ def _write_state(page: Page, result: CaseResult) -> None:
     if not result.state:
         return
     page.blank()
-    page.row(("Final state", "bold"), ("  is not as expected", "dim"))
+    page.row(("Final state", "bold"), ("  is not as expected", "muted"))
     paths = min(28, max(cell_len(visible(diff.path)) for diff in result.state))
     for diff in result.state:
-        head: list[Span] = [("  ~ ", "yellow"), (f"{pad(visible(diff.path), paths)}  ", "")]
+        head: list[Span] = [("  ~ ", "warning"), (f"{pad(visible(diff.path), paths)}  ", "")]
         sides = {"expected": diff.expected, "actual": diff.actual}
         at = DifferenceAt("state", path=diff.path)
         with page.difference(at, f"final state · {visible(diff.path)}", sides):

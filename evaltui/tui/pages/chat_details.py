@@ -24,7 +24,7 @@ _TITLES = {
 
 def details_title(row: Row) -> Line:
     title: Line = [(_TITLES.get(row.kind, row.kind).capitalize(), "bold"), (f" · turn {row.turn + 1}", "")]
-    return [*title, (f" · {visible(row.who)}", "dim")] if row.who and row.kind != "user" else title
+    return [*title, (f" · {visible(row.who)}", "muted")] if row.who and row.kind != "user" else title
 
 
 def write_details(page: Page, row: Row, turn: ChatTurn) -> None:
@@ -61,13 +61,13 @@ def write_session(page: Page, transcript: Transcript) -> None:
             page.blank()
             page.row((f"Turn {number + 1} changed", "bold"))
         for key, (before, after) in changed.items():
-            page.hanging([(f"  {visible(key)}  ", ""), (before, "dim"), (" → ", "dim"), (after, "")], 4)
+            page.hanging([(f"  {visible(key)}  ", ""), (before, "muted"), (" → ", "muted"), (after, "")], 4)
     _write_state(page, "State at the beginning", session.state)
 
 
 def _write_state(page: Page, title: str, state: Mapping[str, object]) -> None:
     page.blank()
-    page.row((title, "bold"), *([] if state else [("  empty", "dim")]))
+    page.row((title, "bold"), *([] if state else [("  empty", "muted")]))
     if state:
         write_json(page, dict(state))
 
@@ -93,7 +93,7 @@ def _write_changes(page: Page, changes: Sequence[StateDiff], before: str, after:
         page.blank()
         page.row((visible(change.path), "bold"))
         for label, value in ((before, change.expected), (after, change.actual)):
-            page.row((f"  {label}", "dim"))
+            page.row((f"  {label}", "muted"))
             write_json(page, value, 4)
 
 
@@ -109,7 +109,7 @@ def _write_difference(page: Page, difference: Difference, turn: int) -> None:
     page.text([(visible(difference.sentence or "it did the same as before"), "")])
     page.blank()
     if difference.turn.calls and page.width >= SIDE_BY_SIDE:
-        page.columns([("before", "dim")], [("now", "dim")], [(" " * MARGIN, "")])
+        page.columns([("before", "muted")], [("now", "muted")], [(" " * MARGIN, "")])
     for number, diff in enumerate(difference.turn.calls):
         write_call(page, diff, turn, number, checked=True)
     write_answers(page, difference.turn, turn)

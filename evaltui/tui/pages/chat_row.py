@@ -55,7 +55,7 @@ def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded
     is_same = before is not None and before.who == row.who and row.kind != "user"
     who = "" if is_same else visible(row.who)
     indent = "  " * min(_MOST_INDENT, row.depth)
-    head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "dim"), (indent, "")]
+    head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "muted"), (indent, "")]
     room = max(12, width - cells(head))
     lines = list(_body(row, room, unfolded=unfolded))
     margin: Span = (" " * cells(head), "")
@@ -82,50 +82,50 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
                 yield from _result(row.result, room)
         case "result":
             yield [
-                ("← ", "dim"),
+                ("← ", "muted"),
                 (visible(row.text), "bold"),
-                (f"  {show_value(row.result, _LONGEST_CALL)}", "dim"),
+                (f"  {show_value(row.result, _LONGEST_CALL)}", "muted"),
             ]
         case "request":
             yield from _request(row, room)
         case "transfer":
-            yield [("↳ transfer to ", "dim"), (visible(row.text), "bold")]
+            yield [("↳ transfer to ", "muted"), (visible(row.text), "bold")]
         case "state":
             yield from _changes(row, room)
         case "difference":
             yield from _difference(row.text, room)
         case "error":
-            yield [("! ", "red"), (_first_line(row), "red")]
+            yield [("! ", "error"), (_first_line(row), "error")]
         case "thinking":
-            yield [("◐ thinking …", "accent")]
+            yield [("◐ thinking …", "bold accent")]
         case "footer":
             facts = [show_duration(row.duration)] if row.duration is not None else []
             facts += [f"{row.tokens:,} tokens"] if row.tokens else []
-            yield _ended([], [(" · ".join(facts), "dim")], room)
+            yield _ended([], [(" · ".join(facts), "muted")], room)
         case _:
-            yield [(visible(row.text), "dim")]
+            yield [(visible(row.text), "muted")]
 
 
-def _text(text: str, tone: str, room: int) -> Iterator[Line]:
+def _text(text: str, role: str, room: int) -> Iterator[Line]:
     if not text:
         return
     shown = visible_block(text[:_LONGEST_TEXT].rstrip("\n"))
-    yield from wrap([(shown, tone)], room)
+    yield from wrap([(shown, role)], room)
     if len(text) > _LONGEST_TEXT:
-        yield [(f"… {len(text) - _LONGEST_TEXT:,} more characters: enter shows them", "yellow")]
+        yield [(f"… {len(text) - _LONGEST_TEXT:,} more characters: enter shows them", "warning")]
 
 
 def _thought(text: str, room: int) -> Iterator[Line]:
     shown = " ".join(visible_lines(text[:_LONGEST_TEXT]))
-    lines = wrap([("thinks  ", "dim"), (shown, "dim")], room)
+    lines = wrap([("thinks  ", "muted"), (shown, "muted")], room)
     yield from lines[:_MOST_THOUGHT_LINES]
     if len(lines) > _MOST_THOUGHT_LINES:
-        yield [("…", "dim")]
+        yield [("…", "muted")]
 
 
 def _files(files: Sequence[FileShown]) -> Iterator[Line]:
     for file in files:
-        yield [(file_chip(file), "accent")]
+        yield [(file_chip(file), "bold accent")]
 
 
 def file_chip(file: FileShown) -> str:
@@ -137,25 +137,25 @@ def file_chip(file: FileShown) -> str:
 
 def _called(row: Row) -> Line:
     args = cut(inline_args(row.args), _LONGEST_CALL)
-    return [("→ ", "dim"), (visible(row.text), "bold"), (args, "dim")]
+    return [("→ ", "muted"), (visible(row.text), "bold"), (args, "muted")]
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:
     """What is asked, what comes with it, and what may be typed."""
     asked = visible_block(row.text[:_LONGEST_TEXT])
-    yield from wrap([("? ", "yellow"), (asked, "bold")], room)
+    yield from wrap([("? ", "warning"), (asked, "bold")], room)
     for name, value in (row.args or {}).items():
         shown = show_value(value, _LONGEST_CALL)
-        yield from wrap([(f"  {visible(name)}  ", "dim"), (shown, "")], room)
-    yield from wrap([("  takes  ", "dim"), (visible(row.takes), "dim")], room)
+        yield from wrap([(f"  {visible(name)}  ", "muted"), (shown, "")], room)
+    yield from wrap([("  takes  ", "muted"), (visible(row.takes), "muted")], room)
 
 
 def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
     if row.result is None:
-        return [("…", "accent")] if row.partial else []
+        return [("…", "bold accent")] if row.partial else []
     took = "" if row.duration is None else f"{show_duration(row.duration)}  "
     word = " result" if room >= _WITH_WORDS else ""
-    return [(f"{took}{'▾' if unfolded else '▸'}{word}", "dim")]
+    return [(f"{took}{'▾' if unfolded else '▸'}{word}", "muted")]
 
 
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
@@ -166,7 +166,7 @@ def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     for line in lines[:_MOST_RESULT_LINES]:
         yield [("  ", ""), *line]
     if len(lines) > _MOST_RESULT_LINES:
-        yield [("  … enter shows all of it", "dim")]
+        yield [("  … enter shows all of it", "muted")]
 
 
 def _hung(text: str, room: int) -> list[Line]:
@@ -179,19 +179,19 @@ def _hung(text: str, room: int) -> list[Line]:
 def _changes(row: Row, room: int) -> Iterator[Line]:
     for change in row.changes[:_MOST_CHANGES]:
         before, after = show_change(change.expected, change.actual, max(16, room // 2))
-        shown: Line = [("state  ", "dim"), (visible(change.path), ""), ("  ", "")]
+        shown: Line = [("state  ", "muted"), (visible(change.path), ""), ("  ", "")]
         if change.expected is not None:
-            shown += [(before, "dim"), (" → ", "dim")]
+            shown += [(before, "muted"), (" → ", "muted")]
         yield cut_line([*shown, (after if change.actual is not None else "removed", "")], room)
     if len(row.changes) > _MOST_CHANGES:
-        yield [(f"state  … {len(row.changes) - _MOST_CHANGES} more keys: enter shows them", "dim")]
+        yield [(f"state  … {len(row.changes) - _MOST_CHANGES} more keys: enter shows them", "muted")]
 
 
 def _difference(text: str, room: int) -> Iterator[Line]:
     if text:
-        yield from wrap([("~ now different: ", "yellow"), (visible(text), "")], room)
+        yield from wrap([("~ now different: ", "warning"), (visible(text), "")], room)
     else:
-        yield [("= as before", "dim")]
+        yield [("= as before", "muted")]
 
 
 def _first_line(row: Row) -> str:
@@ -208,7 +208,7 @@ def _one_line(text: str) -> str:
 
 def _code_changed(row: Row, width: int) -> Line:
     text = f"── {visible(row.text)} changed: from here on the new code "
-    return [(text, "dim"), ("─" * max(0, width - cell_len(text)), "dim")]
+    return [(text, "muted"), ("─" * max(0, width - cell_len(text)), "muted")]
 
 
 def _ended(left: Line, right: Line, room: int) -> Line:

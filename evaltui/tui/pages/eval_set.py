@@ -26,7 +26,7 @@ def write_set_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | Non
     problems = opened.problems if opened else eval_set.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors:
-        page.text([("this file cannot be run before these are mended", "")], [("! error  ", "red")])
+        page.text([("this file cannot be run before these are mended", "")], [("! error  ", "error")])
         page.blank()
         write_problems(page, errors, eval_set.path)
         page.blank()
@@ -41,7 +41,7 @@ def write_set_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | Non
 def write_set_results(page: Page, eval_set: EvalSetFile, errors: Sequence[Problem], results: Results) -> None:
     """How the cases of a set came out, and which of them did not pass."""
     if errors:
-        page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "red")])
+        page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "error")])
         return
     _write_counts(page, eval_set, results)
     _write_attention(page, eval_set, results)
@@ -59,9 +59,9 @@ def _write_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) 
         page.labelled("config", [(_config_place(opened.config.path, eval_set.path), "")])
         for metric in opened.config.config.metrics():
             needs = "" if metric.threshold is None else f"  needs {metric.threshold:g}"
-            page.labelled("", [(visible(metric.metric_name), ""), (needs, "dim")])
+            page.labelled("", [(visible(metric.metric_name), ""), (needs, "muted")])
     elif opened is None:
-        page.labelled("", [("reading the cases …", "dim")])
+        page.labelled("", [("reading the cases …", "muted")])
 
 
 def _config_place(path: Path | None, set_path: Path) -> str:
@@ -97,9 +97,9 @@ def _write_attention(page: Page, eval_set: EvalSetFile, results: Results) -> Non
                 glyph(scored.result.status),
                 (f" {name}  {figure(scored.result)}  ", ""),
             ]
-            page.hanging([*head, (summary(scored.result), "dim")], 6)
+            page.hanging([*head, (summary(scored.result), "muted")], 6)
     if failing > _MAX_LISTED:
-        page.row((f"    and {failing - _MAX_LISTED} more: f goes from one to the next", "dim"))
+        page.row((f"    and {failing - _MAX_LISTED} more: f goes from one to the next", "muted"))
 
 
 _MOST_STATE = 400
@@ -124,7 +124,7 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
             (
                 "Looked in: the folder itself, eval*/ and test*/ in it, eval*/ and tests/ beside it and "
                 "above, up to the root of its project.",
-                "dim",
+                "muted",
             )
         ]
     )
@@ -132,7 +132,7 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
         page.blank()
         page.row(("Passed over", "bold"))
     for skipped in workspace.skipped:
-        page.hanging([(f"  {visible(str(skipped.path))}  ", ""), (visible(skipped.reason), "dim")], 4)
+        page.hanging([(f"  {visible(str(skipped.path))}  ", ""), (visible(skipped.reason), "muted")], 4)
 
 
 def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
@@ -142,7 +142,7 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
         page.blank()
         write_error(page, transcript.broken)
         page.blank()
-        page.text([("The next message tries again, with the code as it is then.", "dim")])
+        page.text([("The next message tries again, with the code as it is then.", "muted")])
         return
     page.text([("Nothing has been said yet.", "bold")])
     page.blank()
@@ -155,7 +155,7 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
         ("ctrl+t", "makes a case of what was said"),
         ("c", "in the cases continues a case from its selected turn"),
     ):
-        page.labelled(key, [(what, "dim")], "bold")
+        page.labelled(key, [(what, "muted")], "bold")
 
 
 def _write_start(page: Page, transcript: Transcript) -> None:

@@ -16,7 +16,7 @@ from evaltui.text.values import visible, visible_lines
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.accepting import FileChange
 
-_TONES = {"-": "red", "+": "green"}
+_ROLES = {"-": "error", "+": "success"}
 # Longer lines are shown around what differs in them: a whole file may be one line.
 _LONGEST_LINE = 400
 _AROUND = 40
@@ -30,17 +30,17 @@ def write_file_change(page: Page, change: FileChange) -> None:
     head: Line = [(visible(change.path.name), "bold")]
     head += [(f"  {op}{count}", "") for op, count in (("-", gone), ("+", come)) if count]
     if change.cases > 1:
-        head.append((f"  in {change.cases} cases", "dim"))
+        head.append((f"  in {change.cases} cases", "muted"))
     page.row(*head)
     shown = change.lines[:_MOST_LINES]
     digits = len(str(max((line.number for line in shown), default=0)))
     margin = _margin(shown)
     for block in _blocks(shown):
         for line, spans in _marked(block, margin):
-            mark: Line = [(f"  {line.number:>{digits}} ", "dim"), (f"{line.op} ", _TONES[line.op])]
+            mark: Line = [(f"  {line.number:>{digits}} ", "muted"), (f"{line.op} ", _ROLES[line.op])]
             page.text(spans, mark)
     if left := len(change.lines) - len(shown):
-        page.row((f"  … and {left:,} lines more", "dim"))
+        page.row((f"  … and {left:,} lines more", "muted"))
 
 
 def _margin(lines: Sequence[LineChange]) -> int:
@@ -68,10 +68,10 @@ def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChan
     is_paired = [line.op for line in block] == ["-"] * half + ["+"] * half
     for number, line in enumerate(block):
         partner = texts[number + half if number < half else number - half] if is_paired else ""
-        yield line, _differing(texts[number], partner, _TONES[line.op])
+        yield line, _differing(texts[number], partner, _ROLES[line.op])
 
 
-def _differing(text: str, partner: str, tone: str) -> list[Span]:
+def _differing(text: str, partner: str, role: str) -> list[Span]:
     change = smallest(0, partner, text)
     before, differs, after = text[: change.start], change.new, text[change.start + len(change.new) :]
     if len(text) > _LONGEST_LINE:
@@ -79,7 +79,7 @@ def _differing(text: str, partner: str, tone: str) -> list[Span]:
         after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
         if len(differs) > _LONGEST_LINE:
             differs = f"{differs[: _LONGEST_LINE // 2]} … {differs[-_LONGEST_LINE // 2 :]}"
-    return [(visible(before), ""), (visible(differs), tone), (visible(after), "")]
+    return [(visible(before), ""), (visible(differs), role), (visible(after), "")]
 
 
 # Lines that are the same are shown this far around those that differ.

@@ -30,11 +30,11 @@ def write_judged(page: Page, metric: MetricResult, turn: int, *, unfolded: bool)
     head = judged_head(metric, scored, found)
     attention = any(finding.needs_attention for finding in found)
     if scored.status is Status.PASSED and not attention and not unfolded:
-        _write_head(page, [("  ▸ ", "dim"), *head], "  space opens")
+        _write_head(page, [("  ▸ ", "muted"), *head], "  space opens")
         return
-    _write_head(page, [("  ▾ ", "dim"), *head])
+    _write_head(page, [("  ▾ ", "muted"), *head])
     if not attention and scored.reason:
-        page.block([(visible(scored.reason), "dim")], 6)
+        page.block([(visible(scored.reason), "muted")], 6)
     where = "whole conversation" if over_conversation(metric.name) else f"turn {turn + 1}"
     for finding, rows in zip(found, finding_rows(found, every_vote=True), strict=True):
         here = page.finding(f"{where} · {finding.name}", metric, finding)
@@ -47,7 +47,7 @@ def _write_head(page: Page, head: Line, hint: str = "") -> None:
     """On one line, with the hint if it fits there as well; the names of metrics are long."""
     room = page.width - cells(head)
     if room >= 0:
-        page.row(*head, (hint if cell_len(hint) <= room else "", "dim"))
+        page.row(*head, (hint if cell_len(hint) <= room else "", "muted"))
     else:
         page.hanging(head, 6)
 
@@ -59,7 +59,7 @@ def write_conversation(page: Page, result: CaseResult, *, unfolded: bool) -> Non
         return
     page.blank()
     status: Line = [*verdict(worst_status(one.status for one in judged)), ("  ", "")] if judged else []
-    page.text([(visible(result.stopped), "dim")], [("Whole conversation", "bold"), ("  ", ""), *status])
+    page.text([(visible(result.stopped), "muted")], [("Whole conversation", "bold"), ("  ", ""), *status])
     for metric in judged:
         for turn, scored in enumerate(metric.per_invocation):
             if scored.judgements:
@@ -98,7 +98,7 @@ def _write_metric(page: Page, metric: MetricResult) -> None:
     )
     if metric.judge is not None:
         prompt = f"prompt {visible(metric.judge.prompt)}"
-        page.block([(f"{judge_line(metric.judge)}, {prompt}", "dim")], 2)
+        page.block([(f"{judge_line(metric.judge)}, {prompt}", "muted")], 2)
 
 
 def _write_samples(page: Page, finding: Finding) -> None:
@@ -111,13 +111,13 @@ def _write_samples(page: Page, finding: Finding) -> None:
     for head, vote in zip(heads, judgement.votes, strict=True):
         why = shown("\n".join(filter(None, (vote.rationale, vote.problem))), _LONGEST)
         page.text(
-            [(why or "without a reason", "" if why else "dim")],
+            [(why or "without a reason", "" if why else "muted")],
             [*head, (" " * (width - cells(head) + 2), "")],
         )
     if not judgement.votes and judgement.rationale:
         page.block([(shown(judgement.rationale, _LONGEST), "")], 2)
     for kind, text in judgement.evidence:
-        page.text([(shown(text, _LONGEST), "")], [(f"  {visible(kind)}  ", "dim")])
+        page.text([(shown(text, _LONGEST), "")], [(f"  {visible(kind)}  ", "muted")])
 
 
 def _subject(finding: Finding) -> Line:
@@ -127,8 +127,12 @@ def _subject(finding: Finding) -> Line:
     line: Line = [(subject, "bold" if judgement.id else "")] if subject else []
     votes = finding.votes_in_words or finding.tally
     gap = "  " if line else ""
-    return [*line, (f"{gap}{votes}" if votes else "", "dim")]
+    return [*line, (f"{gap}{votes}" if votes else "", "muted")]
 
 
 def _head(finding: Finding, number: int, vote: Vote) -> Line:
-    return [(f"  {number:>3}  ", "dim"), mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", "")]
+    return [
+        (f"  {number:>3}  ", "muted"),
+        mark(finding.favours(vote.score)),
+        (f" {finding.word_of(vote)}", ""),
+    ]

@@ -11,7 +11,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.runs.history import CaseHistory
 from evaltui.runs.listing import RunRow, when
 from evaltui.text.lines import Line, Span, cells, cut, pad
-from evaltui.text.outcomes import COUNTED, RUNNING, TONES, WORDS, counts, glyph
+from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
 from evaltui.text.values import show_duration, show_score, show_seconds, visible
 from evaltui.tui.pages.writer import LABEL, Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
@@ -33,17 +33,17 @@ def run_line(row: RunRow, width: int) -> Line:
     head: Line = [
         _mark(row),
         (f" {when(row.started):{_WHEN}}  ", ""),
-        (pad(visible(name), _LONG_NAME if roomy else _NAME), "bold" if row.name else "dim"),
+        (pad(visible(name), _LONG_NAME if roomy else _NAME), "bold" if row.name else "muted"),
         ("  ", ""),
     ]
     if row.problem:
-        return [*head, (f"cannot be read: {visible(row.problem)}", "red")]
-    figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "dim")]
+        return [*head, (f"cannot be read: {visible(row.problem)}", "error")]
+    figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "muted")]
     return [
         *head,
         *figures,
         (" " * max(1, _COUNTS - cells(figures)), ""),
-        (f"{_lasted(row):>{_SECONDS}}", "yellow" if row.ending == "interrupted" else "dim"),
+        (f"{_lasted(row):>{_SECONDS}}", "warning" if row.ending == "interrupted" else "muted"),
         *_state_columns(row, roomy=roomy),
     ]
 
@@ -51,8 +51,8 @@ def run_line(row: RunRow, width: int) -> Line:
 def _state_columns(row: RunRow, *, roomy: bool) -> Line:
     state = _agent_state(row, roomy=roomy)
     if not roomy:
-        return [(f"  {state}", "dim")]
-    return [(f"  {pad(state, _STATE)}  {', '.join(visible(one.eval_set_id) for one in row.sets)}", "dim")]
+        return [(f"  {state}", "muted")]
+    return [(f"  {pad(state, _STATE)}  {', '.join(visible(one.eval_set_id) for one in row.sets)}", "muted")]
 
 
 def _mark(row: RunRow) -> tuple[str, str]:
@@ -60,7 +60,7 @@ def _mark(row: RunRow) -> tuple[str, str]:
         return glyph("ERROR")
     if row.ending == "going on":
         return glyph(RUNNING)
-    return ("…", "yellow") if row.status is None else glyph(row.status)
+    return ("…", "warning") if row.status is None else glyph(row.status)
 
 
 def _lasted(row: RunRow) -> str:
@@ -84,21 +84,21 @@ def _agent_state(row: RunRow, *, roomy: bool) -> str:
 def write_run(page: Page, row: RunRow) -> None:
     page.labelled("run", [(visible(row.id), "")])
     if row.problem:
-        page.labelled("problem", [(visible(row.problem), "red")])
+        page.labelled("problem", [(visible(row.problem), "error")])
         return
     done = sum(row.counts.values())
     sets = ", ".join(visible(one.eval_set_id) for one in row.sets)
     all_of_them = "1 case" if row.selected == 1 else f"{row.selected} cases"
     how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
     rest = ", r runs the rest" if row.ending == "interrupted" and done != row.selected else ""
-    page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "dim")])
+    page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "muted")])
     if row.model:
         page.labelled("model", [(visible(row.model), "")])
     if row.changed:
-        page.labelled("changed", [(", ".join(map(visible, row.changed)), ""), (" since then", "dim")])
+        page.labelled("changed", [(", ".join(map(visible, row.changed)), ""), (" since then", "muted")])
 
 
-_TONES: Mapping[Kind, str] = {"broken": "red", "fixed": "green", "flaky": "yellow"}
+_ROLES: Mapping[Kind, str] = {"broken": "error", "fixed": "success", "flaky": "warning"}
 _MEANINGS: Mapping[Kind, str] = {
     "broken": "passed before",
     "fixed": "did not pass before",
@@ -119,10 +119,10 @@ _WITH_FIGURES = 110
 def kind_line(title: KindTitle) -> Line:
     """`▾ broken  2  passed before`"""
     return [
-        ("▸ " if title.folded else "▾ ", "dim"),
-        (title.kind, _TONES.get(title.kind, "bold")),
+        ("▸ " if title.folded else "▾ ", "muted"),
+        (title.kind, _ROLES.get(title.kind, "bold")),
         (f"  {title.count}", "bold"),
-        (f"  {_MEANINGS[title.kind]}", "dim"),
+        (f"  {_MEANINGS[title.kind]}", "muted"),
     ]
 
 
@@ -132,8 +132,8 @@ def change_line(change: CaseChange, name: str, names: int, width: int) -> Line:
     right: Line = []
     if width >= _WITH_FIGURES:
         right = [
-            (f"{_both(change, 'seconds', show_duration):>{_TIME}}", "dim"),
-            (f"{_both(change, 'tokens', _tokens):>{_TOKENS}}", "dim"),
+            (f"{_both(change, 'seconds', show_duration):>{_TIME}}", "muted"),
+            (f"{_both(change, 'tokens', _tokens):>{_TOKENS}}", "muted"),
         ]
     room = width - cells(left) - cells(right) - 1
     return [*left, *_padded(cut(_what(change), max(1, room)), room), (" ", ""), *right]
@@ -145,7 +145,7 @@ def _padded(line: Line, width: int) -> Line:
 
 def _verdicts(change: CaseChange) -> Line:
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
-    return [*sides[0], (" → ", "dim"), *sides[1]] if len(sides) > 1 else sides[0]
+    return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]
 
 
 def _what(change: CaseChange) -> Line:
@@ -155,12 +155,12 @@ def _what(change: CaseChange) -> Line:
     if not moved or change.base is None or change.candidate is None:
         return []
     most = max(moved, key=lambda score: abs((score.candidate or 0.0) - (score.base or 0.0)))
-    return [(f"{visible(most.metric)} ", "dim"), *_score_change(most)]
+    return [(f"{visible(most.metric)} ", "muted"), *_score_change(most)]
 
 
 def _score_change(score: ScoreChange) -> Line:
     before, after = show_score(score.base), show_score(score.candidate)
-    return [(before, ""), (" → ", "dim"), (after, "" if before == after else "bold")]
+    return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
 
 
 def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable[[float], str]) -> str:
@@ -183,8 +183,8 @@ def sums_line(comparison: Comparison) -> Line:
     for kind in KINDS:
         if count := len(comparison.of(kind)):
             line += [("  ", "")] if line else []
-            line.append((f"{count} {kind}", _TONES.get(kind, "dim" if kind == "unchanged" else "")))
-    return line or [("no case in either run", "dim")]
+            line.append((f"{count} {kind}", _ROLES.get(kind, "muted" if kind == "unchanged" else "")))
+    return line or [("no case in either run", "muted")]
 
 
 def spent_line(compared: Compared) -> Line:
@@ -195,23 +195,23 @@ def spent_line(compared: Compared) -> Line:
         parts.append(f"time {both}{seconds.growth}")
     if tokens := compared.comparison.tokens:
         parts.append(f"tokens {tokens.base:,.0f} → {tokens.candidate:,.0f}{tokens.growth}")
-    line: Line = [(" · ".join(parts), "dim")] if parts else []
+    line: Line = [(" · ".join(parts), "muted")] if parts else []
     if between := compared.between:
-        line += [("  changed: " if parts else "changed: ", "dim"), ("; ".join(map(visible, between)), "")]
+        line += [("  changed: " if parts else "changed: ", "muted"), ("; ".join(map(visible, between)), "")]
     elif not parts:
-        line = [("nothing else is known to be different", "dim")]
+        line = [("nothing else is known to be different", "muted")]
     return line
 
 
 def write_change(page: Page, change: CaseChange) -> None:
     """All of it: why it is of its kind, and every figure."""
     where = " · ".join(dict.fromkeys((change.eval_set_id, change.case.path)))
-    page.row((visible(change.case.eval_id), "bold"), (f"  {visible(where)}", "dim"))
-    page.labelled("verdict", [*_in_words(change.base), (" → ", "dim"), *_in_words(change.candidate)])
+    page.row((visible(change.case.eval_id), "bold"), (f"  {visible(where)}", "muted"))
+    page.labelled("verdict", [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)])
     if change.reasons:
         page.labelled("why", [(visible("; ".join(change.reasons)), "")])
     for score in change.scores:
-        page.labelled("score", [*_score_change(score), (f"  {visible(score.metric)}", "dim")])
+        page.labelled("score", [*_score_change(score), (f"  {visible(score.metric)}", "muted")])
     spent = (_both(change, "seconds", show_duration), _both(change, "tokens", _tokens))
     if any(spent):
         page.labelled("spent", [(", ".join(filter(None, spent)), "")])
@@ -219,12 +219,12 @@ def write_change(page: Page, change: CaseChange) -> None:
 
 def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
     if summary is None:
-        yield "not there", "dim"
+        yield "not there", "muted"
         return
-    mark, tone = glyph(summary.status)
-    yield f"{mark} {WORDS[summary.status]}", tone
+    mark, role = glyph(summary.status)
+    yield f"{mark} {WORDS[summary.status]}", role
     if summary.runs > 1:
-        yield f" {summary.passed}/{summary.runs}", TONES[summary.status]
+        yield f" {summary.passed}/{summary.runs}", ROLES[summary.status]
 
 
 def write_history_rows(page: Page, past: CasePast | None, *, passed: bool) -> None:
@@ -249,20 +249,20 @@ def write_history(page: Page, past: CasePast) -> None:
 
 
 def _row(page: Page, label: str, spans: Sequence[Span]) -> None:
-    page.row(("  " + pad(label, LABEL), "dim"), *spans)
+    page.row(("  " + pad(label, LABEL), "muted"), *spans)
 
 
 def _bars(past: CasePast | None) -> list[Span]:
     if past is None or not past.history.points:
-        return [("…" if past is None else "no run of it was kept", "dim")]
+        return [("…" if past is None else "no run of it was kept", "muted")]
     history = past.history
     metric = _metric(history)
     bars: list[Span] = [
-        (bar, TONES[point.summary.status])
+        (bar, ROLES[point.summary.status])
         for bar, point in zip(history.sparkline(metric), history.points, strict=True)
     ]
     runs = "1 run" if len(bars) == 1 else f"last {len(bars)} runs"
-    return [*bars, (f"  {runs}, {visible(metric) if metric else 'the share that passed'}", "dim")]
+    return [*bars, (f"  {runs}, {visible(metric) if metric else 'the share that passed'}", "muted")]
 
 
 def _metric(history: CaseHistory) -> str:
@@ -273,7 +273,7 @@ def _metric(history: CaseHistory) -> str:
 
 def _last_passed(past: CasePast | None) -> list[Span]:
     if past is None or not past.history.points:
-        return [("…" if past is None else "never", "dim")]
+        return [("…" if past is None else "never", "muted")]
     history = past.history
     point = history.last_passed
     if point is None:
@@ -283,14 +283,16 @@ def _last_passed(past: CasePast | None) -> list[Span]:
     ago = len(history.points) - 1 - history.points.index(point)
     runs = "in the last run" if ago == 0 else "in the run before" if ago == 1 else f"{ago} runs ago"
     name = past.name_of(point)
-    return [(runs, ""), (f", {f'{visible(name)}, ' if name else ''}{when(point.started)}", "dim")]
+    return [(runs, ""), (f", {f'{visible(name)}, ' if name else ''}{when(point.started)}", "muted")]
 
 
 def _since_then(past: CasePast | None) -> list[Span]:
     """What is different since it last passed, besides what the agent did."""
     if past is None or past.history.last_passed is None:
-        return [("…" if past is None else "–", "dim")]
+        return [("…" if past is None else "–", "muted")]
     changed = past.history.changed_since
     return (
-        [("; ".join(map(visible, changed)), "")] if changed else [("nothing is known to have changed", "dim")]
+        [("; ".join(map(visible, changed)), "")]
+        if changed
+        else [("nothing is known to have changed", "muted")]
     )

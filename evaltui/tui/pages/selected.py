@@ -61,14 +61,14 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     if selection.turn is not None:
         title.append((f" › turn {selection.turn + 1}", ""))
     scored = workbench.outcomes.get(selection.case)
-    return title, [(scored.run.name, "accent" if scored.run.title else "dim")] if scored else [
-        (set_id, "dim")
+    return title, [(scored.run.name, "bold accent" if scored.run.title else "muted")] if scored else [
+        (set_id, "muted")
     ]
 
 
 def write_page(page: Page, workbench: Workbench) -> None:
     if workbench.sets.workspace is None:
-        page.row(("looking for eval sets …", "dim"))
+        page.row(("looking for eval sets …", "muted"))
         return
     selection = workbench.navigation.selection
     eval_set = workbench.sets.by_case_path(selection.path)
@@ -91,7 +91,7 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     write_error(page, workbench.agent.error)
     page.blank()
     then = "It is tried again when you save a file." if workbench.watch.on else "Mend it, then run again."
-    page.text([(f"Your eval sets can still be read and edited. {then}", "dim")])
+    page.text([(f"Your eval sets can still be read and edited. {then}", "muted")])
     page.blank()
 
 
@@ -105,16 +105,16 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId) -> None:
         from evaltui.workbench.past_runs import case_changed
 
         if workbench.outcomes.is_waiting(case):
-            page.row((f"waits for its turn; this is from {scored.run.name}", "dim"))
+            page.row((f"waits for its turn; this is from {scored.run.name}", "muted"))
             page.blank()
         elif changed := workbench.outcomes.changed_since(case):
             what = " and ".join(changed)
             were = "was" if len(changed) == 1 else "were"
-            page.row((f"from {scored.run.name}, before {what} {were} changed", "yellow"))
+            page.row((f"from {scored.run.name}, before {what} {were} changed", "warning"))
             page.blank()
         elif scored.run.title and case_changed(scored):
             title = visible(scored.run.title)
-            page.text([(f"the case was changed after this {title}: held against what it was", "yellow")])
+            page.text([(f"the case was changed after this {title}: held against what it was", "warning")])
             page.blank()
         write_case_result(
             page, scored, workbench.outcomes.history(case), unfolded=workbench.navigation.shows_equal_calls
@@ -147,14 +147,14 @@ _MOST = 200
 def write_live(page: Page, events: Sequence[Event]) -> None:
     turn: int | None = None
     if len(events) > _MOST:
-        page.row((f"  … {len(events) - _MOST} events before: t shows them all", "dim"))
+        page.row((f"  … {len(events) - _MOST} events before: t shows them all", "muted"))
     for event in events[-_MOST:]:
         if event.turn is not None and event.turn != turn:
             turn = event.turn
             page.blank()
             page.row((f"Turn {turn + 1}", "bold"))
         _write_event(page, event)
-    page.row(("  …", "accent"))
+    page.row(("  …", "bold accent"))
 
 
 def _write_event(page: Page, event: Event) -> None:
@@ -164,14 +164,16 @@ def _write_event(page: Page, event: Event) -> None:
         elif event.kind == "tool_call":
             call = part.get("function_call") or {}
             name: Span = (visible(str(call.get("name", ""))), "bold")
-            page.hanging([("  → ", "accent"), name, (inline_args(call.get("args")), "dim")], 6)
+            page.hanging([("  → ", "bold accent"), name, (inline_args(call.get("args")), "muted")], 6)
         elif event.kind == "tool_result":
             response = (part.get("function_response") or {}).get("response")
-            page.text([(show_value(response, 200), "dim")], [("  ← ", "dim")])
+            page.text([(show_value(response, 200), "muted")], [("  ← ", "muted")])
         elif event.kind == "text" and part.get("text"):
             page.labelled(visible(event.agent) or "agent", [(_text(part), "")])
     if event.kind == "console":
-        page.labelled(str(event.data.get("source", "")), [(visible(str(event.data.get("text", ""))), "dim")])
+        page.labelled(
+            str(event.data.get("source", "")), [(visible(str(event.data.get("text", ""))), "muted")]
+        )
 
 
 def _text(part: dict[str, Any]) -> str:

@@ -22,10 +22,10 @@ _MOST_INDENT = 6
 # What does not fit in a row anyway need not be made into text.
 _LONGEST = 300
 _MARKS: Mapping[str, Text] = {
-    "same": ("= ", "dim"),
-    "changed": ("~ ", "yellow"),
-    "moved": ("↕ ", "yellow"),
-    "extra": ("+ ", "yellow"),
+    "same": ("= ", "muted"),
+    "changed": ("~ ", "warning"),
+    "moved": ("↕ ", "warning"),
+    "extra": ("+ ", "warning"),
 }
 NO_MARK: Text = ("  ", "")
 
@@ -45,17 +45,17 @@ def _left(span: Span, folded: bool, op: str, room: int) -> Line:
     line: Line = [_MARKS.get(op, NO_MARK), (indent, "")]
     fold = ("▸ " if folded else "▾ ") if span.children else "  "
     if span.kind == "agent":
-        return [*line, (fold, "dim"), (visible(span.agent), "bold" if not span.failed else "red")]
+        return [*line, (fold, "muted"), (visible(span.agent), "bold" if not span.failed else "error")]
     if span.kind == "error":
-        return [*line, (fold, ""), (pad("! error", _LABEL + 1), "red"), *_error(span.events[0].data)]
-    return [*line, (fold, "dim"), (pad(span.kind, _LABEL), "dim"), *_what(span, room)]
+        return [*line, (fold, ""), (pad("! error", _LABEL + 1), "error"), *_error(span.events[0].data)]
+    return [*line, (fold, "muted"), (pad(span.kind, _LABEL), "muted"), *_what(span, room)]
 
 
 def _turn(span: Span) -> Line:
     number = "Start" if span.turn is None else f"Turn {span.turn + 1}"
-    tone = "red" if span.failed else "bold"
+    role = "error" if span.failed else "bold"
     message = span.events[0].content if span.events and span.events[0].kind == "user" else None
-    return [(pad(number, _LABEL + 1), tone), (_short(text_of(message)), "bold")]
+    return [(pad(number, _LABEL + 1), role), (_short(text_of(message)), "bold")]
 
 
 def _what(span: Span, room: int) -> Line:
@@ -66,14 +66,14 @@ def _what(span: Span, room: int) -> Line:
         case "tool":
             return _tool(span, room)
         case "transfer":
-            return [("→ ", "dim"), (visible(str(event.data.get("to", ""))), "bold")]
+            return [("→ ", "muted"), (visible(str(event.data.get("to", ""))), "bold")]
         case "state":
-            return [(cut(inline_args(event.data.get("delta")), _LONGEST).lstrip(), "dim")]
+            return [(cut(inline_args(event.data.get("delta")), _LONGEST).lstrip(), "muted")]
         case "console":
-            return [(_short(str(event.data.get("text", ""))), "dim")]
+            return [(_short(str(event.data.get("text", ""))), "muted")]
     if event.data.get("partial"):
         pieces = "".join(text_of(piece.content) for piece in span.events)
-        return [(_short(pieces), "dim")]
+        return [(_short(pieces), "muted")]
     return [(_short(text_of(event.content)), "")]
 
 
@@ -84,25 +84,25 @@ def _model(span: Span) -> Line:
     if failed := span.event("error"):
         return [*line, ("  ", ""), *_error(failed.data)]
     if answered is not None and answered.content is None:
-        return [*line, ("  ", ""), (_short(str(answered.data.get("error_message") or "nothing")), "red")]
+        return [*line, ("  ", ""), (_short(str(answered.data.get("error_message") or "nothing")), "error")]
     return line
 
 
 def _tool(span: Span, room: int) -> Line:
     called, returned = span.event("tool_call"), span.event("tool_result")
     call = _part(called, "function_call") or _part(returned, "function_response")
-    line: Line = [(visible(str(call.get("name", ""))), "bold"), (_args(call.get("args")), "dim")]
+    line: Line = [(visible(str(call.get("name", ""))), "bold"), (_args(call.get("args")), "muted")]
     if returned is not None:
         # Of long arguments and a long result, both are seen to begin.
         line = cut_line(line, max(_LABEL, room // 2))
         response = _part(returned, "function_response").get("response")
-        line += [("  ← ", "dim"), (show_value(response, _LONGEST), "dim")]
+        line += [("  ← ", "muted"), (show_value(response, _LONGEST), "muted")]
     return line
 
 
 def _error(data: Json) -> Line:
     known = [str(data.get(name) or "") for name in ("type", "message")]
-    return [(_short(": ".join(part for part in known if part)), "red")]
+    return [(_short(": ".join(part for part in known if part)), "error")]
 
 
 def _right(span: Span, turn: Span, width: int) -> Line:
@@ -110,13 +110,13 @@ def _right(span: Span, turn: Span, width: int) -> Line:
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     shown = "…" if span.is_open else show_duration(span.seconds) if timed else ""
     if width < _WITH_BARS and not tokens:
-        return [("  ", ""), (shown, "dim")] if shown else []
+        return [("  ", ""), (shown, "muted")] if shown else []
     bar: Line = []
     if width >= _WITH_BARS:
         room = 32 if width >= _LONG_BARS else 16
-        tone = "red" if span.failed else "accent" if span.kind in ("model", "tool") else "dim"
-        bar = [("  ", ""), (_bar(span, turn, room) if timed else " " * room, tone)]
-    return [(f"{tokens:>{_TOKENS}}", "dim"), *bar, ("  ", ""), (f"{shown:>{_DURATION}}", "dim")]
+        role = "error" if span.failed else "bold accent" if span.kind in ("model", "tool") else "muted"
+        bar = [("  ", ""), (_bar(span, turn, room) if timed else " " * room, role)]
+    return [(f"{tokens:>{_TOKENS}}", "muted"), *bar, ("  ", ""), (f"{shown:>{_DURATION}}", "muted")]
 
 
 def _bar(span: Span, turn: Span, room: int) -> str:

@@ -22,10 +22,10 @@ def write_events(page: Page, events: Sequence[Event]) -> None:
     for event in events:
         if len(events) > 1:
             page.blank()
-            page.row((event.kind.replace("_", " ").capitalize(), "accent"))
+            page.row((event.kind.replace("_", " ").capitalize(), "bold accent"))
         write_event(page, event)
     if not events:
-        page.text([("nothing but what ran inside of it is known", "dim")])
+        page.text([("nothing but what ran inside of it is known", "muted")])
 
 
 def write_response(page: Page, events: Sequence[Event]) -> None:
@@ -35,7 +35,7 @@ def write_response(page: Page, events: Sequence[Event]) -> None:
         waiting = (
             "no answer yet, or none that is known" if events else "only models and tools have a response"
         )
-        page.text([(waiting, "dim")])
+        page.text([(waiting, "muted")])
     for event in answers:
         write_event(page, event)
 
@@ -59,7 +59,7 @@ def write_event(page: Page, event: Event) -> None:
         for line in visible_lines(text[:_LONGEST_TEXT]):
             page.block([(line, "")], 2)
         if len(text) > _LONGEST_TEXT:
-            page.row((f"  … {len(text) - _LONGEST_TEXT:,} characters are left out here", "yellow"))
+            page.row((f"  … {len(text) - _LONGEST_TEXT:,} characters are left out here", "warning"))
     page.blank()
     page.row(("JSON", "bold"))
     write_json(page, event.to_json())
@@ -84,16 +84,16 @@ NO_REQUEST = "no request to a model is known here: this framework, or this agent
 def write_request(page: Page, request: Request | None) -> None:
     """New contents first to the eye: those that were there before are dim."""
     if request is None:
-        page.text([(NO_REQUEST, "dim")])
+        page.text([(NO_REQUEST, "muted")])
         return
     page.labelled("model", [(visible(request.model), "")])
     if not request.is_first:
         added = len(request.contents) - request.new
-        page.labelled("new", [(f"{added} of {len(request.contents)} contents", "accent")])
+        page.labelled("new", [(f"{added} of {len(request.contents)} contents", "bold accent")])
     for change in request.changes:
-        page.labelled("changed", [(visible(change), "yellow")])
+        page.labelled("changed", [(visible(change), "warning")])
     if request.unrecorded:
-        page.labelled("not all", [(visible(request.unrecorded), "red")])
+        page.labelled("not all", [(visible(request.unrecorded), "error")])
     _write_instruction(page, request.system_instruction)
     _write_contents(page, request)
     _write_tools(page, request)
@@ -107,30 +107,34 @@ def _write_instruction(page: Page, instruction: str) -> None:
     page.blank()
     page.row(("System instruction", "bold"))
     for line in visible_lines(instruction) if instruction else ["none"]:
-        page.block([(line, "" if instruction else "dim")], 2)
+        page.block([(line, "" if instruction else "muted")], 2)
 
 
 def _write_contents(page: Page, request: Request) -> None:
     page.blank()
-    page.row(("Contents", "bold"), ("  what is new has a +", "dim"))
+    page.row(("Contents", "bold"), ("  what is new has a +", "muted"))
     for number, content in enumerate(request.contents):
         is_new = number >= request.new
-        mark: Line = [("+ " if is_new else "  ", "accent" if is_new else "dim")]
+        mark: Line = [("+ " if is_new else "  ", "bold accent" if is_new else "muted")]
         role = visible(str(content.get("role") or "user"))
         for part in content.get("parts") or ():
-            page.text(_part(part, "" if is_new else "dim"), [*mark, (f"{role:<7}", "dim")])
+            page.text(_part(part, "" if is_new else "muted"), [*mark, (f"{role:<7}", "muted")])
 
 
-def _part(part: Json, tone: str) -> Line:
+def _part(part: Json, role: str) -> Line:
     if part.get("text"):
         text = visible_block(str(part["text"]))
-        return [("(thought) ", "dim"), (text, tone)] if part.get("thought") else [(text, tone)]
+        return [("(thought) ", "muted"), (text, role)] if part.get("thought") else [(text, role)]
     if call := part.get("function_call"):
-        return [("→ ", "dim"), (visible(str(call.get("name"))), tone), (inline_args(call.get("args")), "dim")]
+        return [
+            ("→ ", "muted"),
+            (visible(str(call.get("name"))), role),
+            (inline_args(call.get("args")), "muted"),
+        ]
     if result := part.get("function_response"):
         name = visible(str(result.get("name")))
-        return [("← ", "dim"), (name, tone), (inline_args(_object(result.get("response"))), "dim")]
-    return [(f"({visible(', '.join(part))})", "dim")]
+        return [("← ", "muted"), (name, role), (inline_args(_object(result.get("response"))), "muted")]
+    return [(f"({visible(', '.join(part))})", "muted")]
 
 
 def _object(value: Any) -> Json:
@@ -141,11 +145,11 @@ def _write_tools(page: Page, request: Request) -> None:
     page.blank()
     page.row(("Tools", "bold"))
     if not request.tools:
-        page.row(("  none", "dim"))
+        page.row(("  none", "muted"))
     for tool in request.tools:
         description = visible(" ".join(str(tool.get("description") or "").split()))
         page.text(
-            [(description, "dim")], [("  ", ""), (visible(str(tool.get("name") or "?")), ""), ("  ", "")]
+            [(description, "muted")], [("  ", ""), (visible(str(tool.get("name") or "?")), ""), ("  ", "")]
         )
         schema = tool.get("parameters_json_schema") or tool.get("parameters")
         if schema:
@@ -157,9 +161,9 @@ _SYMBOLS = {"agent": "", "tool": "→ ", "transfer": "⇒ "}
 
 def write_graph(page: Page, graph: Graph) -> None:
     if not graph.agents:
-        page.text([("no agent is known to have done anything in this turn", "dim")])
+        page.text([("no agent is known to have done anything in this turn", "muted")])
         return
-    page.row(("Agents and tools", "bold"), ("  numbers are steps of the path below", "dim"))
+    page.row(("Agents and tools", "bold"), ("  numbers are steps of the path below", "muted"))
     for agent in graph.agents:
         page.blank()
         _write_agent(page, agent)
@@ -167,11 +171,11 @@ def write_graph(page: Page, graph: Graph) -> None:
     page.row(("Path", "bold"))
     for step in graph.path:
         name: Line = [
-            (_SYMBOLS[step.kind], "dim"),
+            (_SYMBOLS[step.kind], "muted"),
             (visible(step.name), "bold" if step.kind == "agent" else ""),
         ]
-        by: Line = [] if step.kind == "agent" else [(f"   by {visible(step.agent)}", "dim")]
-        page.row((f"  {step.place:>3}  ", "accent"), ("  " * step.depth, ""), *name, *by)
+        by: Line = [] if step.kind == "agent" else [(f"   by {visible(step.agent)}", "muted")]
+        page.row((f"  {step.place:>3}  ", "bold accent"), ("  " * step.depth, ""), *name, *by)
 
 
 def _write_agent(page: Page, agent: AgentUse) -> None:
@@ -181,23 +185,25 @@ def _write_agent(page: Page, agent: AgentUse) -> None:
         if agent.model_calls
         else ""
     )
-    page.row(("  ", ""), (visible(agent.name), "bold"), (where, "dim"), (calls, "dim"), _steps(agent.steps))
+    page.row(
+        ("  ", ""), (visible(agent.name), "bold"), (where, "muted"), (calls, "muted"), _steps(agent.steps)
+    )
     lines: list[Line] = [
         [
-            (visible(tool.name), "red" if tool.failed else "" if tool.steps else "dim"),
-            _steps(tool.steps) if tool.steps else ("  not called", "dim"),
+            (visible(tool.name), "error" if tool.failed else "" if tool.steps else "muted"),
+            _steps(tool.steps) if tool.steps else ("  not called", "muted"),
         ]
         for tool in agent.tools
     ]
     lines += [
-        [("⇒ ", "dim"), (visible(name), "bold"), ("  took over", "dim"), _steps((place,))]
+        [("⇒ ", "muted"), (visible(name), "bold"), ("  took over", "muted"), _steps((place,))]
         for name, place in agent.handed_over
     ]
     for number, line in enumerate(lines):
         branch = "└─ " if number == len(lines) - 1 else "├─ "
-        page.row(("  ", ""), (branch, "dim"), *line)
+        page.row(("  ", ""), (branch, "muted"), *line)
 
 
 def _steps(places: Sequence[int]) -> tuple[str, str]:
     shown = ", ".join(str(place) for place in places[:12])
-    return (f"  {shown}{', …' if len(places) > 12 else ''}", "accent")
+    return (f"  {shown}{', …' if len(places) > 12 else ''}", "bold accent")

@@ -115,9 +115,9 @@ class Page:
         """Text of any length, all of it behind `indent` cells."""
         self.text(spans, [(" " * indent, "")])
 
-    def labelled(self, label: str, spans: Sequence[Span], tone: str = "dim") -> None:
+    def labelled(self, label: str, spans: Sequence[Span], role: str = "muted") -> None:
         """Text behind a label in the column that all labels share."""
-        self.text(spans, [("  " + pad(label, LABEL), tone)])
+        self.text(spans, [("  " + pad(label, LABEL), role)])
 
     def columns(self, left: Sequence[Span], right: Sequence[Span], first: Sequence[Span]) -> None:
         """Two texts beside each other behind `first`, each wrapped to half of what is left."""
@@ -138,40 +138,40 @@ def write_problems(page: Page, problems: Sequence[Problem], path: Path) -> None:
     """Every problem with its place; a file is named where it is another than the page's own."""
     for problem in problems[:_MAX_PROBLEMS]:
         grave = problem.severity is Severity.ERROR
-        mark = ("  ! ", "red") if grave else ("  · ", "yellow")
+        mark = ("  ! ", "error") if grave else ("  · ", "warning")
         page.text([(visible(problem.message), "")], [mark])
         place = [f"line {problem.line}"] if problem.line else []
         place += [visible(format_path(problem.path))] if problem.path else []
         if problem.file and Path(problem.file) != path:
             place.insert(0, visible(problem.file))
         if place:
-            page.block([(", ".join(place), "dim")], 4)
+            page.block([(", ".join(place), "muted")], 4)
     if len(problems) > _MAX_PROBLEMS:
-        page.row((f"    and {len(problems) - _MAX_PROBLEMS} more: `evaltui lint` shows them all", "dim"))
+        page.row((f"    and {len(problems) - _MAX_PROBLEMS} more: `evaltui lint` shows them all", "muted"))
 
 
 def write_sentences(page: Page, sentences: Sequence[str]) -> None:
     """One below the other."""
     for sentence in sentences:
-        page.text([(visible(sentence), "")], [("  · ", "yellow")])
+        page.text([(visible(sentence), "")], [("  · ", "warning")])
 
 
 def write_error(page: Page, error: ErrorInfo) -> None:
     """What was raised, the place in the user's code, then the traceback."""
     head = f"{error.type}: {error.message}" if error.message else error.type
-    page.block([(visible_block(head.rstrip("\n")), "red")], 2)
+    page.block([(visible_block(head.rstrip("\n")), "error")], 2)
     if error.where:
-        page.block([("at ", "dim"), (visible(error.where), "bold")], 2)
+        page.block([("at ", "muted"), (visible(error.where), "bold")], 2)
     if error.traceback.strip() in ("", head.strip()):
         return
     page.blank()
     trace = visible_lines(error.traceback.rstrip("\n"))
     if len(trace) > _MAX_TRACEBACK:
-        page.row((f"  … {len(trace) - _MAX_TRACEBACK} lines above are left out", "dim"))
+        page.row((f"  … {len(trace) - _MAX_TRACEBACK} lines above are left out", "muted"))
         trace = trace[-_MAX_TRACEBACK:]
     for line in trace:
         indent = len(line) - len(line.lstrip(" "))
-        page.block([(line.lstrip(" "), "dim")], min(2 + indent, 10))
+        page.block([(line.lstrip(" "), "muted")], min(2 + indent, 10))
 
 
 # An image in base64 is megabytes that nobody reads.
@@ -187,7 +187,7 @@ def write_json(page: Page, value: Any, indent: int = 2) -> None:
         margin = indent + len(first) - len(first.lstrip(" "))
         page.hanging([(" " * indent, ""), *line], min(margin + 2, page.width // 2))
     if left_out > 0:
-        page.row((" " * indent, ""), (f"… {left_out:,} characters are left out here", "yellow"))
+        page.row((" " * indent, ""), (f"… {left_out:,} characters are left out here", "warning"))
 
 
 def _coloured(text: str) -> Iterator[Line]:
@@ -195,15 +195,15 @@ def _coloured(text: str) -> Iterator[Line]:
     from pygments.lexers.data import JsonLexer
     from pygments.token import Keyword, Name, Number, String
 
-    tones = {Name.Tag: "key", String: "string", Number: "number", Keyword: "number"}
+    roles = {Name.Tag: "key", String: "string", Number: "number", Keyword: "number"}
     line: Line = []
     for token, written in JsonLexer().get_tokens(text):
-        tone = next((tone for kind, tone in tones.items() if token[: len(kind)] == kind), "dim")
+        role = next((role for kind, role in roles.items() if token[: len(kind)] == kind), "muted")
         before, *others = written.split("\n")
-        line.append((visible(before), tone))
+        line.append((visible(before), role))
         for other in others:
             yield [span for span in line if span[0]]
-            line = [(visible(other), tone)]
+            line = [(visible(other), role)]
     if any(span for span, _ in line):
         yield line
 
@@ -212,7 +212,7 @@ def write_sides(page: Page, difference: Difference) -> None:
     """What differs, on both sides, nothing cut."""
     sides = difference.sides
     if kind := type_change(sides.get("expected"), sides.get("actual")):
-        page.row((f"the type is another one: {kind}", "yellow"))
+        page.row((f"the type is another one: {kind}", "warning"))
     for title, value in sides.items():
         page.blank()
         page.row((title.capitalize(), "bold"))
@@ -223,6 +223,6 @@ def _write_value(page: Page, value: Any) -> None:
     write_json(page, value)
     if isinstance(value, str) and "\n" in value:
         page.blank()
-        page.row(("  as text", "dim"))
+        page.row(("  as text", "muted"))
         for line in visible_lines(value):
             page.block([(line, "")], 2)

@@ -47,11 +47,11 @@ class Header(Bar):
         left: Line = [(" ", ""), (visible(folder), "bold")]
         if agent is not None:
             known = [str(agent.get(key) or "") for key in ("name", "framework", "model")]
-            left += [(f" · {visible(part)}", "dim") for part in known if part and part != folder]
+            left += [(f" · {visible(part)}", "muted") for part in known if part and part != folder]
         if self._workbench.agent.error is not None:
-            left.append(("  ! cannot be imported", "red"))
+            left.append(("  ! cannot be imported", "error"))
         outcomes = counts(self._workbench.outcomes.results.counts())
-        watch: Line = [("watch ●", "accent"), ("   ", "")] if self._workbench.watch.on else []
+        watch: Line = [("watch ●", "bold accent"), ("   ", "")] if self._workbench.watch.on else []
         return both_ends(left, [*watch, *outcomes, (" ", "")], width)
 
 
@@ -85,12 +85,12 @@ class Status(Bar):
         notice, run = self._fresh_notice, self._workbench.runs.current
         reaction = self._workbench.watch.last
         if notice is not None:
-            return [(" ", ""), ("▸ ", "accent"), (visible(notice.text), "")]
+            return [(" ", ""), ("▸ ", "bold accent"), (visible(notice.text), "")]
         past = self._workbench.outcomes.previous_run
         if past is not None:
             back = key_name(keys_of(BY_ID["cancel"], self._workbench)[0])
-            shown = [("shows the ", ""), (visible(past.title), "accent")]
-            return [(" ", ""), *shown, (f" · {back} goes back to the last results", "dim")]
+            shown = [("shows the ", ""), (visible(past.title), "bold accent")]
+            return [(" ", ""), *shown, (f" · {back} goes back to the last results", "muted")]
         is_over = run is None or run.over
         if reaction is not None and reaction.run is None and is_over and (not run or reaction.at > run.at):
             shown = _followed(reaction, self._workbench.agent.error)
@@ -108,52 +108,55 @@ class Status(Bar):
         if not run.unready:
             return []
         key = key_name(keys_of(BY_ID["preflight"], self._workbench)[0])
-        return [(" · ", "dim"), (visible(run.unready), "yellow"), (f": {key} says why", "dim")]
+        return [(" · ", "muted"), (visible(run.unready), "warning"), (f": {key} says why", "muted")]
 
     def _waiting(self) -> Line:
         """What is still to be run after a change, and what that costs."""
         waiting = self._workbench.watch.waiting()
         if not waiting.cases:
             return []
-        return [(f" · {len(waiting.cases)} old ({calls_in_words(waiting.calls)})", "dim")]
+        return [(f" · {len(waiting.cases)} old ({calls_in_words(waiting.calls)})", "muted")]
 
 
 def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
     """What follows from a save that leads to no run, or not yet."""
     what = f"{visible(in_short(reaction.changed))} changed"
     if reaction.step in (ReactionStep.IMPORTING, ReactionStep.SCORING):
-        return [(f"◐ {what}", "accent"), (f": {reaction.step}", "")]
+        return [(f"◐ {what}", "bold accent"), (f": {reaction.step}", "")]
     if reaction.step is ReactionStep.BROKEN and error is not None:
-        return [(f"! {visible(in_a_line(error))}", "red"), (" · the results are from before", "dim")]
+        return [(f"! {visible(in_a_line(error))}", "error"), (" · the results are from before", "muted")]
     if reaction.rescored:
         many = "1 case" if reaction.rescored == 1 else f"{reaction.rescored} cases"
         done = f": {many} scored again, without the agent"
     else:
         done = ": nothing to run"
-    return [(f"{what}{done}", "dim"), *_after_save(reaction)]
+    return [(f"{what}{done}", "muted"), *_after_save(reaction)]
 
 
 def _because_of_save(reaction: Reaction | None) -> Line:
-    return [] if reaction is None else [(f" · {calls_in_words(reaction.calls)}", "dim")]
+    return [] if reaction is None else [(f" · {calls_in_words(reaction.calls)}", "muted")]
 
 
 def _after_save(reaction: Reaction | None) -> Line:
     if reaction is None or reaction.seconds is None:
         return []
-    return [(f" · verdict {show_seconds(reaction.seconds)} after the save", "dim")]
+    return [(f" · verdict {show_seconds(reaction.seconds)} after the save", "muted")]
 
 
 def _progress(run: Run) -> Line:
     if run.stage in (Stage.READING, Stage.STARTING):
-        return [(f"◐ {run.stage}", "accent"), (f" · {visible(run.title)} · {show_seconds(run.seconds)}", "")]
+        return [
+            (f"◐ {run.stage}", "bold accent"),
+            (f" · {visible(run.title)} · {show_seconds(run.seconds)}", ""),
+        ]
     done, left = len(run.done), len(run.selected) - len(run.done)
     what = "cancelling" if run.stage is Stage.CANCELLING else f"running {visible(run.title)}"
     tally = counts(run.counts)
-    middle: Line = [(" · ", "dim"), *tally] if tally else []
+    middle: Line = [(" · ", "muted"), *tally] if tally else []
     remaining = run.seconds_left
     time_left = f", about {show_seconds(remaining)} to go" if remaining is not None else ""
     return [
-        (f"◐ {what}", "accent"),
+        (f"◐ {what}", "bold accent"),
         (f" · {done} of {done + left} done, {left} left", ""),
         *middle,
         (f" · {show_seconds(run.seconds)}{time_left}", ""),
@@ -167,14 +170,14 @@ def _over(run: Run) -> Line:
         Stage.FAILED: f"run {run.number} could not be done",
     }[run.stage]
     tally = counts(run.counts)
-    middle: Line = [(" · ", "dim"), *tally] if tally else []
-    return [(visible(what), "dim"), *middle, (f" · {show_seconds(run.seconds)}", "dim")]
+    middle: Line = [(" · ", "muted"), *tally] if tally else []
+    return [(visible(what), "muted"), *middle, (f" · {show_seconds(run.seconds)}", "muted")]
 
 
 def _remarks(run: Run) -> Iterator[Span]:
     for remark in run.remarks:
-        yield " · ", "dim"
-        yield visible(remark), "yellow"
+        yield " · ", "muted"
+        yield visible(remark), "warning"
 
 
 class Footer(Bar, ActionLine):
@@ -197,7 +200,7 @@ class Footer(Bar, ActionLine):
 
     def _hint(self, action: Action) -> Line:
         key = key_name(keys_of(action, self._workbench)[0])
-        return [(" ", ""), (key, "bold"), (f" {action.footer_word(self._workbench)} ", "dim")]
+        return [(" ", ""), (key, "bold"), (f" {action.footer_word(self._workbench)} ", "muted")]
 
 
 # Fewer cells of what is shown say nothing.
@@ -246,7 +249,7 @@ class Heading(OneLine):
         return cut([*left, (stroke[0] * fill, stroke[1]), *ending, (stroke[0] * last, stroke[1])], width)
 
     def _stroke(self, active: bool) -> Span:
-        return ("━", "accent") if active and self._focused else ("─", "dim")
+        return ("━", "bold accent") if active and self._focused else ("─", "muted")
 
     def _drawn_tabs(self, width: int) -> list[Line]:
         """The tabs, closer together where what is shown beside them would not fit.
@@ -263,11 +266,11 @@ class Heading(OneLine):
 
     def _tab(self, tab: Tab, before: int, behind: int, *, title: bool) -> Line:
         """With strokes before and behind it; the active one is never without."""
-        stroke, tone = self._stroke(tab.active)
+        stroke, role = self._stroke(tab.active)
         mark: Line = [(" ", ""), tab.mark] if tab.mark else []
-        label = (f" {tab.key} {tab.title}" if title else f" {tab.key}", "bold" if tab.active else "dim")
+        label = (f" {tab.key} {tab.title}" if title else f" {tab.key}", "bold" if tab.active else "muted")
         start = stroke * max(before, int(tab.active))
-        return [(start, tone), label, *mark, (" ", ""), (stroke * behind, tone)]
+        return [(start, role), label, *mark, (" ", ""), (stroke * behind, role)]
 
     def on_click(self, event: events.Click) -> None:
         left = 0

@@ -40,11 +40,11 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     def heading(self) -> Line:
         kept = len(self._log)
-        return [(f"{kept:,} lines", "dim")] if kept else []
+        return [(f"{kept:,} lines", "muted")] if kept else []
 
     def mark(self) -> Span | None:
         unread = self._log.unread
-        return (f"{unread:,}", "accent") if unread else None
+        return (f"{unread:,}", "bold accent") if unread else None
 
     def follow(self) -> None:
         self._log.mark_seen()
@@ -74,17 +74,17 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=max(0, self.scroll_offset.y - dropped), animate=False, force=True)
 
     def line(self, number: int) -> Line:
-        marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
+        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
         if not len(self._log):
-            return [marker, ("nothing printed yet: what the agent prints is shown here", "dim")]
+            return [marker, ("nothing printed yet: what the agent prints is shown here", "muted")]
         if number < self._above:
-            return [marker, (f"… {self._log.dropped:,} lines before these were dropped", "yellow")]
+            return [marker, (f"… {self._log.dropped:,} lines before these were dropped", "warning")]
         printed = self._log[number - self._above]
-        tone = "yellow" if printed.source == "stderr" else "dim"
-        line: Line = [marker, (pad(visible(printed.source), _SOURCE), tone)]
+        role = "warning" if printed.source == "stderr" else "muted"
+        line: Line = [marker, (pad(visible(printed.source), _SOURCE), role)]
         if self._cases and self.line_width >= _WITH_CASES:
             case = visible(printed.case.eval_id) if printed.case else ""
-            line += [(pad(case, self._cases), "dim"), ("  ", "")]
+            line += [(pad(case, self._cases), "muted"), ("  ", "")]
         return [*line, (visible(printed.text[:_LONGEST].replace("\t", "    ")), "")]
 
     def open_current(self) -> None:
@@ -95,16 +95,16 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if 0 <= number < len(self._log):
             printed = self._log[number]
             when = f"run {printed.run}" if printed.run != NO_RUN else "the conversation"
-            title: Line = [(visible(printed.source), "bold"), (f" · {when}", "dim")]
+            title: Line = [(visible(printed.source), "bold"), (f" · {when}", "muted")]
             self.app.push_screen(DetailsScreen(title, partial(write_printed, printed=printed)))
 
 
 def write_printed(page: Page, printed: PrintedLine) -> None:
     """One printed line in full."""
     case = visible(printed.case.eval_id) if printed.case else "not known: it was not alone in its process"
-    page.labelled("case", [(case, "" if printed.case else "dim")])
+    page.labelled("case", [(case, "" if printed.case else "muted")])
     page.blank()
     for line in visible_lines(printed.text):
         page.block([(line, "")], 2)
     if printed.cut:
-        page.row((f"  … {printed.cut:,} more characters of this line are in the log of the run", "yellow"))
+        page.row((f"  … {printed.cut:,} more characters of this line are in the log of the run", "warning"))

@@ -175,10 +175,10 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         if number not in self._marked:
             return super().line(number)
-        return [("▌", "accent"), *self.page.lines[number]]
+        return [("▌", "bold accent"), *self.page.lines[number]]
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return ("current-line",) if number in self._marked else ()
+    def row_role(self, number: int) -> str:
+        return "current" if number in self._marked else ""
 
     def action_accept(self) -> None:
         # The first frame does not wait for what is seen only now.

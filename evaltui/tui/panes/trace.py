@@ -51,7 +51,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if tokens := tree.tokens:
             facts.append(f"{tokens:,} tokens")
         facts.append(show_duration(sum(turn.seconds for turn in tree.turns)))
-        return [(facts[0], "dim"), *((f" · {fact}", "dim") for fact in facts[1:])]
+        return [(facts[0], "muted"), *((f" · {fact}", "muted") for fact in facts[1:])]
 
     # Following the workbench
 
@@ -159,10 +159,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     # Drawing
 
     def line(self, number: int) -> Line:
-        marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
+        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
         if number >= len(self._outline.rows):
-            tone = "accent" if self._remark == "…" else "dim"
-            return [marker, (visible(self._remark), tone)]
+            role = "bold accent" if self._remark == "…" else "muted"
+            return [marker, (visible(self._remark), role)]
         span = self._outline.span(number)
         turn = self._turn_of(span)
         is_folded = span.number in self._outline.folded and not self._outline.search
@@ -247,7 +247,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         ]
         turn = "" if span.turn is None else f" · turn {span.turn + 1}"
         what = visible(span.agent) if span.kind == "agent" else span.kind
-        title: Line = [(what, "bold"), (turn, ""), (f" · {show_duration(span.seconds)}", "dim")]
+        title: Line = [(what, "bold"), (turn, ""), (f" · {show_duration(span.seconds)}", "muted")]
         first = 3 if span.kind == "agent" else 0
         self.app.push_screen(DetailsScreen(title, tabs, first))
 

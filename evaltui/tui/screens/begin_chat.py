@@ -99,11 +99,11 @@ class ChatFromScreen(FormScreen):
 
     def _way_line(self, number: int, is_current: bool) -> Line:
         way = self._ways[number]
-        tone = "dim" if way.why_not else "bold" if is_current else ""
+        role = "muted" if way.why_not else "bold" if is_current else ""
         return [
-            ("▌ " if is_current else "  ", "accent"),
-            (pad(way.title, _TITLE), tone),
-            (visible(way.why_not or way.remark), "dim"),
+            ("▌ " if is_current else "  ", "bold accent"),
+            (pad(way.title, _TITLE), role),
+            (visible(way.why_not or way.remark), "muted"),
         ]
 
     def _why_not(self, source: Source) -> str | None:
@@ -134,13 +134,13 @@ class ChatFromScreen(FormScreen):
             )
 
     def _place(self, width: int) -> Line:
-        arrows = ("  ← → ", "dim")
+        arrows = ("  ← → ", "muted")
         if self.turn >= self._turns:
             count = "its turn" if self._turns == 1 else f"its {self._turns} turns"
             return [arrows, (f"after {count}" if self._turns else "at its beginning", "bold")]
         text = self._texts[self.turn] if self.turn < len(self._texts) else ""
         before = f"before turn {self.turn + 1} of {self._turns}"
-        return [arrows, (before, "bold"), (f"  {visible(text)}", "dim")]
+        return [arrows, (before, "bold"), (f"  {visible(text)}", "muted")]
 
     def _ways_from_turn(self) -> list[Way]:
         chat, case, turn = self._workbench.chat, self._case, self.turn

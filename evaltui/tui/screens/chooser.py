@@ -47,12 +47,12 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         folder, count = visible(str(self._folder.resolve())), str(len(self._agents))
-        yield Title(lambda: [("Which agent? ", "bold"), (folder, "dim")], lambda: [(count, "dim")])
+        yield Title(lambda: [("Which agent? ", "bold"), (folder, "muted")], lambda: [(count, "muted")])
         yield ChoiceList(len(self._agents), self._line, id="agents")
         yield DrawnLine(_keys)
 
     def _line(self, number: int, is_current: bool) -> Line:
-        return [("▌ " if is_current else "  ", "accent"), (visible(self._agents[number]), "")]
+        return [("▌ " if is_current else "  ", "bold accent"), (visible(self._agents[number]), "")]
 
     def action_leave(self) -> None:
         self.app.exit()
@@ -67,5 +67,5 @@ def _keys(width: int) -> Line:
     return [
         span
         for action in shown
-        for span in ((f" {key_name(action.keys[0])}", "bold"), (f" {action.title} ", "dim"))
+        for span in ((f" {key_name(action.keys[0])}", "bold"), (f" {action.title} ", "muted"))
     ]

@@ -89,7 +89,7 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def _title(self) -> Line:
         base, candidate = visible(self._base[1]), visible(self._candidate[1])
-        return [("Compare", "bold"), ("  ", ""), (base, ""), (" → ", "dim"), (candidate, "bold")]
+        return [("Compare", "bold"), ("  ", ""), (base, ""), (" → ", "muted"), (candidate, "bold")]
 
     def _write_change(self, page: Page) -> None:
         if isinstance(row := self.rows.current, CaseChange):
@@ -97,9 +97,9 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def _sums(self, width: int) -> Line:
         if self._problem:
-            return [(f" ! {visible(self._problem)}", "red")]
+            return [(f" ! {visible(self._problem)}", "error")]
         if self._compared is None:
-            return [(" reading both runs …", "dim")]
+            return [(" reading both runs …", "muted")]
         return [(" ", ""), *sums_line(self._compared.comparison)]
 
     def _spent(self, width: int) -> Line:
@@ -181,7 +181,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         row = self._rows[number]
-        marker = ("▌ " if number == self.cursor else "  ", "accent")
+        marker = ("▌ " if number == self.cursor else "  ", "bold accent")
         if isinstance(row, KindTitle):
             return [marker, *kind_line(row)]
         width = self.line_width - 4

@@ -54,14 +54,14 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         path = self.criteria.path
         name: Line = [("Criteria", "bold"), (f"  {visible(path.parent.resolve().name)}/{path.name}", "")]
         if not self.criteria.exists:
-            name.append(("  no such file yet", "dim"))
+            name.append(("  no such file yet", "muted"))
         elif self._workbench.editing.is_dirty(path):
-            name.append((" ●", "accent"))
+            name.append((" ●", "bold accent"))
         sets = [visible(eval_set.eval_set_id) for eval_set in self.criteria.sets]
         text = "for " + ", ".join(sets)
         if len(text) > width - cells(name) - 14 and len(sets) > 1:
             text = f"for {len(sets)} sets"
-        return rule(name, [(text, "dim")], width, heavy=True)
+        return rule(name, [(text, "muted")], width, heavy=True)
 
     def _write_details(self, page: Page) -> None:
         if (row := self.rows.current) is not None:

@@ -71,7 +71,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         if problem := self._criteria.unreadable():
-            self._shown = [Shown([(" ! ", "red"), (visible(problem), "")])]
+            self._shown = [Shown([(" ! ", "error"), (visible(problem), "")])]
         else:
             sections = self._criteria.sections()
             self._roomy = self.line_width >= _ROOMY
@@ -108,13 +108,13 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def _lines(self, sections: list[Section]) -> Iterator[Shown]:
         for problem in self._criteria.problems():
-            yield Shown([(" ! ", "yellow"), (visible(str(problem)), "")])
+            yield Shown([(" ! ", "warning"), (visible(str(problem)), "")])
         for number, section in enumerate(sections):
             if number:
                 yield Shown([])
             yield Shown([(f" {section.title}", "bold")])
             if not section.rows:
-                yield Shown([("   nothing: nothing is scored", "yellow" if number == 0 else "dim")])
+                yield Shown([("   nothing: nothing is scored", "warning" if number == 0 else "muted")])
             for row in section.rows:
                 yield Shown([], row)
 
@@ -123,11 +123,11 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         if shown.row is None:
             return shown.line
         here = number == self.cursor
-        marker = ("▌ " if here else "  ", "accent" if self.has_focus else "dim")
+        marker = ("▌ " if here else "  ", "bold accent" if self.has_focus else "muted")
         return [marker, *self._row_line(shown.row, here=here)]
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return super().line_classes(number) if self._shown[number].row is not None else ()
+    def row_role(self, number: int) -> str:
+        return super().row_role(number) if self._shown[number].row is not None else ""
 
     def _row_line(self, row: Row, *, here: bool) -> Line:
         match row:
@@ -137,20 +137,20 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
                 return self._unused_line(row)
             case OptionRow(option=option):
                 value = f"{len(row.value)}" if option.kind == "rubrics" else _shown_value(row.value)
-                tone = "" if row.given else "dim"
-                missing: Line = [("  needed", "yellow")] if row.value is None else []
+                role = "" if row.given else "muted"
+                missing: Line = [("  needed", "warning")] if row.value is None else []
                 label = pad(option.name, max(0, self._name_cells - 2))
-                return [("  ", ""), (label, "dim"), ("  ", ""), (value, tone), *missing]
+                return [("  ", ""), (label, "muted"), ("  ", ""), (value, role), *missing]
             case RubricRow(text=text):
-                return [("    ", ""), (f"{row.index + 1} ", "dim"), (visible(text), "")]
+                return [("    ", ""), (f"{row.index + 1} ", "muted"), (visible(text), "")]
             case SettingRow(name=name):
                 return [
                     (pad(name, self._name_cells), ""),
                     ("  ", ""),
-                    (_shown_value(row.value), "" if row.given else "dim"),
+                    (_shown_value(row.value), "" if row.given else "muted"),
                 ]
             case ReferenceRow(text=text, dangling=dangling):
-                wrong: Line = [(f"  ! {visible(dangling)}", "yellow")] if dangling else []
+                wrong: Line = [(f"  ! {visible(dangling)}", "warning")] if dangling else []
                 return [(visible(text), ""), *wrong]
 
     def _used_line(self, row: MetricRow, *, here: bool) -> Line:
@@ -164,20 +164,20 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             (f"{number:>5}", "bold"),
         ]
         changed = row.saved != row.threshold
-        line.append((" *" if changed else "  ", "accent"))
+        line.append((" *" if changed else "  ", "bold accent"))
         return [*line, ("  ", ""), *_outcome(row, mean=self._roomy)]
 
     def _unused_line(self, row: MetricRow) -> Line:
         text = visible(row.name)
-        name = (text.ljust(self._name_cells), "dim" if row.why_not else "")
+        name = (text.ljust(self._name_cells), "muted" if row.why_not else "")
         if row.why_not:
-            return [name, ("  ", ""), glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "dim")]
+            return [name, ("  ", ""), glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
         if not row.gates:
             mean = "" if row.trial.mean is None else f"{row.trial.mean:.2f}  "
-            return [name, ("  ", ""), glyph("INFORMATIONAL"), (f" {mean}measured in every run", "dim")]
+            return [name, ("  ", ""), glyph("INFORMATIONAL"), (f" {mean}measured in every run", "muted")]
         ends = f"{row.interval[0]:g} to {row.interval[1]:g}" if row.interval else "0 and up"
         needs = f"  needs {', '.join(row.needs)}" if row.needs else ""
-        return [name, (f"  {ends}{needs}", "dim")]
+        return [name, (f"  {ends}{needs}", "muted")]
 
     # Keys and mouse
 
@@ -252,22 +252,22 @@ def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
     low, high = row.interval
     share = (row.threshold - low) / (high - low) if high > low else 0.0
     knob = round(min(max(share, 0.0), 1.0) * (width - 1))
-    tone = "accent" if here else ""
-    return [("━" * knob, tone or "dim"), ("●", tone), ("─" * (width - 1 - knob), "dim")]
+    role = "bold accent" if here else ""
+    return [("━" * knob, role or "muted"), ("●", role), ("─" * (width - 1 - knob), "muted")]
 
 
 def _outcome(row: MetricRow, *, mean: bool) -> Line:
     """How many cases of the last run pass at the threshold."""
     trial = row.trial
     if row.why_not:
-        return [glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "dim")]
+        return [glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
     if not trial.scored:
-        return [("not scored yet", "dim")]
-    mark, tone = glyph("PASSED" if trial.passing == trial.scored else "FAILED")
+        return [("not scored yet", "muted")]
+    mark, role = glyph("PASSED" if trial.passing == trial.scored else "FAILED")
     flips = len(trial.now_pass) + len(trial.now_fail)
-    line: Line = [(f"{mark} {trial.passing} of {trial.scored}", tone)]
-    line += [(f"  {flips} flip", "accent")] if flips else []
-    return [*line, (f"  mean {trial.mean:.2f}", "dim")] if mean else line
+    line: Line = [(f"{mark} {trial.passing} of {trial.scored}", role)]
+    line += [(f"  {flips} flip", "bold accent")] if flips else []
+    return [*line, (f"  mean {trial.mean:.2f}", "muted")] if mean else line
 
 
 def write_details(page: Page, row: Row) -> None:
@@ -278,19 +278,19 @@ def write_details(page: Page, row: Row) -> None:
         case OptionRow(option=option):
             page.text([(f"{option.name}  ", "bold"), (visible(option.meaning), "")])
             if option.default is not None and option.kind != "rubrics":
-                page.row((f"default {_shown_value(option.default)}", "dim"))
+                page.row((f"default {_shown_value(option.default)}", "muted"))
             if option.choices:
-                page.text([(f"one of {', '.join(option.choices)}", "dim")])
+                page.text([(f"one of {', '.join(option.choices)}", "muted")])
         case RubricRow(text=text):
             page.text([(visible(text), "")])
         case SettingRow(name=name, meaning=meaning):
             page.text([(f"{name}  ", "bold"), (meaning, "")])
-            page.row(("in the evaltui block, which adk eval passes over", "dim"))
+            page.row(("in the evaltui block, which adk eval passes over", "muted"))
         case ReferenceRow(text=text, dangling=dangling):
             page.text([(visible(text), "")])
             if dangling:
-                page.text([(visible(dangling), "")], [("! ", "yellow")])
-            page.row(("delete takes it out", "dim"))
+                page.text([(visible(dangling), "")], [("! ", "warning")])
+            page.row(("delete takes it out", "muted"))
 
 
 def _write_metric(page: Page, row: MetricRow) -> None:
@@ -302,7 +302,7 @@ def _write_metric(page: Page, row: MetricRow) -> None:
     facts += ["lower is better"] if row.lower_is_better else []
     facts += [f"needs {', '.join(row.needs)}"] if row.needs else []
     facts += ["ADK has no such metric: adk eval passes over it"] if row.ours else []
-    page.text([(" · ".join(facts), "dim")])
+    page.text([(" · ".join(facts), "muted")])
     if row.why_not:
         page.text([(visible(row.why_not), "")], [glyph("NOT_EVALUATED"), (" ", "")])
     if row.asked:
@@ -312,10 +312,10 @@ def _write_metric(page: Page, row: MetricRow) -> None:
 def _write_trial(page: Page, row: MetricRow, trial: Trial) -> None:
     if not trial.scored:
         if not row.why_not:
-            page.row(("run the cases, then see here how many pass at which threshold", "dim"))
+            page.row(("run the cases, then see here how many pass at which threshold", "muted"))
         return
     if row.threshold is None:
-        page.row(("its threshold is not a number", "yellow"))
+        page.row(("its threshold is not a number", "warning"))
         return
     saved = "" if row.saved is None or row.saved == row.threshold else f"; saved is {row.saved:g}"
     page.text(
@@ -326,7 +326,7 @@ def _write_trial(page: Page, row: MetricRow, trial: Trial) -> None:
         (trial.now_fail, "FAILED", "now fail"),
     ):
         if cases:
-            page.text([(_named(cases), "")], [glyph(status), (f" {word}  ", "dim")])
+            page.text([(_named(cases), "")], [glyph(status), (f" {word}  ", "muted")])
 
 
 def _named(cases: tuple[CaseId, ...]) -> str:

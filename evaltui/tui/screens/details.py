@@ -97,8 +97,8 @@ class DetailsTitle(OneLine):
         self.refresh()
 
     def line(self, width: int) -> Line:
-        hints: Line = [("tab  ", "dim")] if len(self._names) > 1 else []
-        right = [*self._tabs(), *hints, ("esc closes", "dim")]
+        hints: Line = [("tab  ", "muted")] if len(self._names) > 1 else []
+        right = [*self._tabs(), *hints, ("esc closes", "muted")]
         if cells(self._title_line) + cells(right) + _AROUND > width:
             right = self._tabs()
         return rule(self._title_line, right, width, heavy=True)
@@ -108,7 +108,7 @@ class DetailsTitle(OneLine):
             return []
         tabs: Line = []
         for number, name in enumerate(self._names):
-            tabs += [(name, "accent" if number == self._current else "dim"), ("  ", "")]
+            tabs += [(name, "bold accent" if number == self._current else "muted"), ("  ", "")]
         return tabs
 
     def on_click(self, event: events.Click) -> None:

@@ -90,12 +90,12 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
     def _write_proposal(self, page: Page) -> None:
         proposal = self._proposals.get(self._current)
         if proposal is None:
-            page.row((f"reading what the agent did …{self._progress}", "dim"))
+            page.row((f"reading what the agent did …{self._progress}", "muted"))
             return
         for remark in proposal.remarks:
-            page.text([(visible(remark), "yellow")], [("! ", "yellow")])
+            page.text([(visible(remark), "warning")], [("! ", "warning")])
         if proposal.problem:
-            page.text([(visible(proposal.problem), "")], [("! ", "yellow")])
+            page.text([(visible(proposal.problem), "")], [("! ", "warning")])
         for change in proposal.changes:
             page.blank()
             write_file_change(page, change)
@@ -192,8 +192,8 @@ class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
 
     def _choice(self, number: int) -> Line:
         if number == self._current:
-            return [("(•) ", "accent"), (self._titles[number], "accent"), (_GAP, "")]
-        return [("( ) ", "dim"), (self._titles[number], ""), (_GAP, "")]
+            return [("(•) ", "bold accent"), (self._titles[number], "bold accent"), (_GAP, "")]
+        return [("( ) ", "muted"), (self._titles[number], ""), (_GAP, "")]
 
     def on_click(self, event: events.Click) -> None:
         left = event.x - 1
@@ -207,8 +207,8 @@ class AcceptHints(Hints):
     """Keys, and the way back."""
 
     def line(self, width: int) -> Line:
-        keys: Line = [*super().line(width), (" ", ""), ("left right", "bold"), (" choose ", "dim")]
-        note: Line = [(" undo takes it back ", "dim")]
+        keys: Line = [*super().line(width), (" ", ""), ("left right", "bold"), (" choose ", "muted")]
+        note: Line = [(" undo takes it back ", "muted")]
         return [*keys, *note] if cells(keys) + cells(note) <= width else keys
 
 
@@ -258,18 +258,18 @@ class RelaxScreen(FormScreen):
         room = max(12, (width - 24) // 2)
         missing, extra = arg.op == "missing", arg.op == "extra"
         return [
-            (" expected ", "dim"),
-            ("nothing" if extra else show_value(arg.expected, room), "dim" if extra else ""),
-            ("   actual ", "dim"),
-            ("nothing" if missing else show_value(arg.actual, room), "dim" if missing else ""),
+            (" expected ", "muted"),
+            ("nothing" if extra else show_value(arg.expected, room), "muted" if extra else ""),
+            ("   actual ", "muted"),
+            ("nothing" if missing else show_value(arg.actual, room), "muted" if missing else ""),
         ]
 
     def _proposal_line(self, number: int, is_current: bool) -> Line:
         if not self._proposals:
-            return [("   nothing fits both values", "dim")]
+            return [("   nothing fits both values", "muted")]
         return [
-            ("▌" if is_current and self.choices.has_focus else " ", "accent"),
-            ("(•) " if is_current else "( ) ", "accent" if is_current else "dim"),
+            ("▌" if is_current and self.choices.has_focus else " ", "bold accent"),
+            ("(•) " if is_current else "( ) ", "bold accent" if is_current else "muted"),
             (visible(self._proposals[number].words), "bold" if is_current else ""),
         ]
 

@@ -86,7 +86,7 @@ class Palette:
                 continue
             line: Line = [(action.help, ""), (f"  {key_name(keys_of(action, workbench)[0])}", "bold")]
             if reason := action.refusal(workbench):
-                line.append((f"  not now: {visible(reason)}", "dim"))
+                line.append((f"  not now: {visible(reason)}", "muted"))
             yield Entry(score, line, partial(self._screen.run_action, action.id))
 
     def _cases(self, query: str) -> Iterator[Entry]:
@@ -100,20 +100,20 @@ class Palette:
         for eval_set in self._workbench.sets.listed:
             set_id = visible(eval_set.eval_set_id)
             if all(word in eval_set.eval_set_id.casefold() for word in words):
-                yield Selection(eval_set.case_path), [("set ", "dim"), (set_id, "")]
+                yield Selection(eval_set.case_path), [("set ", "muted"), (set_id, "")]
             for case in eval_set.cases:
                 text = f"{case.eval_id}\n{case.outline.first_text}".casefold()
                 if all(word in text for word in words):
                     first = cut(visible(case.outline.first_text), _MAX_TEXT)
-                    name: Line = [("case ", "dim"), (visible(case.eval_id), "")]
-                    line: Line = [*name, (f"  {set_id}  {first}", "dim")]
+                    name: Line = [("case ", "muted"), (visible(case.eval_id), "")]
+                    line: Line = [*name, (f"  {set_id}  {first}", "muted")]
                     yield Selection(eval_set.case_path, case.eval_id), line
 
     def _themes(self, query: str) -> Iterator[Entry]:
         app = self._screen.app
         for name in sorted(app.available_themes):
             if (score := _score(query, f"theme {name}")) > 0:
-                line: Line = [("theme ", "dim"), (name, "")]
+                line: Line = [("theme ", "muted"), (name, "")]
                 yield Entry(score, line, partial(setattr, app, "theme", name))
 
 
@@ -137,13 +137,13 @@ class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
         self.lines_changed(max(1, count))
         self.move_to(0)
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return super().line_classes(number) if self._count else ()
+    def row_role(self, number: int) -> str:
+        return super().row_role(number) if self._count else ""
 
     def line(self, number: int) -> Line:
         if not self._count:
-            return [(f" {self._nothing()}", "dim")]
-        marker = ("▌" if number == self.cursor else " ", "accent")
+            return [(f" {self._nothing()}", "muted")]
+        marker = ("▌" if number == self.cursor else " ", "bold accent")
         return [marker, *self._draw_found(number, self.line_width)]
 
 
@@ -269,8 +269,8 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
             (" ", ""),
             *name,
             (" " * (name_width - cells(name) + 2), ""),
-            (pad(visible(found.set_id), min(20, width // 5)), "dim"),
-            (f"  {visible(found.text)}", "dim"),
+            (pad(visible(found.set_id), min(20, width // 5)), "muted"),
+            (f"  {visible(found.text)}", "muted"),
         ]
 
     def result_of(self, found: Jump) -> Selection:
@@ -283,4 +283,4 @@ def _marked(jump: Jump) -> Line:
     if name != jump.case.eval_id:
         return [(name, "")]
     places = set(jump.marked)
-    return [(letter, "accent" if number in places else "") for number, letter in enumerate(name)]
+    return [(letter, "bold accent" if number in places else "") for number, letter in enumerate(name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -36,7 +36,7 @@ class HelpScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="help"):
-            yield Title(lambda: [("Keys", "bold")], lambda: [("enter does it, esc closes", "dim")])
+            yield Title(lambda: [("Keys", "bold")], lambda: [("enter does it, esc closes", "muted")])
             yield HelpLines(self._workbench, self._scope, id="help-lines")
 
     def action_close_help(self) -> None:
@@ -55,8 +55,6 @@ class Entry(NamedTuple):
 
 
 class HelpLines(LineView, inherit_bindings=False):
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"help-cursor"}
-
     class Chosen(Message):
         """The user wants an action done."""
 
@@ -83,10 +81,10 @@ class HelpLines(LineView, inherit_bindings=False):
     def line(self, number: int) -> Line:
         return self._entries[number].line
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
+    def row_role(self, number: int) -> str:
         chosen = self._entries[self._cursor].action
         here = chosen is not None and self._entries[number].action is chosen
-        return ("help-cursor",) if here else ()
+        return "sel" if here else ""
 
     def _all_entries(self, width: int) -> Iterator[Entry]:
         for title, actions in self._groups().items():
@@ -110,11 +108,13 @@ class HelpLines(LineView, inherit_bindings=False):
     def _action_entries(self, action: Action, width: int) -> Iterator[Entry]:
         reason = action.refusal(self._workbench)
         names = " ".join(key_name(key) for key in keys_of(action, self._workbench))
-        text: Line = [(action.help, "dim" if reason else "")]
-        text += [(f"  not now: {visible(reason)}", "yellow")] if reason else []
+        text: Line = [(action.help, "muted" if reason else "")]
+        text += [(f"  not now: {visible(reason)}", "warning")] if reason else []
         for number, line in enumerate(wrap(text, width - _KEYS - 2)):
             keys = pad(names if number == 0 else "", _KEYS)
-            yield Entry([("  ", ""), (keys, "dim" if reason else "accent"), *line], action, number == 0)
+            yield Entry(
+                [("  ", ""), (keys, "muted" if reason else "bold accent"), *line], action, number == 0
+            )
 
     # Keys and mouse
 
@@ -213,7 +213,7 @@ class JumpLabel(OneLine):
         return self._label()
 
     def _label(self) -> Line:
-        return [(f"  {self._jump.key}", "accent"), (f"  {self._jump.title}  ", "bold")]
+        return [(f"  {self._jump.key}", "bold accent"), (f"  {self._jump.title}  ", "bold")]
 
     def on_mount(self) -> None:
         place, width = self._jump.place, 16

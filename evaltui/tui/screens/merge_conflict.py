@@ -65,7 +65,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         """How much is still to be decided."""
         rows = self.rows
         left = f"{rows.undecided} of {len(rows.clashes)} undecided" if rows.undecided else "all decided"
-        return [(left, "dim")]
+        return [(left, "muted")]
 
     def action_leave_open(self) -> None:
         self.dismiss(False)
@@ -102,9 +102,9 @@ def _sides(width: int) -> Line:
     """What stands on which side."""
     if _is_wide(width):
         half = (width - 3) // 2
-        mine = cut([("   mine, unsaved", "dim")], half)
-        return [*mine, (" " * (half - cells(mine) + 3), ""), (" theirs, on disk", "dim")]
-    return [("   <", "bold"), (" mine, unsaved   ", "dim"), (">", "bold"), (" theirs, on disk", "dim")]
+        mine = cut([("   mine, unsaved", "muted")], half)
+        return [*mine, (" " * (half - cells(mine) + 3), ""), (" theirs, on disk", "muted")]
+    return [("   <", "bold"), (" mine, unsaved   ", "muted"), (">", "bold"), (" theirs, on disk", "muted")]
 
 
 class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
@@ -177,28 +177,28 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
                 if row.theirs is not None:
                     yield row._replace(mine=None)
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
+    def row_role(self, number: int) -> str:
         row = self._rows[number]
-        return ("current-line",) if row.head and row.choice == self.current else ()
+        return "current" if row.head and row.choice == self.current else ""
 
     def line(self, number: int) -> Line:
         row = self._rows[number]
         here = row.choice == self.current
-        bar = ("▌" if here else " ", "accent" if self.has_focus else "dim")
+        bar = ("▌" if here else " ", "bold accent" if self.has_focus else "muted")
         if row.blank:
             return []
         if row.head:
             return [bar, *self._head(row.choice)]
         if row.folded:
-            return [bar, (f"    … {row.folded} equal line{'' if row.folded == 1 else 's'}", "dim")]
+            return [bar, (f"    … {row.folded} equal line{'' if row.folded == 1 else 's'}", "muted")]
         return [bar, *(self._beside(row) if self._wide else self._stacked(row))]
 
     def _head(self, number: int) -> Line:
         choice, side = self.clashes[number], self._decided.get(number)
-        name: Line = [(f" {choice.kind} ", "dim"), (visible(choice.clash.name), "bold")]
+        name: Line = [(f" {choice.kind} ", "muted"), (visible(choice.clash.name), "bold")]
         label = _CHOSEN[side]
         tail: Line = [*_button("keep mine", side == "mine"), *_button("take theirs", side == "theirs")]
-        tail += [(f"  {label:<15}", "accent" if side else "dim")]
+        tail += [(f"  {label:<15}", "bold accent" if side else "muted")]
         room = self.size.width - 1 - cells(tail)
         kept = cut(name, max(8, room - 2))
         return [*kept, (" " * max(1, room - cells(kept)), ""), *tail]
@@ -207,22 +207,22 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         half = (self.size.width - 3) // 2
         side = self._decided.get(row.choice)
         mark = ("~" if row.differs else " ", "bold")
-        left = cut([(row.mine or "", _tone(row, side, "mine"))], half - 3)
-        right: Line = [(row.theirs or "", _tone(row, side, "theirs"))]
+        left = cut([(row.mine or "", _role(row, side, "mine"))], half - 3)
+        right: Line = [(row.theirs or "", _role(row, side, "theirs"))]
         gap = " " * (half - 3 - cells(left) + 1)
-        return [mark, (" ", ""), *left, (gap, ""), ("│ ", "dim"), *right]
+        return [mark, (" ", ""), *left, (gap, ""), ("│ ", "muted"), *right]
 
     def _stacked(self, row: VersionRow) -> Line:
         side = self._decided.get(row.choice)
         if not row.differs:
-            return [("    ", ""), (row.mine or "", "dim")]
+            return [("    ", ""), (row.mine or "", "muted")]
         of: Side = "mine" if row.mine is not None else "theirs"
         text = row.mine if row.mine is not None else row.theirs
         return [
             ("  ", ""),
             ("<" if of == "mine" else ">", "bold"),
             (" ", ""),
-            (text or "", _tone(row, side, of)),
+            (text or "", _role(row, side, of)),
         ]
 
     # Keys and mouse
@@ -293,15 +293,15 @@ _LABELS = (" (•) keep mine", " (•) take theirs")
 
 
 def _button(word: str, chosen: bool) -> Line:
-    return [(f" ({'*' if chosen else ' '}) {word}", "accent" if chosen else "")]
+    return [(f" ({'*' if chosen else ' '}) {word}", "bold accent" if chosen else "")]
 
 
 def _is_wide(width: int) -> bool:
     return width >= SIDE_BY_SIDE
 
 
-def _tone(row: VersionRow, chosen: Side | None, side: Side) -> str:
+def _role(row: VersionRow, chosen: Side | None, side: Side) -> str:
     """What will not be kept is dim, what differs is not."""
     if not row.differs or chosen not in (None, side):
-        return "dim"
+        return "muted"
     return "bold"

@@ -144,7 +144,7 @@ class QuestionKeys(ActionLine):
         active = {one.binding.id: key for key, one in self.screen.active_bindings.items()}
         for action in self._actions:
             key = key_name(active.get(action.id, action.keys[0]))
-            yield action.id, [(key, "bold"), (f" {action.title}  ", "dim")]
+            yield action.id, [(key, "bold"), (f" {action.title}  ", "muted")]
 
 
 def moves() -> list[BindingType]:
@@ -171,7 +171,7 @@ class Hints(ActionLine):
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         for hint in self._hints():
             key = key_name(keys_of(BY_ID[hint.action], self._workbench)[0])
-            yield hint.action, [(" ", ""), (key, "bold"), (f" {hint.word} ", "dim")]
+            yield hint.action, [(" ", ""), (key, "bold"), (f" {hint.word} ", "muted")]
 
 
 class FormScreen(DialogScreen[bool], inherit_bindings=False):
@@ -223,4 +223,4 @@ class FormLabel(OneLine):
         self._label = label
 
     def line(self, width: int) -> Line:
-        return [(" ", ""), (pad(self._label, 8), "dim")]
+        return [(" ", ""), (pad(self._label, 8), "muted")]

@@ -87,7 +87,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         paths = self._runs.paths
         count = "" if paths is None else "1 run" if len(paths) == 1 else f"{len(paths)} runs"
         base = self._runs.row(self.base) if self.base else None
-        return [(f"base ●: {base.title} · {count}" if base else count, "dim")]
+        return [(f"base ●: {base.title} · {count}" if base else count, "muted")]
 
     def _write_run(self, page: Page) -> None:
         path = self.rows.current
@@ -235,13 +235,13 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         paths = self._runs.paths
         if not paths:
             text = "looking for runs …" if paths is None else "No run was kept yet: esc, then r runs a case."
-            return [("  ", ""), (text, "dim")]
+            return [("  ", ""), (text, "muted")]
         path, here = paths[number], number == self.cursor
-        marker = ("▌" if here else " ", "accent")
-        base = ("●" if path == self._screen.base else " ", "accent")
+        marker = ("▌" if here else " ", "bold accent")
+        base = ("●" if path == self._screen.base else " ", "bold accent")
         row = self._runs.row(path)
         if row is None:
-            return [marker, base, ("…  ", "dim"), (visible(path.name), "dim")]
+            return [marker, base, ("…  ", "muted"), (visible(path.name), "muted")]
         return [marker, base, *run_line(row, self.line_width - 2)]
 
     def move_to(self, number: int) -> None:

@@ -179,8 +179,8 @@ class SaveCaseScreen(FormScreen):
 def _turn_header(width: int) -> Line:
     room = _text_room(width)
     return [
-        (pad(" turn", _NUMBER + _MODE + room + 1), "dim"),
-        *((f"{name:<{_CELL}}", "dim") for name in _KEPT),
+        (pad(" turn", _NUMBER + _MODE + room + 1), "muted"),
+        *((f"{name:<{_CELL}}", "muted") for name in _KEPT),
     ]
 
 
@@ -244,7 +244,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         choices = self._choices()
         here = number == self.cursor and self.has_focus
-        marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
+        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
         if number < len(choices.turns):
             return [marker, *self._turn(choices.turns[number], number + 1, current=self._at if here else -1)]
         return [marker, *self._state(choices, is_final=number > len(choices.turns), here=here)]
@@ -253,21 +253,21 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         room = _text_room(self.line_width)
         left_out = turn.mode == "left out"
         line: Line = [
-            (f"{number:>2}  ", "dim"),
-            (f"{turn.mode:<{_MODE}}", _tone(turn.mode == "scored", current == 0)),
-            (pad(visible(turn.text), room - 1) + " ", "dim" if left_out else ""),
+            (f"{number:>2}  ", "muted"),
+            (f"{turn.mode:<{_MODE}}", _role(turn.mode == "scored", current == 0)),
+            (pad(visible(turn.text), room - 1) + " ", "muted" if left_out else ""),
         ]
         for place, name in enumerate(_KEPT, 1):
-            line.append((f"{_cell(turn, name):<{_CELL}}", _tone(turn.mode == "scored", current == place)))
+            line.append((f"{_cell(turn, name):<{_CELL}}", _role(turn.mode == "scored", current == place)))
         return line
 
     def _state(self, choices: SaveChoices, *, is_final: bool, here: bool) -> Line:
         state = self._state_of(choices, is_final=is_final)
         kept = choices.final_state if is_final else choices.state
         label = "expect the state at the end" if is_final else "begin with the state before"
-        head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "accent" if here else "")]
+        head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "bold accent" if here else "")]
         shown = show_value(state, 400) if state else "empty"
-        return cut([*head, (shown, "dim")], max(cells(head), self.line_width - 1))
+        return cut([*head, (shown, "muted")], max(cells(head), self.line_width - 1))
 
     def _state_of(self, choices: SaveChoices, *, is_final: bool) -> Any:
         transcript = self._transcript
@@ -291,10 +291,10 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.toggle()
 
 
-def _tone(scored: bool, current: bool) -> str:
+def _role(scored: bool, current: bool) -> str:
     if current:
-        return "accent"
-    return "" if scored else "dim"
+        return "bold accent"
+    return "" if scored else "muted"
 
 
 def _box(on: bool) -> str:

@@ -74,26 +74,28 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         _, title, action = _CHOICES[number]
         key = key_name(keys_of(BY_ID[action], self._workbench)[0])
         return [
-            ("▌ " if is_current else "  ", "accent"),
+            ("▌ " if is_current else "  ", "bold accent"),
             (pad(title, 36), "bold" if is_current else ""),
-            (key, "dim"),
+            (key, "muted"),
         ]
 
     def _write_files(self, page: Page) -> None:
         """The files, and which of their cases were changed."""
         for path in self._workbench.editing.unsaved():
             page.row(
-                ("● ", "accent"), (visible(path.name), "bold"), (f"  {visible(path.parent.name)}", "dim")
+                ("● ", "bold accent"),
+                (visible(path.name), "bold"),
+                (f"  {visible(path.parent.name)}", "muted"),
             )
-            page.block([(", ".join(self._changed(path)), "dim")], 2)
+            page.block([(", ".join(self._changed(path)), "muted")], 2)
         for left in self._workbench.editing.unapplied.now():
             file = self._workbench.sets.file_of(left.path)
             where = visible(left.case.eval_id if left.case else file.name)
-            page.row(("! ", "red"), (where, "bold"), ("  typed, not in the case, so not saved:", ""))
-            page.block([(visible(str(left)), "dim")], 2)
+            page.row(("! ", "error"), (where, "bold"), ("  typed, not in the case, so not saved:", ""))
+            page.block([(visible(str(left)), "muted")], 2)
         if self._typed:
-            page.row(("! ", "red"), ("Typed in the open dialog, saved nowhere:", ""))
-            page.block([(visible(self._typed.strip()[:60]), "dim")], 2)
+            page.row(("! ", "error"), ("Typed in the open dialog, saved nowhere:", ""))
+            page.block([(visible(self._typed.strip()[:60]), "muted")], 2)
         if self._workbench.runs.current is not None and self._workbench.runs.is_running:
             page.blank()
             page.text([(f"Run {self._workbench.runs.current.number} is not over: leaving cancels it.", "")])
@@ -143,7 +145,7 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
     def _title(self) -> Line:
         count = len(self._recovery.offers)
         files = "1 file" if count == 1 else f"{count} files"
-        return [("Unsaved changes of an earlier sitting", "bold"), (f"  {files}", "dim")]
+        return [("Unsaved changes of an earlier sitting", "bold"), (f"  {files}", "muted")]
 
     def _hints(self) -> list[Hint]:
         marked = self.rows.current in self._recovery.thrown_away
@@ -220,26 +222,26 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
             edits = "1 edit" if offer.edits == 1 else f"{offer.edits} edits"
             yield _Shown([], number, head=True)
             about = f"{offer.ago(self._now)}, {edits}: {', '.join(offer.labels)}; {self._files[number]}"
-            for line in wrap([(visible(about), "dim")], width):
+            for line in wrap([(visible(about), "muted")], width):
                 yield _Shown(line, number)
 
     def line(self, number: int) -> Line:
         shown = self._shown[number]
         here = shown.offer == self.current and (shown.head or bool(shown.line))
-        bar = ("▌ " if here else "  ", "accent" if self.has_focus else "dim")
+        bar = ("▌ " if here else "  ", "bold accent" if self.has_focus else "muted")
         return [bar, *(self._head(shown.offer) if shown.head else [("  ", ""), *shown.line])]
 
     def _head(self, number: int) -> Line:
         offer = self._recovery.offers[number]
         if number in self._recovery.restored:
-            return [(visible(offer.name), "dim"), ("  restored", "accent")]
+            return [(visible(offer.name), "muted"), ("  restored", "bold accent")]
         if number in self._recovery.thrown_away:
-            return [(visible(offer.name), "dim"), ("  thrown away when you close this", "accent")]
+            return [(visible(offer.name), "muted"), ("  thrown away when you close this", "bold accent")]
         return [(visible(offer.name), "bold")]
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
+    def row_role(self, number: int) -> str:
         shown = self._shown[number]
-        return ("current-line",) if shown.head and shown.offer == self.current else ()
+        return "current" if shown.head and shown.offer == self.current else ""
 
     def move_to(self, number: int) -> None:
         """To the file that this line is about; from a head, one line down is the next file."""

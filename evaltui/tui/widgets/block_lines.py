@@ -109,11 +109,11 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
         if not line:
             return []
         marker = "▌" if block == self.cursor and self.shows_cursor else " "
-        return [(marker, "accent" if self.has_focus else "dim"), *line]
+        return [(marker, "bold accent" if self.has_focus else "muted"), *line]
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
+    def row_role(self, number: int) -> str:
         is_current = self.number_at(number) == self.cursor and bool(self.line(number))
-        return ("current-line",) if is_current and self.shows_cursor else ()
+        return "current" if is_current and self.shows_cursor else ""
 
     # Going about
 

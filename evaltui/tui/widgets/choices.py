@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from textual import events
 from textual.message import Message
@@ -12,7 +11,7 @@ from textual.widgets import OptionList
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.widgets.lines import OneLine
-from evaltui.tui.widgets.painting import content, tone_classes
+from evaltui.tui.widgets.painting import content
 
 
 class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
@@ -21,8 +20,6 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
     `draw` makes the line of a choice, counted from 0, and is told whether it is the current one. The current
     choice is selected by a double click, with `at_once` any by a single one.
     """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = tone_classes()
 
     def __init__(
         self, count: int, draw: Callable[[int, bool], Line], *, at_once: bool = False, id: str | None = None
@@ -113,15 +110,15 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
 
     def line(self, width: int) -> Line:
         several, here = len(self._options) > 1, self.has_focus
-        tone = "accent" if here else "dim"
+        role = "bold accent" if here else "muted"
         chosen = visible(self._options[self.chosen]) if self._options else ""
         return [
-            ("▌" if here else " ", "accent"),
-            (pad(self._label, 8), "dim"),
-            ("‹ " if several else "", tone),
+            ("▌" if here else " ", "bold accent"),
+            (pad(self._label, 8), "muted"),
+            ("‹ " if several else "", role),
             (chosen, "bold" if here else ""),
-            (" ›" if several else "", tone),
-            (f"  {visible(self.remark)}", "dim"),
+            (" ›" if several else "", role),
+            (f"  {visible(self.remark)}", "muted"),
         ]
 
     def on_click(self, event: events.Click) -> None:

@@ -18,7 +18,7 @@ from evaltui.text.lines import Line, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import ExactTextArea, once
-from evaltui.tui.widgets.painting import paint, tone_classes
+from evaltui.tui.widgets.painting import paint
 from evaltui.workbench.actions import Scope
 
 # Terminals paste the end of a line as a carriage return.
@@ -65,7 +65,7 @@ class FieldText(ExactTextArea):
     or screen around it."""
 
     BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=False)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"tone-key", "tone-string", "tone-number"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"role-key", "role-string", "role-number"}
 
     def __init__(self, *, id: str, line_numbers: bool = False) -> None:
         super().__init__(compact=True, show_line_numbers=line_numbers, id=id)
@@ -89,7 +89,7 @@ class FieldText(ExactTextArea):
         line = super().get_line(line_index)
         if self.is_json:
             for token in _JSON_TOKEN.finditer(line.plain):
-                style = self.get_component_rich_style(f"tone-{token.lastgroup}", partial=True)
+                style = self.get_component_rich_style(f"role-{token.lastgroup}", partial=True)
                 line.stylize(style, token.start(), token.end())
         return line
 
@@ -126,8 +126,6 @@ class FilterLine(OneLineInput):
     """
 
     BINDINGS = bindings(Scope.FILTER)
-    COMPONENT_CLASSES: ClassVar[set[str]] = tone_classes()
-
     example: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[tuple[str, ...]] = ()
 
@@ -187,10 +185,10 @@ class FilterLine(OneLineInput):
         """What cannot be understood, and what can be typed while nothing is."""
         width = max(8, self.content_size.width)
         if problem := self.problem():
-            return wrap([(f"! {visible(problem)}", "yellow")], width)[:_MOST_LINES]
+            return wrap([(f"! {visible(problem)}", "warning")], width)[:_MOST_LINES]
         if not self.has_focus or self.value:
             return []
-        return [[("   ".join(_fitting(self.examples, width, 3)), "dim")]]
+        return [[("   ".join(_fitting(self.examples, width, 3)), "muted")]]
 
     def render_line(self, y: int) -> Strip:
         if y == 0:

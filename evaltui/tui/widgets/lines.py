@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar
 
 from textual import events
 from textual.geometry import Region, Size
@@ -15,13 +14,11 @@ from textual.widget import Widget
 
 from evaltui.text.lines import Line, Span, cells, cut
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.widgets.painting import paint, tone_classes
+from evaltui.tui.widgets.painting import paint
 
 
 class OneLine(Widget):
     """A line that its subclass draws."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = tone_classes()
 
     @abstractmethod
     def line(self, width: int) -> Line:
@@ -79,7 +76,7 @@ class HorizontalRule(OneLine):
     """A line between the parts of a screen."""
 
     def line(self, width: int) -> Line:
-        return [("─" * width, "dim")]
+        return [("─" * width, "muted")]
 
 
 def both_ends(left: Sequence[Span], right: Sequence[Span], width: int) -> Line:
@@ -92,20 +89,18 @@ def both_ends(left: Sequence[Span], right: Sequence[Span], width: int) -> Line:
 
 
 def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool) -> Line:
-    """`── left ──────── right ──`; heavy lines in the accent tone for what has the focus."""
-    stroke, tone = ("━", "accent") if heavy else ("─", "dim")
+    """`── left ──────── right ──`; heavy lines in the accent role for what has the focus."""
+    stroke, role = ("━", "bold accent") if heavy else ("─", "muted")
     ends = 8 + (2 if right else 0)
     kept = cut(list(left), max(4, width - ends))
     shown = list(right) if cells(kept) + cells(right) + ends + 2 <= width else []
-    tail: Line = [(" ", ""), *shown, (" ", ""), (stroke * 2, tone)] if shown else []
+    tail: Line = [(" ", ""), *shown, (" ", ""), (stroke * 2, role)] if shown else []
     fill = width - 4 - cells(kept) - cells(tail)
-    return [(stroke * 2, tone), (" ", ""), *kept, (" ", ""), (stroke * max(0, fill), tone), *tail]
+    return [(stroke * 2, role), (" ", ""), *kept, (" ", ""), (stroke * max(0, fill), role), *tail]
 
 
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     """Lines that its subclass draws one by one; what is not visible costs nothing."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {*tone_classes(), "current-line"}
 
     line_count = 0
     """Number of lines; set by `lines_changed`."""
@@ -114,9 +109,9 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         """A line, its number from 0."""
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        """Component classes for the whole of a line."""
-        return ()
+    def row_role(self, number: int) -> str:
+        """The role of the whole of a line."""
+        return ""
 
     @property
     def line_width(self) -> int:
@@ -142,7 +137,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.size.width
         if number >= self.line_count:
             return Strip.blank(width, self.visual_style.rich_style)
-        return paint(self, self.line(number), width, *self.line_classes(number))
+        return paint(self, self.line(number), width, self.row_role(number))
 
     def show_line(self, number: int) -> None:
         """Scroll as little as it takes to see a line."""
@@ -226,8 +221,8 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
     def open_current(self) -> None:
         self.post_message(self.Opened())
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return ("current-line",) if number == self.cursor else ()
+    def row_role(self, number: int) -> str:
+        return "current" if number == self.cursor else ""
 
     def move_to(self, number: int) -> None:
         self.cursor = max(0, min(number, self.line_count - 1))

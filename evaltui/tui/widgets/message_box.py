@@ -82,14 +82,14 @@ class MessageBox(Vertical):
         heavy = self.field.has_focus
         if left:
             return rule(left, right, width, heavy=heavy)
-        stroke, tone = ("━", "accent") if heavy else ("─", "dim")
+        stroke, role = ("━", "bold accent") if heavy else ("─", "muted")
         ending: Line = (
-            [(" ", ""), *right, (f" {stroke * 2}", tone)] if right and cells(right) + 8 <= width else []
+            [(" ", ""), *right, (f" {stroke * 2}", role)] if right and cells(right) + 8 <= width else []
         )
-        return [(stroke * (width - cells(ending)), tone), *ending]
+        return [(stroke * (width - cells(ending)), role), *ending]
 
     def _draw_prompt(self, width: int) -> Line:
-        return [("> ", "accent" if self.field.has_focus else "dim")]
+        return [("> ", "bold accent" if self.field.has_focus else "muted")]
 
     def follow(self) -> None:
         """Draw what may have changed around the field."""

@@ -1,7 +1,7 @@
-"""Lines of toned text to what the terminal shows.
+"""Lines of `(text, role)` to what the terminal shows.
 
-A line is a list of `(text, tone)`; a tone says what a text means, the stylesheet says how that looks. Texts
-are drawn as they are: nothing in them is markup.
+A role says what a text means, the theme how that looks. Texts are drawn as they are: nothing in them is
+markup.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import codecs
 import os
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.content import Content
 from textual.strip import Strip
+from textual.style import Style
 from textual.widget import Widget
 
 from evaltui.text.lines import Span, cut
+from evaltui.tui.theme import palette
 
 _INSTEAD = str.maketrans("✓✗≈–○◐●·━─│▌█▏▾▸›→←↑↓↕↳…×▁▂▃▄▅▆▇", "+x~-o**.=-||#|v>>><^v%>~x_.:-=+*")
 
@@ -36,34 +38,35 @@ def _ascii_only() -> bool:
     return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name != "utf-8"
 
 
-TONES = ("green", "red", "yellow", "dim", "bold", "accent", "key", "string", "number")
-
-
-def tone_classes() -> set[str]:
-    """The component classes of a widget that draws lines."""
-    return {f"tone-{tone}" for tone in TONES}
-
-
-def paint(widget: Widget, line: Sequence[Span], width: int, *also: str) -> Strip:
+def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> Strip:
     """A line as a strip of exactly `width` cells, cut with `…` where it is longer.
 
-    `also` are component classes that lie under the tones, such as that of a selected row.
+    `row` is the role of the whole line, which lies under those of its texts; `current` is that of the row
+    with the cursor.
     """
-    base = widget.get_visual_style(*also).rich_style
+    if row == "current":
+        row = "sel" if widget.has_focus else "sel-blur"
+    styles = palette(widget.app)
+    base = widget.visual_style + styles.style(row)
+    segments = [
+        Segment(fit_for_terminal(text), _rich_style(base, styles.style(_on_row(role, row))))
+        for text, role in cut(list(line), width)
+        if text
+    ]
+    return Strip(segments).adjust_cell_length(width, base.rich_style)
 
-    def style(tone: str) -> RichStyle:
-        return widget.get_visual_style(*also, f"tone-{tone}").rich_style if tone else base
 
-    spans = cut(list(line), width)
-    segments = [Segment(fit_for_terminal(text), style(tone)) for text, tone in spans if text]
-    return Strip(segments).adjust_cell_length(width, base)
+@lru_cache(maxsize=4096)
+def _rich_style(base: Style, style: Style) -> RichStyle:
+    return (base + style).rich_style
+
+
+def _on_row(role: str, row: str) -> str:
+    """What is faint could not be read on a current row."""
+    return role.replace("faint", "muted") if row.startswith("sel") else role
 
 
 def content(widget: Widget, line: Sequence[Span]) -> Content:
-    """A line for a widget of Textual's that takes contents, in the tones of that widget."""
-    return Content.assemble(
-        *(
-            (fit_for_terminal(text), widget.get_visual_style(f"tone-{tone}", partial=True) if tone else "")
-            for text, tone in line
-        )
-    )
+    """A line for a widget of Textual's that takes contents."""
+    styles = palette(widget.app)
+    return Content.assemble(*((fit_for_terminal(text), styles.style(role)) for text, role in line))

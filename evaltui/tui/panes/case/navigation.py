@@ -74,7 +74,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         workbench = self._workbench
         self.placed = ()
         if workbench.sets.workspace is None:
-            page.row(("looking for eval sets …", "dim"))
+            page.row(("looking for eval sets …", "muted"))
             return
         path, case = workbench.navigation.selection.path, workbench.navigation.selection.case
         eval_set = workbench.sets.by_case_path(path)
@@ -85,13 +85,13 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         elif self.rows:
             self._write_rows(page)
         elif workbench.sets.opened(eval_set.path) is None:
-            page.row(("reading the case …", "dim"))
+            page.row(("reading the case …", "muted"))
         else:
             write_set_facts(page, eval_set, workbench.sets.opened(eval_set.path))
 
     def _write_rows(self, page: Page) -> None:
         if (reason := self.refusal_to_edit) is not None:
-            page.text([(visible(reason), "yellow")])
+            page.text([(visible(reason), "warning")])
             page.blank()
         opened = self.page_field
         rows = [
@@ -115,17 +115,17 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         line = self.page.lines[number]
         if not self._is_current(number):
             return [(" ", ""), *line]
-        marked: Line = [("▌", "accent" if self.is_focused else "dim"), *line]
+        marked: Line = [("▌", "bold accent" if self.is_focused else "muted"), *line]
         place = self.placed[self.current]
         if number == place.first and not self.is_editing and self.row and self.row.adds:
             hint = f"o {self.row.adds[0].label} "
             gap = self.line_width - cells(marked) - cell_len(hint)
             if gap > 1 and self.is_focused:
-                return [*marked, (" " * gap, ""), (hint, "dim")]
+                return [*marked, (" " * gap, ""), (hint, "muted")]
         return marked
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return ("current-line",) if self._is_current(number) and not self.is_editing else ()
+    def row_role(self, number: int) -> str:
+        return "current" if self._is_current(number) and not self.is_editing else ""
 
     def _is_current(self, number: int) -> bool:
         if self.current >= len(self.placed) or self.refusal_to_edit:

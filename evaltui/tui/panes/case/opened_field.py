@@ -120,15 +120,15 @@ class OpenedField:
             detail = f"  {one.detail.splitlines()[0][:80]}" if one.detail else ""
             lines.append(
                 [
-                    ("› " if chosen else "  ", "accent"),
-                    (visible(one.text), "accent" if chosen else ""),
-                    (visible(detail), "dim"),
+                    ("› " if chosen else "  ", "bold accent"),
+                    (visible(one.text), "bold accent" if chosen else ""),
+                    (visible(detail), "muted"),
                 ]
             )
         if len(matches) > first + _MOST_CHOICES:
-            lines.append([(f"  … {len(matches) - first - _MOST_CHOICES} more", "dim")])
+            lines.append([(f"  … {len(matches) - first - _MOST_CHOICES} more", "muted")])
         if self.problem:
-            lines.append([("! ", "red"), (visible(self.problem), "red")])
+            lines.append([("! ", "error"), (visible(self.problem), "error")])
         return lines
 
 

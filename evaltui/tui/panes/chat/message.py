@@ -117,9 +117,9 @@ class MessageDraft:
         """What goes along, that it replaces turn `number`, from 0, and which call it responds to."""
         line: Line = []
         if number is not None:
-            line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "dim")]
+            line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "muted")]
         for name, part in self._attached:
-            line += [(_chip(name, part), "accent"), (" ", "")]
+            line += [(_chip(name, part), "bold accent"), (" ", "")]
         return [*line, *_addressee(self.target(waiting), waiting)] if waiting else line
 
     # Messages sent before
@@ -149,10 +149,10 @@ def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Li
     """The call that is responded to, and what it takes; or that others wait while a message is written."""
     if target is None:
         waits = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
-        return [("message  ", "accent"), (f"{waits} for a response", "dim")]
+        return [("message  ", "bold accent"), (f"{waits} for a response", "muted")]
     several = len(waiting) > 1 and target in waiting
     number = f" {waiting.index(target) + 1}/{len(waiting)}" if several else ""
-    head: Line = [("respond to ", "dim"), (f"{visible(target.name)}{number}", "accent")]
+    head: Line = [("respond to ", "muted"), (f"{visible(target.name)}{number}", "bold accent")]
     return [*head, (f": {request_of(target).takes}", "")]
 
 
@@ -210,15 +210,19 @@ class ChatMessage(MessageBox):
     def note(self) -> tuple[Line, Line]:
         chat, transcript = self._chat, self._chat.transcript
         below = self._rows.lines_below
-        more: Line = [(f"{below:,} more line{'' if below == 1 else 's'} below", "dim")] if below else []
+        more: Line = [(f"{below:,} more line{'' if below == 1 else 's'} below", "muted")] if below else []
         if chat.cancelling:
-            return [("◐ cancelling", "accent")], more
+            return [("◐ cancelling", "bold accent")], more
         if chat.session.opening:
-            return [("◐ starting the agent", "accent")], more
+            return [("◐ starting the agent", "bold accent")], more
         for number, turn in enumerate(transcript.turns if transcript else (), 1):
             if turn.stage == "running":
                 spent = show_duration(turn.seconds or 0.0)
-                return [("◐ ", "accent"), (f"turn {number}", "accent"), (f" · {spent}", "dim")], more
+                return [
+                    ("◐ ", "bold accent"),
+                    (f"turn {number}", "bold accent"),
+                    (f" · {spent}", "muted"),
+                ], more
         return self._code_changes(), more
 
     def _code_changes(self) -> Line:
@@ -226,9 +230,9 @@ class ChatMessage(MessageBox):
             return []
         key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
         named = visible(files[0]) if len(files) == 1 else f"{visible(files[0])} and {len(files) - 1} more"
-        changed: Line = [(f"{named} changed", "accent"), (": the next turn uses the new code", "")]
+        changed: Line = [(f"{named} changed", "bold accent"), (": the next turn uses the new code", "")]
         if self._chat.refuses_to_replay() is None:
-            changed += [("  ", ""), (key, "bold"), (" replays", "dim")]
+            changed += [("  ", ""), (key, "bold"), (" replays", "muted")]
         return changed
 
     def chips(self) -> Line:

@@ -68,13 +68,13 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             return []
         line: Line = [(visible(transcript.title), "")]
         if transcript.agent_name:
-            line += [("  with ", "dim"), (visible(transcript.agent_name), "")]
+            line += [("  with ", "muted"), (visible(transcript.agent_name), "")]
         if state := transcript.state:
-            line.append((f"  state {show_value(state, _MOST_STATE)}", "dim"))
+            line.append((f"  state {show_value(state, _MOST_STATE)}", "muted"))
         return line
 
     def mark(self) -> Span | None:
-        return ("◐", "accent") if self._chat.busy else None
+        return ("◐", "bold accent") if self._chat.busy else None
 
     def copied(self) -> Copied | None:
         """What the current row says or holds."""
@@ -171,8 +171,8 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         return super().line(number) if self._rows.rows else [(" ", ""), *self._empty[number]]
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return super().line_classes(number) if self._rows.rows else ()
+    def row_role(self, number: int) -> str:
+        return super().row_role(number) if self._rows.rows else ""
 
     def _is_unfolded(self, row: Row) -> bool:
         return bool(row.events) and row.events[0] in self._unfolded
@@ -231,7 +231,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         from evaltui.tui.pages.chat_details import write_session
 
         if (transcript := self._chat.transcript) is not None:
-            title: Line = [("Session", "bold"), (f" · {visible(transcript.title)}", "dim")]
+            title: Line = [("Session", "bold"), (f" · {visible(transcript.title)}", "muted")]
             self.app.push_screen(DetailsScreen(title, partial(write_session, transcript=transcript)))
 
     # Going back

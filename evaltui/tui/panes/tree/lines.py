@@ -10,7 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.lines import Line, cells, cut
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, TONES, WORDS, glyph
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.workbench.results import figure, turn_status
 from evaltui.workbench.workbench import Workbench
@@ -32,14 +32,14 @@ class TreeLines:
     def empty(self) -> list[Line]:
         """The lines where there is no case to show."""
         if self._workbench.sets.workspace is None:
-            return [[("looking for eval sets …", "dim")]]
+            return [[("looking for eval sets …", "muted")]]
         if self._workbench.navigation.filtered.filter:
-            return [[("no case matches the filter: esc shows all", "dim")]]
+            return [[("no case matches the filter: esc shows all", "muted")]]
         return [
-            [("no eval sets yet", "dim")],
-            [("o ", "bold"), (" write a case, in a new set", "dim")],
-            [("O ", "bold"), (" make an eval set", "dim")],
-            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "dim")],
+            [("no eval sets yet", "muted")],
+            [("o ", "bold"), (" write a case, in a new set", "muted")],
+            [("O ", "bold"), (" make an eval set", "muted")],
+            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "muted")],
         ]
 
     def of_set(self, eval_set: EvalSetFile, width: int, *, folded: bool) -> Line:
@@ -47,21 +47,21 @@ class TreeLines:
 
     def _set_line(self, eval_set: EvalSetFile, *, folded: bool) -> tuple[Line, Line]:
         fold = "▸ " if folded else "▾ "
-        name: Line = [(fold, "dim"), (visible(eval_set.eval_set_id), "bold")]
+        name: Line = [(fold, "muted"), (visible(eval_set.eval_set_id), "bold")]
         if eval_set.origin != "agent directory":
-            name.append((f"  {visible(eval_set.origin)}", "dim"))
+            name.append((f"  {visible(eval_set.origin)}", "muted"))
         if eval_set.format not in (None, "eval set"):
-            name.append(("  old format", "yellow"))
+            name.append(("  old format", "warning"))
         name += self._saved_mark(eval_set.path)
         if errors := self._workbench.sets.errors(eval_set):
-            return [("! ", "red"), *name[1:], (f"  {visible(str(errors[0]))}", "red")], []
+            return [("! ", "error"), *name[1:], (f"  {visible(str(errors[0]))}", "error")], []
         counts = self._workbench.outcomes.results.counts(eval_set.case_path)
         if not counts:
-            return name, [(str(len(eval_set.cases)), "dim")]
-        right: Line = [(f"{counts['PASSED']}/{len(eval_set.cases)}", "dim")]
+            return name, [(str(len(eval_set.cases)), "muted")]
+        right: Line = [(f"{counts['PASSED']}/{len(eval_set.cases)}", "muted")]
         for status in ("FAILED", "ERROR"):
             if counts[status]:
-                right.append((f" {GLYPHS[status]}{counts[status]}", TONES[status]))
+                right.append((f" {GLYPHS[status]}{counts[status]}", ROLES[status]))
         return name, right
 
     def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
@@ -72,18 +72,18 @@ class TreeLines:
         outcomes, marking = self._workbench.outcomes, self._workbench.navigation.marking
         status, scored = outcomes.status(case_id), outcomes.get(case_id)
         waiting = outcomes.is_waiting(case_id)
-        mark, tone = glyph(status)
+        mark, role = glyph(status)
         stale = outcomes.is_stale(case_id) and scored is not None and status == scored.result.status
-        pale = "dim" if waiting or marking.is_cut(case_id) else ""
-        chosen = ("* ", "accent") if case_id in marking else ("  ", "")
+        pale = "muted" if waiting or marking.is_cut(case_id) else ""
+        chosen = ("* ", "bold accent") if case_id in marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
-        left: Line = [chosen, (mark, "dim" if waiting or stale else tone), (f" {name}", pale)]
+        left: Line = [chosen, (mark, "muted" if waiting or stale else role), (f" {name}", pale)]
         if case.eval_id in self._unsaved_cases(eval_set.path):
             left.append((" ●", "bold"))
         if marking.is_cut(case_id):
-            left.append(("  cut", "dim"))
+            left.append(("  cut", "muted"))
         if stale:
-            left.append(("  old", "dim"))
+            left.append(("  old", "muted"))
         if scored is None or waiting or status != scored.result.status:
             return left, []
         return left, _verdict(scored.result, width - cells(left))
@@ -94,7 +94,7 @@ class TreeLines:
         file = editing.open_file(path)
         if file is None or not editing.is_dirty(path):
             return []
-        return [(" ●", "bold"), *([("  new", "dim")] if file.saved is None else [])]
+        return [(" ●", "bold"), *([("  new", "muted")] if file.saved is None else [])]
 
     def _unsaved_cases(self, path: Path) -> frozenset[str]:
         """Looked up for every line, found out once for every edit."""
@@ -113,13 +113,13 @@ class TreeLines:
         mark = glyph(status) if status else (" ", "")
         texts = case.outline.texts
         text = visible(texts[turn] if turn < len(texts) else "")
-        return cut([("    ", ""), mark, (f" {turn + 1} ", "dim"), (text, "")], width)
+        return cut([("    ", ""), mark, (f" {turn + 1} ", "muted"), (text, "")], width)
 
 
 def _verdict(result: CaseResult, room: int) -> Line:
     """The figure that says most, behind the outcome as a word where there is room."""
-    number: Line = [(f"{visible(figure(result)):>5}", "dim")]
-    word: Line = [(f"{WORDS[result.status]}", TONES[result.status]), (" ", ""), *number]
+    number: Line = [(f"{visible(figure(result)):>5}", "muted")]
+    word: Line = [(f"{WORDS[result.status]}", ROLES[result.status]), (" ", ""), *number]
     return word if cells(word) + 2 < room else number
 
 

@@ -52,11 +52,11 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return self._workbench.navigation.marking
 
     def heading(self) -> Line:
-        marked: Line = [(f"{len(self._marking)} marked", "accent"), ("  ", "")] if self._marking else []
+        marked: Line = [(f"{len(self._marking)} marked", "bold accent"), ("  ", "")] if self._marking else []
         total = sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed)
         if self._workbench.navigation.filtered.filter:
-            return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "accent")]
-        return [*marked, (str(total), "dim")] if total else []
+            return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "bold accent")]
+        return [*marked, (str(total), "muted")] if total else []
 
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
@@ -116,8 +116,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
-    def line_classes(self, number: int) -> tuple[str, ...]:
-        return super().line_classes(number) if self._rows.count else ()
+    def row_role(self, number: int) -> str:
+        return super().row_role(number) if self._rows.count else ""
 
     def line(self, number: int) -> Line:
         if not self._rows.count:
@@ -125,7 +125,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return [(" ", ""), *(lines[number] if number < len(lines) else [])]
         row = self._rows.row(number)
         eval_set = self._rows.eval_set(row)
-        marker = ("▌" if number == self.cursor else " ", "accent" if self.has_focus else "dim")
+        marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
         width = self.line_width - 2
         if row.case is None:
             folded = eval_set.case_path in self._folded_sets

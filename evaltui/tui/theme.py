@@ -1,0 +1,242 @@
+"""The two themes of evaltui, the roles that every text and row is drawn in, and their styles in any theme.
+
+A line is a list of `(text, role)`. A role is one or more words from `COLORS` and `FILLS`, `chip`, `bold`,
+`underline`, `strike`: `muted`, `bold error`, `success exp`. No other module knows a colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from textual.app import App, ReturnType
+from textual.color import Color
+from textual.style import Style
+from textual.theme import Theme
+
+_DARK = {
+    "muted": "#8E96AB",
+    "faint": "#6F7790",
+    "line": "#2E3342",
+    "chip-text": "#0F1117",
+    "sel": "#232C4D",
+    "sel-blur": "#1E222D",
+    "text-primary": "#7C9CFF",
+    "text-success": "#6CCB8A",
+    "text-error": "#F0727E",
+    "text-warning": "#E3B360",
+    "exp": "#16281F",
+    "act": "#311A22",
+    "exp-hi": "#24563A",
+    "act-hi": "#6A2A38",
+    "span-model": "#7C9CFF",
+    "span-tool": "#6FC3C9",
+    "span-agent": "#C0A4F5",
+    "key": "#94A9E8",
+    "string": "#8FD0C8",
+    "number": "#C9A6F7",
+    "keyword": "#C9A6F7",
+    "function": "#8FB4FF",
+    "comment": "#8089A3",
+}
+_LIGHT = {
+    "muted": "#5B6378",
+    "faint": "#7A8196",
+    "line": "#CDD3E0",
+    "chip-text": "#FFFFFF",
+    "sel": "#DCE4FF",
+    "sel-blur": "#ECEEF4",
+    "text-primary": "#3558D4",
+    "text-success": "#23803B",
+    "text-error": "#C42B3E",
+    "text-warning": "#9A6200",
+    "exp": "#E3F4E7",
+    "act": "#FCE6E9",
+    "exp-hi": "#B5E3C0",
+    "act-hi": "#F6BCC4",
+    "span-model": "#3558D4",
+    "span-tool": "#0B7285",
+    "span-agent": "#7A3EC8",
+    "key": "#3A55A8",
+    "string": "#0B7265",
+    "number": "#7A3EC8",
+    "keyword": "#7A3EC8",
+    "function": "#2F5BD0",
+    "comment": "#6A7288",
+}
+DARK, LIGHT = "evaltui-dark", "evaltui-light"
+THEMES = (
+    Theme(
+        name=DARK,
+        primary="#7C9CFF",
+        secondary="#6FC3C9",
+        accent="#C0A4F5",
+        success="#6CCB8A",
+        error="#F0727E",
+        warning="#E3B360",
+        foreground="#D9DDE8",
+        background="#0F1117",
+        surface="#171A23",
+        panel="#20242F",
+        variables=_DARK,
+    ),
+    Theme(
+        name=LIGHT,
+        primary="#3558D4",
+        secondary="#0B7285",
+        accent="#7A3EC8",
+        success="#23803B",
+        error="#C42B3E",
+        warning="#9A6200",
+        foreground="#1E2333",
+        background="#FBFBFD",
+        surface="#F1F3F8",
+        panel="#E6E9F1",
+        dark=False,
+        variables=_LIGHT,
+    ),
+)
+
+# The colours of texts, by the variable that holds them.
+COLORS: Mapping[str, str] = {
+    "foreground": "foreground",
+    "muted": "muted",
+    "faint": "faint",
+    "line": "line",
+    "accent": "text-primary",
+    "success": "text-success",
+    "error": "text-error",
+    "warning": "text-warning",
+    "model": "span-model",
+    "tool": "span-tool",
+    "agent": "span-agent",
+    "key": "key",
+    "string": "string",
+    "number": "number",
+    "keyword": "keyword",
+    "function": "function",
+    "comment": "comment",
+}
+# What lies behind them. `chip` is a fill with its own colour of text.
+FILLS = ("surface", "panel", "sel", "sel-blur", "exp", "act", "exp-hi", "act-hi")
+
+
+def role_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of the roles that a theme lacks, made of those that it has."""
+    background = Color.parse(variables["background"])
+    made = _of_ansi() if background.ansi is not None else _blended(variables, background)
+    return {name: value for name, value in made.items() if name not in variables}
+
+
+def _blended(variables: Mapping[str, str], background: Color) -> dict[str, str]:
+    def over(name: str, share: float) -> str:
+        return background.blend(Color.parse(variables[name]), share, alpha=1).hex
+
+    primary = Color.parse(variables["primary"])
+    faint = over("foreground", 0.45)
+    return {
+        "muted": over("foreground", 0.6),
+        "faint": faint,
+        "line": over("foreground", 0.18),
+        "chip-text": primary.get_contrast_text(1).hex,
+        "sel": over("primary", 0.25),
+        "sel-blur": over("foreground", 0.07),
+        "exp": over("success", 0.14),
+        "act": over("error", 0.14),
+        "exp-hi": over("success", 0.35),
+        "act-hi": over("error", 0.35),
+        "span-model": variables["text-primary"],
+        "span-tool": variables["text-secondary"],
+        "span-agent": variables["text-accent"],
+        "key": over("text-primary", 0.8),
+        "string": variables["text-secondary"],
+        "number": variables["text-accent"],
+        "keyword": variables["text-accent"],
+        "function": variables["text-primary"],
+        "comment": faint,
+    }
+
+
+def _of_ansi() -> dict[str, str]:
+    """The terminal's own colours: a fill has none, `_ANSI_STYLES` has it look different in other ways."""
+    plain = ("muted", "faint", "comment")
+    fills = ("sel", "sel-blur", "exp", "act", "exp-hi", "act-hi")
+    return {
+        **dict.fromkeys((*plain, *fills, "chip-text"), "ansi_default"),
+        "line": "ansi_bright_black",
+        "span-model": "ansi_blue",
+        "span-tool": "ansi_cyan",
+        "span-agent": "ansi_magenta",
+        "key": "ansi_blue",
+        "string": "ansi_cyan",
+        "number": "ansi_magenta",
+        "keyword": "ansi_magenta",
+        "function": "ansi_blue",
+    }
+
+
+class Palette:
+    """The styles of roles in a theme, given its variables."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        known = {**role_variables(variables), **variables}
+        colors = {word: Color.parse(known[name]) for word, name in COLORS.items()}
+        self._words = {word: Style(foreground=color) for word, color in colors.items()}
+        if Color.parse(known["background"]).ansi is None:
+            self._words |= {word: Style(background=Color.parse(known[word])) for word in FILLS}
+            self._words["chip"] = Style(
+                Color.parse(known["primary"]), Color.parse(known["chip-text"]), bold=True
+            )
+        else:
+            self._words |= _ANSI_STYLES
+        self._words |= {
+            "bold": Style(bold=True),
+            "underline": Style(underline=True),
+            "strike": Style(strike=True),
+        }
+        self._styles: dict[str, Style] = {}
+
+    def style(self, role: str) -> Style:
+        """The style of a role, to be added to that of a widget; words that are no role have none."""
+        style = self._styles.get(role)
+        if style is None:
+            style = Style()
+            for word in role.split():
+                style += self._words.get(word, Style())
+            self._styles[role] = style
+        return style
+
+
+# Terminals have no fills that every text can be read on.
+_ANSI_STYLES: Mapping[str, Style] = {
+    **dict.fromkeys(("muted", "faint", "comment"), Style(dim=True)),
+    **dict.fromkeys(("surface", "panel", "sel-blur", "exp", "act"), Style()),
+    **dict.fromkeys(("sel", "exp-hi", "act-hi"), Style(reverse=True)),
+    "chip": Style(reverse=True, bold=True),
+}
+_PALETTES: WeakKeyDictionary[App[Any], tuple[Mapping[str, str], Palette]] = WeakKeyDictionary()
+
+
+def palette(app: App[Any]) -> Palette:
+    """The palette of the app's theme of now."""
+    variables, known = _PALETTES.get(app, (None, None))
+    if known is None or variables is not app.theme_variables:
+        known = Palette(app.theme_variables)
+        _PALETTES[app] = app.theme_variables, known
+    return known
+
+
+class ThemedApp(App[ReturnType]):
+    """Has the themes of evaltui beside Textual's, and the variables of all roles in every one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = DARK
+
+    def get_css_variables(self) -> dict[str, str]:
+        variables = super().get_css_variables()
+        self.theme_variables = {**role_variables(variables), **variables}
+        return self.theme_variables

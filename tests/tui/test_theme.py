@@ -1,0 +1,103 @@
+"""Themes and roles: what every theme has, what can be read, and that nobody else knows a colour."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.color import COLOR_NAME_TO_RGB, Color
+from textual.theme import BUILTIN_THEMES
+
+import evaltui
+from evaltui.tui.theme import COLORS, DARK, FILLS, LIGHT, THEMES, Palette, ThemedApp, palette, role_variables
+
+PACKAGE = Path(evaltui.__file__).parent
+DRAWN = [PACKAGE / "text", PACKAGE / "tui", PACKAGE / "reports", PACKAGE / "core" / "compare"]
+# Names that the roles replace.
+NO_ROLES = {"dim", "green", "red", "yellow", "blue", "cyan", "magenta", "white", "black", "italic", "reverse"}
+OURS = {theme.name: theme for theme in THEMES}
+
+
+def variables_of(theme):
+    variables = {**theme.to_color_system().generate(), **theme.variables}
+    return {**role_variables(variables), **variables}
+
+
+def contrast(text, ground):
+    def luminance(color):
+        parts = [part / 255 for part in Color.parse(color).rgb]
+        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    darker, lighter = sorted((luminance(text), luminance(ground)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("name", [DARK, LIGHT])
+def test_every_role_can_be_read(name):
+    known = variables_of(OURS[name])
+    for word, variable in COLORS.items():
+        least = {"faint": 3, "line": 0}.get(word, 4.5)
+        assert contrast(known[variable], known["background"]) >= least, word
+        assert contrast(known[variable], known["surface"]) >= least - 0.2, word
+    for word in ("foreground", "muted", "accent", "success", "error", "warning"):
+        assert contrast(known[COLORS[word]], known["sel"]) >= 3, word
+    for fill in FILLS:
+        assert contrast(known["foreground"], known[fill]) >= 4.5, fill
+    assert contrast(known["chip-text"], known["primary"]) >= 4.5
+    assert contrast(known["text-success"], known["exp"]) >= 4
+    assert contrast(known["text-error"], known["act"]) >= 4
+
+
+@pytest.mark.parametrize("theme", [*BUILTIN_THEMES.values(), *THEMES], ids=lambda theme: theme.name)
+def test_every_theme_has_every_role(theme):
+    known = variables_of(theme)
+    for name in {*COLORS.values(), *FILLS, "chip-text"}:
+        Color.parse(known[name])
+    styles = Palette(known)
+    assert styles.style("bold error").bold
+    if theme.ansi:
+        assert styles.style("sel").reverse
+        assert styles.style("muted").dim
+    else:
+        assert styles.style("error act").background == Color.parse(known["act"])
+        assert styles.style("chip").foreground == Color.parse(known["chip-text"])
+
+
+def test_a_palette_is_that_of_the_theme_of_now():
+    app: App[None] = ThemedApp()
+    assert app.theme == DARK
+    app.theme_variables = app.get_css_variables()
+    before = palette(app)
+    assert palette(app) is before
+    app.theme = LIGHT
+    app.get_css_variables()
+    assert palette(app).style("error") != before.style("error")
+    assert {theme.name for theme in THEMES} | BUILTIN_THEMES.keys() <= app.available_themes.keys()
+
+
+def sources(*suffixes):
+    for folder in DRAWN:
+        yield from (path for path in sorted(folder.rglob("*")) if path.suffix in suffixes)
+
+
+def test_stylesheets_have_no_literal_colours():
+    named = "|".join(sorted(COLOR_NAME_TO_RGB.keys() - {"transparent"}, key=len, reverse=True))
+    literal = re.compile(rf"#[0-9a-fA-F]{{3,8}}\b(?=[^{{]*;)|\brgba?\(|\bhsla?\(|:[^;{{]*\b(?:{named})\b")
+    for path in sources(".tcss"):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        found = [line for line in text.splitlines() if literal.search(re.sub(r"\$[\w-]+", "", line))]
+        assert not found, (path.name, found)
+
+
+def test_only_the_theme_knows_colours_and_lines_have_only_roles():
+    for path in sources(".py"):
+        if path.name == "theme.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.fullmatch(r"#[0-9a-fA-F]{6}|ansi_\w+", node.value), (path.name, node.value)
+            if isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[1], ast.Constant):
+                words = str(node.elts[1].value).split()
+                assert not NO_ROLES.intersection(words), (path.name, node.lineno, words)
