@@ -7,13 +7,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from evaltui.core.conversation.invocations import invocations_from_events
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
     from evaltui.core.metrics.scoring import score_case
     from evaltui.core.model.config import BaseCriterion, EvalConfig, EvalMetric
     from evaltui.core.model.eval_set import ConversationScenario, EvalCase, EvalSet, Invocation, RubricScore
     from evaltui.core.model.outcome import CaseResult, MetricResult, RunResult, Status
     from evaltui.core.model.problems import EvalSetError
-    from evaltui.core.recording.invocations import invocations_from_events
     from evaltui.files.eval_sets import load_eval_set
     from evaltui.runner.child.native.agent import Agent, ToolContext
     from evaltui.runner.child.native.scripted import Rule, ScriptedModel
@@ -41,7 +41,7 @@ _HOMES = {
     "Status": "evaltui.core.model.outcome",
     "ToolContext": "evaltui.runner.child.native.agent",
     "evaluate": "evaltui.runner.evaluation",
-    "invocations_from_events": "evaltui.core.recording.invocations",
+    "invocations_from_events": "evaltui.core.conversation.invocations",
     "load_eval_set": "evaltui.files.eval_sets",
     "score_case": "evaltui.core.metrics.scoring",
 }

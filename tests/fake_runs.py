@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.conversation.replay import steps_of_invocation
 from evaltui.core.metrics.scoring import Expected, failed_repeat, score_repeat
-from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event, split
-from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
-from evaltui.core.recording.replay import steps_of_invocation
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, RepeatDone, SetPlan
 from evaltui.runs.execution import ExecutedRun, LogGrew, OnRunUpdate, Selected

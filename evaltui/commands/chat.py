@@ -19,12 +19,12 @@ from evaltui.commands.chat_lines import (
     send_turn,
 )
 from evaltui.commands.output import HAD_ERRORS, UsageError, complain, require_one_agent
+from evaltui.core.conversation.replay import past_of_turns
+from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
+from evaltui.core.conversation.waiting import WaitingCall, waiting_calls
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.recording.replay import past_of_turns
-from evaltui.core.recording.responding import ResponseError, content_of, expected_call
-from evaltui.core.recording.waiting import WaitingCall, waiting_calls
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.interrupts import Interrupts

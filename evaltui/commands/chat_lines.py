@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from evaltui.commands.output import UsageError, width, write_lines, write_stderr, write_stdout
+from evaltui.core.conversation.responding import request_of
+from evaltui.core.conversation.waiting import REQUESTS, WaitingCall
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.old_formats import session_input
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.core.recording.responding import request_of
-from evaltui.core.recording.waiting import REQUESTS, WaitingCall
 from evaltui.core.secrets import Secrets
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.settings import secrets_of

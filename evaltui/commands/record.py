@@ -26,6 +26,9 @@ from evaltui.commands.output import (
     write_stderr,
     write_stdout,
 )
+from evaltui.core.conversation.drafting import TurnDraft, draft_case, without_secrets
+from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
+from evaltui.core.conversation.waiting import waiting_calls
 from evaltui.core.editing.session import DEFAULT_USER_ID
 from evaltui.core.editing.set import new_set_text, set_id_problem
 from evaltui.core.jsondoc.document import JsonDocument
@@ -35,9 +38,6 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
-from evaltui.core.recording.drafting import TurnDraft, draft_case, without_secrets
-from evaltui.core.recording.responding import ResponseError, content_of, expected_call
-from evaltui.core.recording.waiting import waiting_calls
 from evaltui.files.configs import find_config
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES, set_name

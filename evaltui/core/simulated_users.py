@@ -9,11 +9,11 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
+from evaltui.core.conversation.invocations import steps_from_events
 from evaltui.core.model.config import EvalConfig, SimulatorConfig, filled, placeholders
 from evaltui.core.model.eval_set import ConversationScenario, EvalCase, UserBehavior, UserPersona
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.prompts import fenced, prompt
-from evaltui.core.recording.invocations import steps_from_events
 from evaltui.text.values import counted
 
 

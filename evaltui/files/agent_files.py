@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from evaltui.core.model.fingerprints import fingerprint
-from evaltui.files.config_files import is_config
+from evaltui.core.model.case_id import fingerprint
+from evaltui.files.configs import is_config
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import CONFIG_NAME, RECORDINGS, agent_folder, subfolders
 

@@ -1,15 +1,135 @@
-"""Which config applies to an eval set."""
+"""Which config applies to an eval set, by names and by what is in the files, and that config as a model."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
-from evaltui.files.config_files import config_above, config_file, configs_near
-from evaltui.files.folders import CONFIG_NAME
+from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+
+# Words in the names of configs that people pass to `adk eval --config_file_path`.
+_WORDS = ("config", "criteri")
+_LARGEST = 1_000_000
+
+
+def config_file(set_path: Path, explicit: Path | None = None) -> Path:
+    """The file that scores a set, or would if there were one.
+
+    That is the explicit one, else the `test_config.json` beside the set, else the only other file with
+    `criteria` in the nearest folder that has any, from beside the set up to the root of its project. Where
+    nothing or more than one is found, the `test_config.json` that could be made beside it.
+    """
+    beside = set_path.parent / CONFIG_NAME
+    if explicit is not None:
+        return explicit
+    if beside.exists():
+        return beside
+    found = configs_near(set_path)
+    return found[0] if len(found) == 1 else beside
+
+
+def config_files(set_paths: Iterable[Path], explicit: Path | None = None) -> dict[Path, Path]:
+    """The config of each of many sets; those of one folder share theirs."""
+    by_folder: dict[Path, Path] = {}
+    found: dict[Path, Path] = {}
+    for path in set_paths:
+        if path.parent not in by_folder:
+            by_folder[path.parent] = config_file(path, explicit)
+        found[path] = by_folder[path.parent]
+    return found
+
+
+def configs_near(set_path: Path) -> list[Path]:
+    """The files with `criteria` that could be passed as `--config`, of the nearest folder that has any."""
+    return next((found for folder in _folders_of(set_path) if (found := _configs_in(folder))), [])
+
+
+def config_above(set_path: Path) -> Path | None:
+    """The nearest `test_config.json` above a set: as in ADK, it is for the sets beside it."""
+    above = (folder / CONFIG_NAME for folder in _folders_of(set_path) if folder != set_path.parent)
+    return next((path for path in above if path.is_file()), None)
+
+
+def is_config(path: Path) -> bool:
+    """Whether a file is a config by its name and what is in it; of the usual name, whatever is in it."""
+    if path.name == CONFIG_NAME:
+        return True
+    if path.suffix != ".json" or not _is_named_so(path.name):
+        return False
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    return stat.st_size <= _LARGEST and _has_criteria(path, stat.st_mtime_ns, stat.st_size)
+
+
+def _folders_of(set_path: Path) -> Iterator[Path]:
+    """From beside a set up to the root of its project; without one, only out of folders of tests."""
+    folder = set_path.parent
+    root = project_root(folder)
+    yield folder
+    while root in folder.absolute().parents if root is not None else is_of_tests(folder):
+        folder = parent_of(folder)
+        yield folder
+
+
+def _configs_in(folder: Path) -> list[Path]:
+    try:
+        modified = folder.stat().st_mtime_ns
+    except OSError:
+        return []
+    return [path for path in _candidates(folder, modified) if is_config(path)]
+
+
+def _is_named_so(name: str) -> bool:
+    return name != CONFIG_NAME and any(word in name.lower() for word in _WORDS)
+
+
+@lru_cache(maxsize=1_000)
+def _candidates(folder: Path, modified: int) -> tuple[Path, ...]:
+    """The files of a folder that are named like configs. `modified` is when the folder was, so that many sets
+    in it cost one look."""
+    try:
+        names = sorted(one.name for one in folder.iterdir() if one.suffix == ".json")
+    except OSError:
+        return ()
+    return tuple(folder / name for name in names if _is_named_so(name))
+
+
+@lru_cache(maxsize=1_000)
+def _has_criteria(path: Path, modified: int, size: int) -> bool:
+    try:
+        text = read_text(path)
+    except OSError:
+        return False
+    if not isinstance(text, str) or '"criteria"' not in text:
+        return False
+    data = parse(text)
+    # A mistake in its JSON makes it no other file: it was meant to apply.
+    return isinstance(data, Problem) or (
+        isinstance(data, dict) and "criteria" in data and not data.keys() & {"eval_cases", "evalCases"}
+    )
+
+
+class UnreadableConfig(dict[str, Any]):
+    """Stands for a config that cannot be read: looking into it raises why. Edits that need it fail so."""
+
+    def __init__(self, error: EvalSetError) -> None:
+        super().__init__()
+        self._error = error
+
+    def _refuse(self, *_: object) -> Any:
+        raise self._error
+
+    get = __contains__ = __getitem__ = __iter__ = _refuse
 
 
 @dataclass(frozen=True)
@@ -37,6 +157,8 @@ def find_config(set_path: Path, explicit: Path | None = None, edited: str | None
     for a file that is not a config, for an explicit one that does not exist, and where several could be
     meant: a config that was meant to apply is never replaced by the defaults.
     """
+    from evaltui.core.model.config import EvalConfig
+
     path = config_file(set_path, explicit)
     if explicit is None and edited is None and not path.exists():
         problems = choice_problems(set_path)

@@ -11,8 +11,7 @@ from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.files.config_files import config_file
-from evaltui.files.configs import choice_problems, find_config, read_config
+from evaltui.files.configs import choice_problems, config_file, find_config, read_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below

@@ -13,7 +13,7 @@ from pathlib import Path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem
-from evaltui.files.config_files import config_above, config_file, configs_near
+from evaltui.files.configs import config_above, config_file, configs_near
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (

@@ -9,14 +9,16 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.explain import call_args, call_name, error_text, sentence
 from evaltui.core.compare.judged import (
+    finding_rows,
     findings,
     findings_in,
+    judge_line,
     judged_as_a_whole,
+    judged_head,
     judged_in,
     over_conversation,
     was_judged,
 )
-from evaltui.core.compare.judged_lines import finding_rows, judge_line, judged_head
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import (
     ArgDiff,

@@ -224,8 +224,8 @@ def _case(path: Path, case: logs.LoggedCase, events: Mapping[int, Sequence[Event
 
 def stored_repeat(path: Path, result: Json, events: Sequence[Event] = ()) -> RepeatResult:
     """One run of a case as a log has it, with what the agent did. Raises ValueError for anything else."""
+    from evaltui.core.conversation.invocations import invocations_from_events
     from evaltui.core.model.stored_results import repeat_from_json
-    from evaltui.core.recording.invocations import invocations_from_events
 
     try:
         return repeat_from_json(result, invocations_from_events(events))

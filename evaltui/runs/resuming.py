@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.core.compare.run_comparison import config_changes
-from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.events import Event
-from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_files import changed_files, files_of

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import eval_ids
+from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
@@ -170,7 +170,7 @@ def _propose(
 
 def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     """What was done in the run of a case that is shown, turn by turn."""
-    from evaltui.core.recording.invocations import invocations_from_events
+    from evaltui.core.conversation.invocations import invocations_from_events
 
     events = editing.outcomes.traces.events_of(case.id)
     if events is None:

@@ -15,7 +15,7 @@ from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.config_files import UnreadableConfig
+from evaltui.files.configs import UnreadableConfig
 from evaltui.files.open_file import FileConflict, OpenFile
 from evaltui.files.saving import Source
 from evaltui.workbench.background import Background

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import EditBuilder
+from evaltui.core.editing.set import CaseEditor, EditBuilder
 from evaltui.core.jsondoc.edits import Edit, Remove
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.files.config_files import config_file, config_files
+from evaltui.files.configs import config_file, config_files
 from evaltui.files.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
 from evaltui.files.folders import case_path, file_of
 from evaltui.files.open_file import OpenFile

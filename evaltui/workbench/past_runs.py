@@ -11,14 +11,13 @@ from pathlib import Path
 
 from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
-from evaltui.core.model.case_id import CaseId
+from evaltui.core.conversation.replay import steps_of_invocation
+from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event, split
-from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.core.recording.replay import steps_of_invocation
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace

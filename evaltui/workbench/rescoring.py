@@ -97,7 +97,7 @@ class Rescoring:
 
 def actual_of(events: Events) -> Actual:
     """What the agent did in each repeat, as invocations."""
-    from evaltui.core.recording.invocations import invocations_from_events
+    from evaltui.core.conversation.invocations import invocations_from_events
 
     return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
 

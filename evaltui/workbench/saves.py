@@ -10,8 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.fingerprints import given_fingerprint
+from evaltui.core.model.case_id import CaseId, given_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.files.eval_set_file import EvalSetFile

@@ -7,9 +7,8 @@ from collections.abc import Callable, Hashable
 from operator import is_
 from typing import Any
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import Changes, field_value
-from evaltui.core.editing.set import EditBuilder, SetEditor
+from evaltui.core.editing.set import CaseEditor, EditBuilder, SetEditor
 from evaltui.core.jsondoc.edits import EditError, PutText, alike
 from evaltui.core.jsondoc.writing import in_one_line, laid_out
 from evaltui.core.model.case_id import CaseId

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import cases_path, eval_ids
+from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.jsondoc.splices import followed
 from evaltui.core.model.case_id import CaseId

@@ -20,7 +20,7 @@ from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.child.loading import import_agent
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update
-from evaltui.runs.logged_run import LoggedRun
+from evaltui.runs.execution import LoggedRun
 
 WARM_UP = 50
 

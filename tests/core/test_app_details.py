@@ -1,8 +1,8 @@
 """What models were told of their agents."""
 
 from evaltui import EvalCase, EvalConfig, invocations_from_events, score_case
+from evaltui.core.conversation.invocations import app_details_by_turn
 from evaltui.core.model.events import SIMULATED_USER, Event, text
-from evaltui.core.recording.invocations import app_details_by_turn
 
 LOOK_UP = {"name": "look_up", "description": "Looks it up."}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.core.conversation.drafting import TurnDraft, draft_case, propose_eval_id
 from evaltui.core.model.events import Event, Step, is_final, split
 from evaltui.core.model.validation import validate_case
-from evaltui.core.recording.drafting import TurnDraft, draft_case, propose_eval_id
 
 USER = {"role": "user", "parts": [{"text": "lights off"}]}
 CALL = {"function_call": {"id": "c1", "name": "set_light", "args": {"room": None}}}

@@ -1,7 +1,7 @@
 import pytest
 
+from evaltui.core.model.case_id import case_fingerprint
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.fingerprints import case_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 
 

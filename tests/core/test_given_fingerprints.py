@@ -1,6 +1,6 @@
 """Telling whether the agent gets to see something else in a case."""
 
-from evaltui.core.model.fingerprints import given_fingerprint
+from evaltui.core.model.case_id import given_fingerprint
 
 
 def case(said="hi", answer="hello", **more):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from evaltui.core.conversation.plain_models import invocation_model
 from evaltui.core.model.eval_set import Invocation
-from evaltui.core.recording.plain_models import invocation_model
 
 TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["", "ä€", "\ud800", "a\x00b"]))
 NUMBERS = st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.booleans(), st.none())

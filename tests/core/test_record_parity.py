@@ -10,12 +10,12 @@ from google.genai.types import GenerateContentResponseUsageMetadata as UsageMeta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.model.events import Event, split
-from evaltui.core.recording.invocations import (
+from evaltui.core.conversation.invocations import (
     invocations_from_events,
     step_from_adk,
     steps_from_events,
 )
+from evaltui.core.model.events import Event, split
 
 AdkEvent = pytest.importorskip("google.adk.events.event").Event
 generator = pytest.importorskip("google.adk.evaluation.evaluation_generator").EvaluationGenerator

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
+from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event, Step, is_made_id, split
-from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
-from evaltui.core.recording.waiting import WaitingCalls
 
 
 def content(*parts, role="model"):

@@ -2,9 +2,9 @@
 
 import pytest
 
+from evaltui.core.conversation.responding import ResponseError, request_of, respond
+from evaltui.core.conversation.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall
 from evaltui.core.model.events import describe_response
-from evaltui.core.recording.responding import ResponseError, request_of, respond
-from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall
 
 TRAVELLER = {
     "type": "object",

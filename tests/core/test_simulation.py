@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evaltui import EvalCase, EvalConfig
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model import events
 from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.core.model.modes import PREBUILT_PERSONAS
-from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.simulated_users import (
     SimulatedUser,
     described,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from evaltui.core.model.events import Event
-from evaltui.core.recording.waiting import (
+from evaltui.core.conversation.waiting import (
     CallPlace,
     NotWaitingError,
     WaitingCalls,
     call_places,
     waiting_calls,
 )
+from evaltui.core.model.events import Event
 
 CONFIRM = "adk_request_confirmation"
 

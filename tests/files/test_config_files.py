@@ -6,8 +6,7 @@ import pytest
 
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.agent_files import AgentFiles
-from evaltui.files.config_files import config_file
-from evaltui.files.configs import find_config
+from evaltui.files.configs import config_file, find_config
 from evaltui.files.lint import lint
 from evaltui.files.workspace import open_workspace, set_files
 from tests.files.layouts import adk_sample, criteria, eval_set, starter_pack, uv_package, write

@@ -19,7 +19,7 @@ import pytest
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files import atomic, locking
+from evaltui.files import atomic
 from evaltui.files.atomic import write_atomically
 from evaltui.files.saving import (
     ChangedOutsideError,
@@ -231,11 +231,11 @@ def test_a_case_is_added_to_eval_sets_only(tmp_path, text, message):
 
 def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
     file = tmp_path / "a.evalset.json"
-    with locking.locked(tmp_path):
-        monkeypatch.setattr(locking, "_LONGEST_WAIT", 0.0)
+    with atomic.locked(tmp_path):
+        monkeypatch.setattr(atomic, "_LONGEST_WAIT", 0.0)
         with pytest.raises(TimeoutError, match="another process has been saving in"):
             save(file, "1", None)
-        monkeypatch.setattr(locking, "_LONGEST_WAIT", 60.0)
+        monkeypatch.setattr(atomic, "_LONGEST_WAIT", 60.0)
         waiting = threading.Thread(target=save, args=(file, "1", None))
         waiting.start()
         assert not file.exists()
@@ -246,18 +246,18 @@ def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
 def test_where_a_folder_cannot_be_locked_a_file_in_the_cache_is(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: cache / name)
-    flock = locking.fcntl.flock
+    flock = atomic.fcntl.flock
 
     def on_files_only(descriptor, operation):
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(9, "Bad file descriptor")
         flock(descriptor, operation)
 
-    monkeypatch.setattr(locking.fcntl, "flock", on_files_only)
+    monkeypatch.setattr(atomic.fcntl, "flock", on_files_only)
     folder = tmp_path / "evals"
     folder.mkdir()
-    with locking.locked(folder):
-        monkeypatch.setattr(locking, "_LONGEST_WAIT", 0.0)
+    with atomic.locked(folder):
+        monkeypatch.setattr(atomic, "_LONGEST_WAIT", 0.0)
         with pytest.raises(TimeoutError):
             save(folder / "b.json", "1", None)
     save(folder / "b.json", "1", None)

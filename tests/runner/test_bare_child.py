@@ -47,7 +47,7 @@ AGENT = """
 """
 ALLOWED = {
     "evaltui": {"events"},
-    "evaltui.core": {"compare", "model", "recording", "recordings", "secrets"},
+    "evaltui.core": {"compare", "model", "conversation", "recordings", "secrets"},
     "evaltui.files": {"folders"},
     "evaltui.runner": {"call_recorder", "child", "errors", "orphans", "protocol", "recorded_errors"},
     "evaltui.text": {"values"},

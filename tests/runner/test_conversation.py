@@ -13,8 +13,8 @@ import psutil
 import pytest
 from waiting import until
 
-from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.recording.replay import past_of_turns
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.conversation.replay import past_of_turns
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.pool import HostSettings

@@ -9,7 +9,7 @@ import threading
 import pytest
 from gemini_server import KEY, Answer, chunk, drops, fails, malformed, says
 
-from evaltui.core.metrics.judges.json_answers import RATING
+from evaltui.core.metrics.judges.judge import RATING
 from evaltui.runner.child.model_client import ask
 from evaltui.runner.child.native import asking, models
 from evaltui.runner.child.native.gemini_errors import ModelError

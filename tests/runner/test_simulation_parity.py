@@ -25,9 +25,9 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
-from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.simulated_users import SimulatedUser, SimulatedUserError, lines_of, prebuilt_personas
 from evaltui.runner.child import simulating
 from evaltui.runner.child.adapters.adk import AdkAdapter

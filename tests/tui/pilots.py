@@ -11,7 +11,7 @@ import waiting
 from textual.app import App
 from textual.pilot import Pilot
 
-from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.set import CaseEditor
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.tui.pages.case import write_rows

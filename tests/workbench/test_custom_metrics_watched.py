@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.config import ConfigEditor
+from evaltui.core.editing.set import CaseEditor
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.saves import ReactionStep
 from evaltui.workbench.workbench import Workbench

@@ -7,8 +7,8 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
+from evaltui.runs.execution import LoggedRun
 from evaltui.runs.log import RunLog
-from evaltui.runs.logged_run import LoggedRun
 from evaltui.workbench import traces as traces_module
 from evaltui.workbench.state import RunRef, deciding_repeat
 from evaltui.workbench.traces import Traces

@@ -3,7 +3,7 @@
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.runs.logged_run import LoggedRun
+from evaltui.runs.execution import LoggedRun
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 

@@ -29,6 +29,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
+from evaltui.core.conversation.waiting import CONFIRMATION, CREDENTIAL, INPUT
 from evaltui.core.model.arg_rule import (
     ALL_ARGS,
     ANY_INDEX,
@@ -43,7 +44,6 @@ from evaltui.core.model.arg_rule import (
 from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side, value_at, without
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.regexes import PATIENCE, Patience, SlowRegexError
-from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT
 from evaltui.text.values import show_value, visible
 
 Args = dict[str, Any] | None

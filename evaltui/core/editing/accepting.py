@@ -15,8 +15,8 @@ from typing import Any
 
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.editing.calls import CallEditor
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import in_style
+from evaltui.core.editing.set import CaseEditor
 from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike, apply_to_data
 from evaltui.core.model.arg_rule import parse_arg_path

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from types import ModuleType
 from typing import Any
 
+from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
@@ -32,7 +33,6 @@ from evaltui.core.model.eval_set import (
     tool_calls,
 )
 from evaltui.core.model.outcome import MetricResult
-from evaltui.core.recording.waiting import REQUESTS
 
 _CJK = (
     (0x4E00, 0x9FFF),  # ideographs

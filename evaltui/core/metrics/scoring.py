@@ -15,6 +15,7 @@ from typing import Any
 from evaltui.core.compare.diff import diff_state, expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
+from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
@@ -48,7 +49,6 @@ from evaltui.core.model.outcome import (
     worst_status,
 )
 from evaltui.core.model.validation import case_warnings
-from evaltui.core.recording.waiting import REQUESTS
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
 # What stands of a metric that a judge decides where none is asked.

@@ -1,7 +1,7 @@
 """What happens while an agent works, in order: one vocabulary for chat, eval, run log and trace.
 
 An agent framework reports *steps* (ADK calls them events): one step may hold text, several calls and usage
-at once. A step is split into one `Event` per thing that happened, and `core.recording` puts steps together
+at once. A step is split into one `Event` per thing that happened, and `core.conversation` puts steps together
 again, so nothing is lost on the way. JSON form: absent fields are left out, `t` is seconds since the run
 began, `content` is a genai Content as JSON.
 """

@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from evaltui.core.conversation.waiting import WaitingCalls, responses_in
 from evaltui.core.model.events import Event, Json, Step
-from evaltui.core.recording.waiting import WaitingCalls, responses_in
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
 from evaltui.runner.child.adapters.base import (
     AgentAdapter,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from evaltui.core.conversation.waiting import CallPlace
 from evaltui.core.model.events import Event, Json, Step
-from evaltui.core.recording.waiting import CallPlace
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host

@@ -11,6 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.conversation.replay import expected_places
+from evaltui.core.conversation.waiting import responses_in
 from evaltui.core.metrics.preflight import SCENARIO, withheld
 from evaltui.core.metrics.scoring import (
     Expected,
@@ -19,17 +22,13 @@ from evaltui.core.metrics.scoring import (
     reads_app_details,
     score_repeat,
 )
-from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.case_id import CaseId, case_text, fingerprint
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.fingerprints import case_text, fingerprint
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.recording.replay import expected_places
-from evaltui.core.recording.waiting import responses_in
 from evaltui.core.simulated_users import simulated_user, stopped
 from evaltui.files.folders import agent_folder
 from evaltui.runner.call_recorder import CallRecorder

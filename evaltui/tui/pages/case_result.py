@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from evaltui.core.compare.explain import error_text, sentence
-from evaltui.core.compare.judged import judged_in, was_judged
-from evaltui.core.compare.judged_lines import judge_line
+from evaltui.core.compare.judged import judge_line, judged_in, was_judged
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import (

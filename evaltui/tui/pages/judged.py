@@ -9,13 +9,17 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.judged import (
     Finding,
+    finding_rows,
     findings,
     findings_in,
+    judge_line,
     judged_as_a_whole,
+    judged_head,
+    mark,
     over_conversation,
+    shown,
     was_judged,
 )
-from evaltui.core.compare.judged_lines import finding_rows, judge_line, judged_head, mark, shown
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, Vote, worst_status
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import glyph, verdict

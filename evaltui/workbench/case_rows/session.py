@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.session import DEFAULT_APP_NAME, DEFAULT_USER_ID, SessionField, StateEditor
-from evaltui.core.editing.set import EditBuilder
+from evaltui.core.editing.set import CaseEditor, EditBuilder
 from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import Problem

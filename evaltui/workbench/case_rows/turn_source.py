@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from evaltui.core.conversation.waiting import CONFIRMATION, REQUESTS
 from evaltui.core.editing.calls import CallEditor
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.json_paths import Changes, field_path, field_value
 from evaltui.core.editing.session import RUBRIC_TYPES, RubricField, RubricsEditor
-from evaltui.core.editing.set import EditBuilder
+from evaltui.core.editing.set import CaseEditor, EditBuilder
 from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, apply_to_data
 from evaltui.core.model.json_values import value_at
-from evaltui.core.recording.waiting import CONFIRMATION, REQUESTS
 from evaltui.workbench.fields import Field, Operation, Row, RowId, RowSource, required_text
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
+from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.editing.turn import (
@@ -17,7 +18,6 @@ from evaltui.core.editing.turn import (
 )
 from evaltui.core.model.events import describe_response
 from evaltui.core.model.json_values import spelt, value_at
-from evaltui.core.recording.waiting import REQUESTS
 from evaltui.text.values import show_size, show_value
 from evaltui.workbench.case_rows.calls import call_rows, intermediate_rows, response_rows
 from evaltui.workbench.case_rows.turn_source import TurnSource, add_turn, rubric_rows

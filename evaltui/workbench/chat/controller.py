@@ -9,10 +9,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.recording.waiting import WaitingCall
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage

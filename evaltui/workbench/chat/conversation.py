@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from evaltui.core.conversation.waiting import CallPlace, WaitingCall, responses_in, waiting_calls
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.model.outcome import ErrorInfo, StateDiff, TurnResult
-from evaltui.core.recording.waiting import CallPlace, WaitingCall, responses_in, waiting_calls
 
 
 class TurnStage(StrEnum):

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from evaltui.core.conversation.replay import past_of_turns
+from evaltui.core.conversation.waiting import CallPlace, places_of_events
 from evaltui.core.model.events import Event, Json
-from evaltui.core.recording.replay import past_of_turns
-from evaltui.core.recording.waiting import CallPlace, places_of_events
 from evaltui.files.agent_files import AgentFiles, Contents, changed_files
 from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent.conversation import Conversation

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import MAX_REASONS, describe_call
 from evaltui.core.compare.rules import REQUEST_ID_RULES, rules_of_case
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.conversation.replay import expected_places, steps_of_invocation
+from evaltui.core.conversation.waiting import CallPlace, responses_in
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation, scored_text
 from evaltui.core.model.events import SIMULATED_USER, Event, Json, split
 from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
-from evaltui.core.recording.invocations import invocations_from_events
-from evaltui.core.recording.replay import expected_places, steps_of_invocation
-from evaltui.core.recording.waiting import CallPlace, responses_in
 from evaltui.core.simulated_users import SimulatedUserError
 from evaltui.text.values import show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage

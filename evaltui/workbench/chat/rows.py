@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from typing import Any, Literal
 
+from evaltui.core.conversation.responding import request_of
+from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.events import Event, Json, Kind
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
-from evaltui.core.recording.responding import request_of
-from evaltui.core.recording.waiting import WaitingCall
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, shown_text
 
 RowKind = Literal[

@@ -11,6 +11,13 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from evaltui.core.conversation.drafting import (
+    CaseDraft,
+    TurnDraft,
+    draft_case,
+    propose_eval_id,
+    without_secrets,
+)
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.references import References
 from evaltui.core.editing.session import DEFAULT_USER_ID
@@ -19,7 +26,6 @@ from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.recording.drafting import CaseDraft, TurnDraft, draft_case, propose_eval_id, without_secrets
 from evaltui.files.configs import find_config
 from evaltui.files.folders import app_name
 from evaltui.workbench import set_editing

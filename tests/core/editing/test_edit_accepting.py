@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls, calls_of
 from evaltui.core.editing.accepting import Accepting
-from evaltui.core.editing.case import CaseEditor
+from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.metrics.scoring import score_case

@@ -10,9 +10,8 @@ from google.adk.evaluation import eval_metrics
 from google.adk.evaluation.eval_config import EvalConfig
 from google.adk.evaluation.eval_set import EvalSet
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.config import ConfigEditor, new_config_text
-from evaltui.core.editing.set import SetEditor, new_set_text
+from evaltui.core.editing.set import CaseEditor, SetEditor, new_set_text
 from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.options import options_of
 

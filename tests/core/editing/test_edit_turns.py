@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.editing.case import CaseEditor
 from evaltui.core.editing.references import References, dangling
+from evaltui.core.editing.set import CaseEditor
 from evaltui.core.editing.turn import EXPECTATION_KINDS, TurnExpectation
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.metrics.config_validation import validate_config

@@ -21,10 +21,10 @@ from evaltui.core.recordings.entry import (
     shared_of,
     written,
 )
-from evaltui.core.recordings.merging import merged, stubs_of_case
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
+from evaltui.runner.parent.recordings import merged, stubs_of_case
 
 NOON = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.model.events import Step
-from evaltui.core.recording.replay import past_of_turns
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 
 VOLATILE = ("timestamp", "invocation_id", "step")

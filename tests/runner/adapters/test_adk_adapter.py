@@ -16,7 +16,7 @@ from google.adk.runners import Runner
 from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import Workflow, node
 
-from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.adk import AdkAdapter, agent_from_yaml
 from evaltui.runner.child.adapters.base import AgentLoadError, SessionSpec
 

@@ -13,7 +13,7 @@ from google.adk.events.event import Event as AdkEvent
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.agent_tool import AgentTool
 
-from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.adk import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]

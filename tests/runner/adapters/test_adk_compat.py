@@ -17,7 +17,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import Workflow
 from google.genai import types
 
-from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.adk import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]

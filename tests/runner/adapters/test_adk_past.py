@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from pydantic import PrivateAttr
 from talking import assert_goes_on, repeated, talk, user, work_of
 
+from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.model.eval_set import Invocation
-from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
 from evaltui.runner.child.adapters.adk import AdkAdapter
 from evaltui.runner.child.adapters.base import SessionSpec
 

@@ -14,8 +14,8 @@ from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import tool_calls
-from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.child.adapters.adk import AdkAdapter
 
 pytestmark = pytest.mark.adk

@@ -9,10 +9,10 @@ pytest.importorskip("google.adk")
 from requesting_agents import BOOKING, DESK, response, root_agent
 from talking import over_the_wire, user
 
+from evaltui.core.conversation.drafting import TurnDraft, draft_case
+from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
+from evaltui.core.conversation.waiting import WaitingCalls, waiting_calls
 from evaltui.core.model.eval_set import Invocation
-from evaltui.core.recording.drafting import TurnDraft, draft_case
-from evaltui.core.recording.replay import past_of_turns, steps_of_invocation
-from evaltui.core.recording.waiting import WaitingCalls, waiting_calls
 from evaltui.runner.child.adapters.adk import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 

@@ -8,8 +8,8 @@ from datetime import date
 
 import pytest
 
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
-from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.events import Event, text, tool_call, tool_result, transfer
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec, current_reporter
 from evaltui.runner.child.adapters.function import FunctionAdapter

@@ -8,8 +8,8 @@ import pytest
 from google.genai import types
 
 from evaltui import Agent, Rule, ScriptedModel
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
-from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, ToolInfo, current_reporter, nested_in
 from evaltui.runner.child.adapters.native import MAX_MODEL_CALLS, NativeAdapter
 from evaltui.runner.child.native.agent import ToolContext

@@ -1,7 +1,7 @@
 """What our own agents tell judges of themselves."""
 
 from evaltui import Agent, Rule, ScriptedModel
-from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native import NativeAdapter
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.runner.child.adapters.past import copy_state, state_delta
+from evaltui.runner.child.adapters.base import copy_state, state_delta
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -8,7 +8,7 @@ from google import genai
 from google.genai import types
 
 from evaltui import Agent
-from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native import NativeAdapter
 from evaltui.runner.child.native.models import GeminiModel, ModelRequest, join_texts

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui import Agent
-from evaltui.core.recording.invocations import invocations_from_events
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native import NativeAdapter
 from evaltui.runner.child.native import models

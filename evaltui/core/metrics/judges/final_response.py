@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from evaltui.core.metrics.judges.json_answers import VALIDITY
 from evaltui.core.metrics.judges.judge import (
+    VALIDITY,
     Judge,
     Sample,
     ask_samples,

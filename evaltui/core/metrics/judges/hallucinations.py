@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.metrics.judges.json_answers import SENTENCES, read_json
 from evaltui.core.metrics.judges.judge import (
+    SENTENCES,
     Answer,
     Judge,
     JudgeModelOptions,
@@ -22,6 +22,7 @@ from evaltui.core.metrics.judges.judge import (
     counted,
     deciding,
     judge_options,
+    read_json,
 )
 from evaltui.core.metrics.judges.transcript import (
     Entry,

@@ -12,8 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.metrics.judges.json_answers import RATING, read_json
-from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, counted, judge_options
+from evaltui.core.metrics.judges.judge import (
+    RATING,
+    Answer,
+    Judge,
+    Sample,
+    ask_samples,
+    counted,
+    judge_options,
+    read_json,
+)
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
     NO_ANSWER,

@@ -8,8 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evaltui.core.metrics.judges.final_response import answer_of, read_fulfilment_as_adk
-from evaltui.core.metrics.judges.json_answers import FULFILMENT
-from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, judge_options, judgement
+from evaltui.core.metrics.judges.judge import (
+    FULFILMENT,
+    Answer,
+    Judge,
+    Sample,
+    ask_samples,
+    judge_options,
+    judgement,
+)
 from evaltui.core.metrics.judges.rubrics import (
     HeldRubric,
     no_rubrics,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from evaltui.core.metrics.judges.json_answers import SIMULATED_USER, read_json
 from evaltui.core.metrics.judges.judge import (
+    SIMULATED_USER,
     Judge,
     JudgeFailedError,
     Sample,
@@ -17,6 +17,7 @@ from evaltui.core.metrics.judges.judge import (
     counted,
     deciding,
     judge_options,
+    read_json,
     votes_of,
 )
 from evaltui.core.metrics.judges.transcript import json_line

@@ -11,8 +11,15 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from evaltui.core.metrics.judges.json_answers import JudgeAnswer, read_json
-from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Sample, judged_by
+from evaltui.core.metrics.judges.judge import (
+    Answer,
+    JudgeAnswer,
+    JudgeFailedError,
+    JudgeModelOptions,
+    Sample,
+    judged_by,
+    read_json,
+)
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.metric import (
     MetricInput,

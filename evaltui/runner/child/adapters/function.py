@@ -26,13 +26,11 @@ from evaltui.runner.child.adapters.base import (
     AgentSession,
     Reporter,
     SessionSpec,
-    recording,
-)
-from evaltui.runner.child.adapters.past import (
     call_numbers,
     contents_of,
     copy_state,
     plain_copy,
+    recording,
     removed_keys,
     state_after,
     state_delta,

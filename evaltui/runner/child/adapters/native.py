@@ -22,20 +22,18 @@ from evaltui.runner.child.adapters.base import (
     Reporter,
     SessionSpec,
     ToolInfo,
-    nested_in,
-    plain_json,
-    recording,
-)
-from evaltui.runner.child.adapters.native_recording import answer, call_tool, model_exchange
-from evaltui.runner.child.adapters.past import (
     call_numbers,
     contents_for_model,
     copy_state,
+    nested_in,
+    plain_json,
+    recording,
     removed_keys,
     state_after,
     state_delta,
     step_numbers,
 )
+from evaltui.runner.child.adapters.native_recording import answer, call_tool, model_exchange
 from evaltui.runner.child.native.agent import Agent, ToolContext
 from evaltui.runner.child.native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
 

@@ -14,8 +14,7 @@ from pydantic import BaseModel
 from evaltui.core.model.events import Json
 from evaltui.core.recordings.entry import JsonRequest
 from evaltui.runner.call_recorder import ModelExchange, ToolOutcome, current_call_recorder
-from evaltui.runner.child.adapters.base import plain_json
-from evaltui.runner.child.adapters.past import copy_state, removed_keys, state_delta
+from evaltui.runner.child.adapters.base import copy_state, plain_json, removed_keys, state_delta
 from evaltui.runner.child.native.agent import Tool, ToolContext
 from evaltui.runner.child.native.models import Model, ModelRequest, ModelResponse
 from evaltui.runner.child.native.scripted import ScriptedModel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_of
+from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
 from evaltui.core.model.events import Json, describe_response
-from evaltui.core.recording.responding import ResponseError, expected_call, request_of, respond, typed_of
-from evaltui.core.recording.waiting import WaitingCall, response_content, responses_in
 from evaltui.text.lines import Line
 from evaltui.text.values import show_duration, show_size, visible
 from evaltui.tui.exchange import (

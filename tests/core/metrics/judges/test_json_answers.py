@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.json_answers import JudgeAnswer, objects_with, read_json
+from evaltui.core.metrics.judges.judge import JudgeAnswer, objects_with, read_json
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.judges.hallucinations import read_findings, sentences
-from evaltui.core.metrics.judges.json_answers import FULFILMENT, RATING, SENTENCES, SIMULATED_USER, VALIDITY
+from evaltui.core.metrics.judges.judge import FULFILMENT, RATING, SENTENCES, SIMULATED_USER, VALIDITY
 from evaltui.core.metrics.judges.quality import Scale, read_rating
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.judges.user_simulator import read_is_valid

@@ -13,9 +13,9 @@ from typing import Any
 
 from google.genai import types
 
+from evaltui.core.conversation.plain_models import invocation_model
 from evaltui.core.model.eval_set import AgentDetails, AppDetails, Invocation
 from evaltui.core.model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final
-from evaltui.core.recording.plain_models import invocation_model
 from evaltui.core.trace.spans import instruction_text
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from google.genai import types
 
+from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import (
     Invocation,
     InvocationEvent,
@@ -24,7 +25,6 @@ from evaltui.core.model.eval_set import (
 )
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.modes import TurnMode
-from evaltui.core.recording.invocations import invocations_from_events
 from evaltui.core.secrets import Secrets
 
 _LONGEST_ID = 40

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evaltui.core.conversation.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall, response_content
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import text_of
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.tool_schema import check_value
-from evaltui.core.recording.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall, response_content
 from evaltui.text.values import show_value, visible
 
 RequestKind = Literal["confirmation", "input", "credential", "long-running"]

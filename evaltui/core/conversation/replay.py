@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from evaltui.core.conversation.invocations import steps_from_events
+from evaltui.core.conversation.waiting import REQUESTS, CallPlace, call_places
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents, tool_calls
 from evaltui.core.model.events import Event, Json, Step, is_final
-from evaltui.core.recording.invocations import steps_from_events
-from evaltui.core.recording.waiting import REQUESTS, CallPlace, call_places
 
 # The tool by which agents of google-adk hand the conversation on: to whom is in `agent_name`.
 _TRANSFER = "transfer_to_agent"

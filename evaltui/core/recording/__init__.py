@@ -1,1 +1,0 @@
-"""Events as invocations and case drafts, and cases as events again."""
