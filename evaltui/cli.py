@@ -80,13 +80,13 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from evaltui.commands.lint import lint
+    from evaltui.commands.eval_sets import lint
 
     return lint(options.paths)
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from evaltui.commands.migrate import migrate
+    from evaltui.commands.eval_sets import migrate
 
     return migrate(options.old, options.new, options.initial_session)
 
@@ -104,7 +104,7 @@ def _runs(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from evaltui.commands.compare import compare_runs
+    from evaltui.commands.runs import compare_runs
 
     return compare_runs(options)
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from evaltui.commands.metrics import announce
-from evaltui.commands.output import HAD_ERRORS, UsageError
-from evaltui.commands.reporting import ReportTarget, write_reports
+from evaltui.commands.output import HAD_ERRORS, ReportTarget, UsageError, write_reports
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId

@@ -16,8 +16,7 @@ from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.parent.metric_host import checked, facts_of
 from evaltui.text.lines import Line, pad, wrap
-from evaltui.text.values import visible
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import did_you_mean, visible
 
 if TYPE_CHECKING:
     from evaltui.runner.plan import SetPlan

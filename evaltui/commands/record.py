@@ -49,8 +49,7 @@ from evaltui.files.workspace import open_workspace
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.interrupts import run_interruptible
-from evaltui.text.values import counted, visible
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import counted, did_you_mean, visible
 
 _NEW_SET = SUFFIXES[0]
 

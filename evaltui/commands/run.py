@@ -9,8 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.commands.output import UsageError, complain, require_one_agent
-from evaltui.commands.reporting import ReportTarget, parse_targets
+from evaltui.commands.output import ReportTarget, UsageError, complain, parse_targets, require_one_agent
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible

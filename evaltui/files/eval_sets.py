@@ -20,7 +20,7 @@ from evaltui.core.model.old_formats import (
 )
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet

@@ -22,7 +22,7 @@ from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
 from evaltui.files.saving import Fingerprint, read_source
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 # What the journal calls changes that are no step of the user's.
 _MERGED = "merge with what changed outside"

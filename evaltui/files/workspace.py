@@ -28,7 +28,7 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")

@@ -9,9 +9,8 @@ from rich.cells import cell_len
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.reports.details import MAX_WIDTH, case_details
+from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
-from evaltui.reports.repeats import repeat_lines
 from evaltui.runs.sets import SetInfo
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, glyph

@@ -19,6 +19,7 @@ from evaltui.core.compare.judged import (
     over_conversation,
     was_judged,
 )
+from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -31,9 +32,8 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.reports.repeats import repeat_lines
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
-from evaltui.text.outcomes import CALL_MARKS, glyph
+from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
 from evaltui.text.values import (
     scores,
     show_change,
@@ -44,6 +44,50 @@ from evaltui.text.values import (
     visible_lines,
 )
 from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
+
+# More kinds of trajectories than this are noise.
+_MOST_GROUPS = 8
+
+
+def repeat_lines(case: CaseResult, width: int) -> list[Line]:
+    """How each run came out, what that says of the next ones, and which calls they made; nothing for one."""
+    if len(case.repeats) < 2:
+        return []
+    return [cut(line, width) for line in (*_runs(case), *_rates(case), *_trajectories(case))]
+
+
+def _runs(case: CaseResult) -> Iterator[Line]:
+    glyphs = [glyph(repeat.status) for repeat in case.repeats]
+    flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
+    meets = "meets" if case.policy_met else "fails"
+    figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}, {meets} policy {case.policy}"
+    yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status])]
+    yield [("          the gravest one is shown below", "muted")]
+
+
+def _rates(case: CaseResult) -> Iterator[Line]:
+    rates = pass_rates(case)
+    yield [("  k       ", "muted"), ("".join(f"{rate.k:<6}" for rate in rates), "muted")]
+    yield [("  pass@k  ", ""), ("".join(f"{rate.at_least_one:<6.2f}" for rate in rates), "")]
+    yield [("  pass^k  ", ""), ("".join(f"{rate.all:<6.2f}" for rate in rates), "")]
+
+
+def _trajectories(case: CaseResult) -> Iterator[Line]:
+    groups = trajectory_groups(case)
+    if len(groups) == 1:
+        yield [("  calls   the same in every run", "")]
+        return
+    yield [(f"  calls   {len(groups)} different trajectories", "")]
+    for group in groups[:_MOST_GROUPS]:
+        yield [*_group_head(group), (in_words(group.calls), "")]
+    if len(groups) > _MOST_GROUPS:
+        yield [(f"          and {len(groups) - _MOST_GROUPS} more", "muted")]
+
+
+def _group_head(group: TrajectoryGroup) -> Line:
+    glyphs = [glyph(status) for status in dict.fromkeys(group.statuses)]
+    return [(f"    {len(group.repeats):>3}×  ", ""), *glyphs, (" " * (3 - len(glyphs)), "")]
+
 
 _EXPECTATIONS: dict[Expectation, str] = {
     "these calls": "expects these calls",
@@ -69,6 +113,7 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
     No line is longer than `width` cells, but for those of tracebacks, which are never cut.
     """
     width = min(width, MAX_WIDTH)
+    errors = (case.error, *(metric.error for metric in case.metrics))
     blocks: list[list[Line]] = [
         # An error is shown in full below.
         [] if case.error else _wrapped(2, [(sentence(case), "")], width),
@@ -77,7 +122,8 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
         *([cut(line, width) for line in _turn(case, index, width)] for index in _turns_in_detail(case)),
         [cut(line, width) for line in _conversation(case, width)],
         [cut(line, width) for line in _state(case, width)],
-        *(_error(error, width) for error in _errors(case)),
+        # The agent's error first, then those of metrics; what several have in common, once.
+        *(_error(error, width) for error in dict.fromkeys(errors) if error),
     ]
     lines: list[Line] = []
     for block in blocks:
@@ -106,7 +152,8 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
         is_explained = metric.status is Status.PASSED or (
             metric.status is Status.FAILED and was_judged(metric)
         )
-        reason: Span = ("" if is_explained else visible(_why(metric)), "muted")
+        why = error_text(metric.error) if metric.error else metric.reason
+        reason: Span = ("" if is_explained else visible(why), "muted")
         if cells([*head, reason]) + 2 <= width:
             yield [*head, ("  ", ""), reason]
         else:
@@ -127,10 +174,6 @@ def _score(metric: MetricResult) -> str:
     if metric.status is Status.ERROR:
         return "error"
     return "–" if metric.score is None else scores(metric.score, metric.threshold, metric.lower_is_better)
-
-
-def _why(metric: MetricResult) -> str:
-    return error_text(metric.error) if metric.error else metric.reason
 
 
 def _turns_in_detail(case: CaseResult) -> list[int]:
@@ -178,7 +221,8 @@ def _unjudged_turns(case: CaseResult) -> set[int]:
 def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
     turn = case.turns[index]
     yield [("  ", ""), (f"turn {index + 1}", "bold"), (f"  {_EXPECTATIONS[turn.expectation]}", "muted")]
-    if asked := _user_text(case, index):
+    acted = (repeat.actual[index] for repeat in case.repeats if index < len(repeat.actual))
+    if asked := turn.user or next((user_text(one.user_content) for one in acted), ""):
         yield [("    user    ", "muted"), (visible(asked), "muted")]
     for diff in turn.calls:
         yield from _call(diff, width) if turn.expectation != "simulated" else _made(diff)
@@ -221,13 +265,6 @@ def _made(diff: CallDiff) -> Iterator[Line]:
     """A call of which nothing was expected."""
     args = call_args(diff)
     yield [("    · ", "muted"), (call_name(diff), ""), (f"  {args}" if args else "", "muted")]
-
-
-def _user_text(case: CaseResult, index: int) -> str:
-    if user := case.turns[index].user:
-        return user
-    contents = (repeat.actual[index].user_content for repeat in case.repeats if index < len(repeat.actual))
-    return user_text(next(contents, None))
 
 
 def _call(diff: CallDiff, width: int) -> Iterator[Line]:
@@ -339,22 +376,11 @@ def _state(case: CaseResult, width: int) -> list[Line]:
     if not case.state:
         return []
     paths = min(_MAX_PATH, max(cell_len(visible(diff.path)) for diff in case.state))
-    rows: list[Line] = [
-        [
-            ("    ", ""),
-            ("~", "warning"),
-            (f" {pad(visible(diff.path), paths)}  ", ""),
-            *_change(diff.expected, diff.actual, width - paths - 24),
-        ]
-        for diff in case.state
-    ]
-    return [[("  final state", "bold")], *rows]
-
-
-def _errors(case: CaseResult) -> list[ErrorInfo]:
-    """The agent's error first, then those of metrics; what several have in common, once."""
-    errors = dict.fromkeys([case.error, *(metric.error for metric in case.metrics)])
-    return [error for error in errors if error]
+    lines: list[Line] = [[("  final state", "bold")]]
+    for diff in case.state:
+        head: Line = [("    ", ""), ("~", "warning"), (f" {pad(visible(diff.path), paths)}  ", "")]
+        lines.append([*head, *_change(diff.expected, diff.actual, width - paths - 24)])
+    return lines
 
 
 def _error(error: ErrorInfo, width: int) -> list[Line]:

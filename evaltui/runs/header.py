@@ -13,7 +13,7 @@ from typing import Any, get_args
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.files.folders import OWN_FOLDER
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 Json = dict[str, Any]
 

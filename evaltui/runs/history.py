@@ -21,7 +21,7 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.header import RunHeader
 from evaltui.runs.log import RUNS, SUFFIX, latest_run, run_logs, runs_folder
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event

@@ -17,7 +17,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import WORST_FIRST, Status
 from evaltui.runs.header import RunHeader, header_from_json
 from evaltui.runs.log import SUFFIX, VERSION
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 Json = dict[str, Any]
 

@@ -20,6 +20,7 @@ from evaltui.files.workspace import SelectionError, select
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
+from evaltui.tui.pages.writer import write_sentences
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.keymap import read_keymap
@@ -82,7 +83,6 @@ class WorkbenchApp(KeysInOrder[int]):
         self.workbench.keys = keymap.keys
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:
-            from evaltui.tui.pages.writer import write_sentences
             from evaltui.tui.screens.details import DetailsScreen
 
             title: Line = [("Your keys: ", "bold"), (visible(str(path)), "muted")]

@@ -20,7 +20,7 @@ from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import JsonPath
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import did_you_mean
 
 # The scores of the runs of a case; None where a run has none.
 Scores = Mapping[CaseId, Sequence[float | None]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult

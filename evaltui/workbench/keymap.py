@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.files.settings import read_toml
-from evaltui.text.wording import did_you_mean, in_words
+from evaltui.text.values import did_you_mean, in_words
 from evaltui.workbench.actions import BY_ID, FOCUS_CHAINS, actions_in
 
 _NAMES = {

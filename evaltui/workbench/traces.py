@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.trace.spans import SPAN_KINDS, Span, SpanTree
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import did_you_mean
 from evaltui.workbench.state import RunRef
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from requesting_agents import DESK, write_agent
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.save_case import SaveCaseScreen
-from evaltui.tui.widgets.message_box import MessageField
+from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.workbench import Workbench
 
 pytestmark = pytest.mark.adk

@@ -9,7 +9,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.message_box import MessageField
+from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench

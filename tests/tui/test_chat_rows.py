@@ -10,7 +10,7 @@ from textual._xterm_parser import XTermParser
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.exchange import Attached
-from evaltui.tui.pages.chat_row import ONE_LINE, who_width, write_row
+from evaltui.tui.pages.chat import ONE_LINE, who_width, write_row
 from evaltui.tui.panes.chat.message import MessageDraft
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.chat.conversation import ChatTurn

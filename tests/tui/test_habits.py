@@ -11,7 +11,7 @@ from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.finding import PaletteScreen
 from evaltui.tui.screens.keys import HelpScreen
-from evaltui.tui.widgets import painting
+from evaltui.tui.widgets import lines as drawn_lines
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -204,7 +204,7 @@ async def test_copying_says_what_and_where(parrot):
 
 async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
     monkeypatch.setenv("EVALTUI_ASCII", "1")
-    painting._ascii_only.cache_clear()
+    drawn_lines._ascii_only.cache_clear()
     try:
         app = WorkbenchApp(Workbench(parrot))
         async with app.run_test(size=WIDE) as pilot:
@@ -215,7 +215,7 @@ async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
             assert "x wrong" in screen_text(app)
             assert screen_text(app).isascii()
     finally:
-        painting._ascii_only.cache_clear()
+        drawn_lines._ascii_only.cache_clear()
 
 
 async def test_without_colours_nothing_is_lost(parrot, monkeypatch):

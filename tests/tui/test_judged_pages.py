@@ -46,7 +46,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.case_result import write_case_result
-from evaltui.tui.pages.judged import write_all_findings, write_finding
+from evaltui.tui.pages.turns import write_all_findings, write_finding
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.acceptable import refuses_case

@@ -7,7 +7,7 @@ from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.save_case import SaveCaseScreen
-from evaltui.tui.widgets.message_box import MessageField
+from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)

@@ -8,7 +8,7 @@ from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 
 class EditError(ValueError):

@@ -23,7 +23,7 @@ from evaltui.core.model.config import (
 from evaltui.core.model.json_values import path_as_spelt
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import JsonPath, Problem, likely_typos
-from evaltui.text.wording import did_you_mean
+from evaltui.text.values import did_you_mean
 
 _OF_CRITERION = ("lower_is_better", "lowerIsBetter")
 _NOT_ASKED_FOR = (

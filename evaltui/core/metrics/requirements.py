@@ -19,7 +19,7 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.metrics.registry import METRICS, MetricInfo
 from evaltui.core.model.config import EvalConfig, EvalMetric, SimulatorConfig
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.text.wording import nearest
+from evaltui.text.values import nearest
 
 # What the Gemini API and Vertex AI call the models of google-genai's own kind.
 _GEMINI_NAME = re.compile(

@@ -22,7 +22,7 @@ from pydantic import (
 
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.regexes import check_regex
-from evaltui.text.wording import did_you_mean, in_words
+from evaltui.text.values import did_you_mean, in_words
 
 # All arguments of a call together.
 ALL_ARGS = "*"

@@ -11,7 +11,7 @@ from evaltui.core.model.events import describe_response
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase

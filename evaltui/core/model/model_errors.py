@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from evaltui.core.model.eval_set import InvocationEvents
 from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.text.wording import did_you_mean, in_words
+from evaltui.text.values import did_you_mean, in_words
 
 Model = TypeVar("Model", bound=BaseModel)
 

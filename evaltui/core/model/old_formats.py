@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from evaltui.core.model.json_values import dicts
 from evaltui.core.model.problems import JsonPath, Problem, Severity, has_error, likely_typos
-from evaltui.text.values import show_value
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words, show_value
 
 Format = Literal["eval set", "old test", "old eval set"]
 Json = dict[str, Any]

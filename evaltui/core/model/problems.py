@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from evaltui.text.values import nearest
+
 JsonPath = tuple[str | int, ...]
 
 
@@ -76,9 +78,6 @@ def likely_typos(
 
     Other unknown keys are the user's own: where this is called, ADK tolerates them.
     """
-    # Loads difflib, of which the process of an agent has no need.
-    from evaltui.text.wording import nearest
-
     fields = [tuple(field) for field in fields]
     known = {spelling for field in fields for spelling in field}
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.json_values import ABSENT, side_by_side
 from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.text.values import show_value, type_change
-from evaltui.text.wording import did_you_mean, in_words
+from evaltui.text.values import did_you_mean, in_words, show_value, type_change
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

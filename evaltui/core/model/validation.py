@@ -27,7 +27,7 @@ from evaltui.core.model.json_values import camel, path_as_spelt, spelt
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos
 from evaltui.core.model.stored_cases import eval_ids_of
-from evaltui.text.wording import in_words
+from evaltui.text.values import in_words
 
 _SPEAKER_ROLES = (None, "user", "model")
 _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")

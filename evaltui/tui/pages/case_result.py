@@ -23,9 +23,15 @@ from evaltui.text.lines import Span, pad
 from evaltui.text.outcomes import WORDS, glyph, verdict
 from evaltui.text.values import cut, scores, visible, visible_block
 from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
-from evaltui.tui.pages.calls import MARGIN, write_call, write_change, write_made_call
-from evaltui.tui.pages.judged import write_conversation, write_judged
 from evaltui.tui.pages.runs import write_history_rows
+from evaltui.tui.pages.turns import (
+    MARGIN,
+    write_call,
+    write_change,
+    write_conversation,
+    write_judged,
+    write_made_call,
+)
 from evaltui.tui.pages.writer import LABEL, SIDE_BY_SIDE, Page, RepeatAt, write_error
 from evaltui.workbench.outcomes import CasePast
 from evaltui.workbench.results import turn_status

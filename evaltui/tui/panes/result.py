@@ -14,7 +14,8 @@ from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.selected import page_title, shown_state, write_page
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.turns import write_all_findings, write_finding
+from evaltui.tui.pages.writer import Page, write_sides
 from evaltui.tui.pane import Copied, PagePane
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
@@ -127,15 +128,10 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             metric, finding = difference.judged
             self._open_finding(title, metric, finding)
             return
-        # It colours JSON, which the first frame need not wait for.
-        from evaltui.tui.pages.writer import write_sides
-
         self.app.push_screen(DetailsScreen(title, partial(write_sides, difference=difference)))
 
     def _open_finding(self, title: Line, metric: MetricResult, finding: Finding) -> None:
         """Every answer of the judge on one thing, and beside it on all that it judged by the same metric."""
-        from evaltui.tui.pages.judged import write_all_findings, write_finding
-
         tabs = (
             Tab("this one", partial(write_finding, metric=metric, finding=finding)),
             Tab("whole metric", partial(write_all_findings, metrics=[metric])),
@@ -151,8 +147,6 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             hint = "n goes to a difference, enter shows all of it"
             self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
             return
-        from evaltui.tui.pages.judged import write_all_findings
-
         title: Line = [("What the judge found", "bold")]
         self.app.push_screen(DetailsScreen(title, partial(write_all_findings, metrics=judged)))
 

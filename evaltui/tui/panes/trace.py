@@ -6,12 +6,13 @@ import json
 from functools import partial
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.trace.spans import Span
+from evaltui.core.trace.graph import graph_of
+from evaltui.core.trace.spans import Span, request_of
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import show_duration, visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.span_row import span_line
+from evaltui.tui.pages.trace import span_line, write_events, write_graph, write_request, write_response
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.tui.widgets.fields import FilterLine
@@ -228,19 +229,11 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         span = self._current()
         if span is None:
             return
-        # These colour JSON, which the first frame need not wait for.
-        from evaltui.core.trace.graph import graph_of
-        from evaltui.core.trace.spans import request_of
-        from evaltui.tui.pages.trace_details import write_events, write_graph, write_request, write_response
-
         spans = self._outline.tree.spans
         happened = span.events or [spans[number].events[0] for number in span.children[:1]]
         answer = span.events if span.kind in ("model", "tool") else ()
         tabs = [
-            Tab(
-                "Event",
-                partial(write_events, events=happened),
-            ),
+            Tab("Event", partial(write_events, events=happened)),
             Tab("Request", lambda page: write_request(page, request_of(spans, span.number))),
             Tab("Response", partial(write_response, events=answer)),
             Tab("Graph", lambda page: write_graph(page, graph_of(spans, span.turn))),

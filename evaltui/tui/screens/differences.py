@@ -35,8 +35,7 @@ from evaltui.tui.screens.prompt import (
     moves,
 )
 from evaltui.tui.widgets.choices import ChoiceLine, ChoiceList
-from evaltui.tui.widgets.lines import DrawnLine, LineView, PageLines, Title
-from evaltui.tui.widgets.painting import fit_for_terminal
+from evaltui.tui.widgets.lines import DrawnLine, LineView, PageLines, Title, fit_for_terminal
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, propose
 from evaltui.workbench.actions import Scope

@@ -22,8 +22,7 @@ from evaltui.tui.panes.bars import Footer, Header, Heading, Status, Tab, TooSmal
 from evaltui.tui.panes.tree.view import CaseTree, FilterInput
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.fields import FilterLine
-from evaltui.tui.widgets.message_box import MessageField
+from evaltui.tui.widgets.fields import FilterLine, MessageField
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.workbench import Workbench
 

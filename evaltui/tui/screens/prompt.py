@@ -19,8 +19,7 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
-from evaltui.tui.widgets.lines import ActionLine, OneLine, Title
-from evaltui.tui.widgets.painting import fit_for_terminal
+from evaltui.tui.widgets.lines import ActionLine, OneLine, Title, fit_for_terminal
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
 from evaltui.workbench.keymap import key_name

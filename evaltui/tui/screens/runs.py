@@ -1,28 +1,202 @@
-"""Kept runs: opened, named, resumed and compared."""
+"""Kept runs: opened, named, resumed, and two of them compared case by case."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
 from pathlib import Path
 from typing import NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
 
+from evaltui.core.compare.comparison_lines import comparison_lines
+from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
 from evaltui.core.model.case_id import CaseId
+from evaltui.files.workspace import SelectionError
+from evaltui.runs.history import name_run
 from evaltui.runs.listing import RunRow
-from evaltui.text.lines import Line
+from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.pages.runs import run_line, write_run
+from evaltui.tui.exchange import copy
+from evaltui.tui.pages.runs import (
+    change_line,
+    kind_line,
+    run_line,
+    spent_line,
+    sums_line,
+    write_change,
+    write_run,
+)
 from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import Copied
 from evaltui.tui.panes.bars import Footer, Status
-from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.lines import CursorLines, HorizontalRule, PageLines, Title
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine, HorizontalRule, PageLines, Title
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.kept_runs import KeptRuns
+from evaltui.workbench.kept_runs import (
+    FOLDED_AT_FIRST,
+    Compared,
+    ComparedRow,
+    KeptRuns,
+    KindTitle,
+    compare_kept,
+    rows_of,
+)
 from evaltui.workbench.workbench import Workbench
+
+_COPIED_WIDTH = 110
+# The file of a run, and what it is called.
+Side = tuple[Path, str]
+
+
+class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
+    """Returns the run and the case that the user wants to see."""
+
+    BINDINGS = bindings(Scope.COMPARISON)
+    AUTO_FOCUS = "#comparison-rows"
+
+    def __init__(self, workbench: Workbench, base: Side, candidate: Side) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._base = base
+        self._candidate = candidate
+        self._compared: Compared | None = None
+        self._problem = ""
+
+    def compose(self) -> ComposeResult:
+        yield Title(self._title)
+        yield DrawnLine(self._sums)
+        yield DrawnLine(self._spent)
+        yield ComparedRows(id="comparison-rows")
+        yield HorizontalRule()
+        yield PageLines(self._write_change, can_focus=False, id="comparison-details")
+        yield Status(self._workbench, id="comparison-status")
+        yield Footer(self._workbench, id="comparison-footer")
+
+    def on_mount(self) -> None:
+        self.query_one(Footer).scope = Scope.COMPARISON
+        self._compare()
+
+    def _compare(self) -> None:
+        self._compared = None
+        self.rows.show(None)
+        self.run_worker(self._read(), group="compare", exclusive=True)
+
+    async def _read(self) -> None:
+        try:
+            self._compared = await asyncio.to_thread(compare_kept, self._base[0], self._candidate[0])
+        except (OSError, ValueError) as error:
+            self._problem = str(error)
+        if self.is_here:
+            self.rows.show(self._compared)
+            self.follow()
+
+    @on(CursorLines.Moved)
+    def follow(self) -> None:
+        self.query_one(PageLines).write_page()
+        self.query("OneLine").refresh()
+
+    @property
+    def rows(self) -> ComparedRows:
+        return self.query_one(ComparedRows)
+
+    def _title(self) -> Line:
+        base, candidate = visible(self._base[1]), visible(self._candidate[1])
+        return [("Compare", "bold"), ("  ", ""), (base, ""), (" → ", "muted"), (candidate, "bold")]
+
+    def _write_change(self, page: Page) -> None:
+        if isinstance(row := self.rows.current, CaseChange):
+            write_change(page, row)
+
+    def _sums(self, width: int) -> Line:
+        if self._problem:
+            return [(f" ! {visible(self._problem)}", "error")]
+        if self._compared is None:
+            return [(" reading both runs …", "muted")]
+        return [(" ", ""), *sums_line(self._compared.comparison)]
+
+    def _spent(self, width: int) -> Line:
+        return [(" ", ""), *spent_line(self._compared)] if self._compared else []
+
+    def action_close_comparison(self) -> None:
+        self.dismiss(None)
+
+    def action_fold_kind(self) -> None:
+        self.rows.toggle_fold()
+        self.follow()
+
+    def action_swap_runs(self) -> None:
+        self._base, self._candidate = self._candidate, self._base
+        self._compare()
+
+    @on(CursorLines.Opened)
+    def action_open_changed(self) -> None:
+        row = self.rows.current
+        if not isinstance(row, CaseChange):
+            self.action_fold_kind()
+        elif reason := self._workbench.outcomes.refuses_to_open():
+            self._workbench.say(reason)
+        else:
+            path, title = self._candidate if row.candidate is not None else self._base
+            self.dismiss((path, title, row.case, row.eval_set_id))
+
+    def action_copy_comparison(self) -> None:
+        if self._compared is None:
+            return
+        lines = comparison_lines(self._compared.comparison, _COPIED_WIDTH)
+        text = "".join(f"{draw(line, color=False)}\n" for line in lines)
+        self._workbench.say(copy(self.app, self._workbench.agent.dir, Copied("the comparison", text)))
+
+
+class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """The kinds, each with its cases; the keys are those of the screen."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._compared: Compared | None = None
+        self._folded: set[Kind] = set(FOLDED_AT_FIRST)
+        self._rows: list[ComparedRow] = []
+        self._names = 0
+
+    def show(self, compared: Compared | None) -> None:
+        self._compared = compared
+        changes = compared.comparison.cases if compared else ()
+        self._names = max((len(self._id_of(change)) for change in changes), default=0)
+        self._write()
+        # Whoever compares wants to see a case first, not the title above it.
+        self.cursor = 1 if len(self._rows) > 1 and isinstance(self._rows[1], CaseChange) else 0
+        self.scroll_to(y=0, animate=False)
+
+    def _write(self) -> None:
+        self._rows = list(rows_of(self._compared.comparison, self._folded)) if self._compared else []
+        self.lines_changed(len(self._rows))
+
+    @property
+    def current(self) -> ComparedRow | None:
+        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+
+    def toggle_fold(self) -> None:
+        """Of the kind that the cursor is in, and go to its title."""
+        row = self.current
+        if row is None:
+            return
+        self._folded ^= {row.kind}
+        self._write()
+        # The first row of a kind is its title.
+        self.move_to(next(number for number, one in enumerate(self._rows) if one.kind == row.kind))
+
+    def _id_of(self, change: CaseChange) -> str:
+        return visible(case_name(change, self._compared.comparison)) if self._compared else ""
+
+    def line(self, number: int) -> Line:
+        row = self._rows[number]
+        marker = ("▌ " if number == self.cursor else "  ", "bold accent")
+        if isinstance(row, KindTitle):
+            return [marker, *kind_line(row)]
+        width = self.line_width - 4
+        names = max(8, min(self._names, width * 2 // 5))
+        return [marker, ("  ", ""), *change_line(row, self._id_of(row), names, width)]
 
 
 class Wanted(NamedTuple):
@@ -48,7 +222,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self._runs = KeptRuns(workbench.agent.dir, self._changed)
+        self._runs = KeptRuns(workbench.agent.dir, lambda: self.follow() if self.is_here else None)
         self.base: Path | None = None
 
     def compose(self) -> ComposeResult:
@@ -61,14 +235,10 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.query_one(Footer).scope = Scope.RUNS
-        self.run_worker(self._runs.load(), group="load", exclusive=True)
+        self.action_reload_runs()
 
     async def on_unmount(self) -> None:
         await self._runs.close()
-
-    def _changed(self) -> None:
-        if self.is_here:
-            self.follow()
 
     def follow(self) -> None:
         self.rows.follow()
@@ -104,8 +274,12 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
 
     @on(CursorLines.Opened)
     def action_open_run(self) -> None:
-        if (row := self._readable_run()) is not None:
-            self._open(row)
+        if (row := self._readable_run()) is None:
+            return
+        if reason := self._workbench.outcomes.refuses_to_open():
+            self._workbench.say(reason)
+        else:
+            self.dismiss(Wanted(row.path, row.title))
 
     def action_mark_base(self) -> None:
         if (row := self._readable_run()) is not None:
@@ -114,16 +288,46 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             self.draw_around()
 
     def action_compare_runs(self) -> None:
-        if (row := self._readable_run()) is not None:
-            self._compare(row)
+        if (row := self._readable_run()) is None:
+            return
+        paths = list(self._runs.paths or ())
+        # The newest run is the first one.
+        before = paths[paths.index(row.path) + 1 :]
+        base = self.base if self.base in paths else before[0] if before else None
+        if base is None:
+            self._workbench.say("there is no run before this one: space on another one makes it the base")
+        elif base == row.path:
+            self._workbench.say("this is the base: go to the run that is to be held against it")
+        else:
+            known = self._runs.row(base)
+            sides = (base, known.title if known else base.name), (row.path, row.title)
+            self.app.push_screen(
+                ComparisonScreen(self._workbench, *sides),
+                lambda chosen: chosen and self.dismiss(Wanted(*chosen)),
+            )
 
     def action_name_run(self) -> None:
-        if (row := self._readable_run()) is not None:
-            self._ask_name(row)
+        if (row := self._readable_run()) is None:
+            return
+
+        def check(text: str) -> str | None:
+            return None if text.strip() else "it needs a name"
+
+        hint = "a name that `evaltui compare` and `--baseline` know as well; another run that has it loses it"
+        question = PromptScreen(f"Name the {row.title}", row.name, check, hint)
+        self.app.push_screen(question, lambda name: None if name is None else self._give_name(row, name))
 
     def action_resume_run(self) -> None:
-        if (row := self._readable_run()) is not None:
-            self._resume(row)
+        if (row := self._readable_run()) is None:
+            return
+        if row.is_of_adk:
+            self._workbench.say("a result file of google-adk does not say what is missing")
+        elif row.ending == "going on":
+            self._workbench.say("this run is still going on")
+        elif reason := self._workbench.runs.refuses_to_run():
+            self._workbench.say(reason)
+        else:
+            self.dismiss(Wanted(row.path, row.title, resumes=True))
 
     def _readable_run(self) -> RunRow | None:
         """The selected run; None with a notice where there is none or it cannot be read."""
@@ -137,69 +341,14 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             return row
         return None
 
-    def _open(self, row: RunRow) -> None:
-        if reason := self._workbench.outcomes.refuses_to_open():
-            self._workbench.say(reason)
-        else:
-            self.dismiss(Wanted(row.path, row.title))
-
-    def _compare(self, row: RunRow) -> None:
-        paths = self._runs.paths or ()
-        base = self.base if self.base in paths else self._before(row.path, paths)
-        if base is None:
-            self._workbench.say("there is no run before this one: space on another one makes it the base")
-        elif base == row.path:
-            self._workbench.say("this is the base: go to the run that is to be held against it")
-        else:
-            before = self._runs.row(base)
-            title = before.title if before else base.name
-            self.app.push_screen(
-                ComparisonScreen(self._workbench, (base, title), (row.path, row.title)), self._compared
-            )
-
-    @staticmethod
-    def _before(path: Path, paths: Sequence[Path]) -> Path | None:
-        """The newest run is the first one."""
-        after = list(paths).index(path) + 1
-        return paths[after] if after < len(paths) else None
-
-    def _compared(self, chosen: tuple[Path, str, CaseId, str] | None) -> None:
-        if chosen is not None:
-            self.dismiss(Wanted(*chosen))
-
-    def _ask_name(self, row: RunRow) -> None:
-        def named(name: str | None) -> None:
-            if name is not None:
-                self._give_name(row, name.strip())
-
-        hint = "a name that `evaltui compare` and `--baseline` know as well; another run that has it loses it"
-        self.app.push_screen(PromptScreen(f"Name the {row.title}", row.name, _no_name, hint), named)
-
     def _give_name(self, row: RunRow, name: str) -> None:
-        from evaltui.files.workspace import SelectionError
-        from evaltui.runs.history import name_run
-
         try:
-            name_run(self._workbench.agent.dir, row.id, name)
+            name_run(self._workbench.agent.dir, row.id, name.strip())
         except (SelectionError, OSError) as error:
             self._workbench.say(str(error))
             return
         self._workbench.outcomes.runs_changed()
-        self.run_worker(self._runs.load(), group="load", exclusive=True)
-
-    def _resume(self, row: RunRow) -> None:
-        if row.is_of_adk:
-            self._workbench.say("a result file of google-adk does not say what is missing")
-        elif row.ending == "going on":
-            self._workbench.say("this run is still going on")
-        elif reason := self._workbench.runs.refuses_to_run():
-            self._workbench.say(reason)
-        else:
-            self.dismiss(Wanted(row.path, row.title, resumes=True))
-
-
-def _no_name(text: str) -> str | None:
-    return None if text.strip() else "it needs a name"
+        self.action_reload_runs()
 
 
 class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
@@ -228,8 +377,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
     def on_mount(self) -> None:
         self.follow()
 
-    def on_resize(self) -> None:
-        self.follow()
+    on_resize = on_mount
 
     def line(self, number: int) -> Line:
         paths = self._runs.paths

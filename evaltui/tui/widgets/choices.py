@@ -10,8 +10,7 @@ from textual.widgets import OptionList
 
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
-from evaltui.tui.widgets.lines import OneLine
-from evaltui.tui.widgets.painting import content
+from evaltui.tui.widgets.lines import OneLine, content
 
 
 class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):

@@ -14,7 +14,7 @@ from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.pages.case import OpenField, Placed, write_rows
-from evaltui.tui.pages.eval_set import write_no_sets, write_set_facts
+from evaltui.tui.pages.selected import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
 from evaltui.workbench.fields import Operation, Part, Row, RowId

@@ -20,7 +20,7 @@ from evaltui.tui.exchange import (
     read_attached,
 )
 from evaltui.tui.widgets.block_lines import BlockLines
-from evaltui.tui.widgets.message_box import MessageBox
+from evaltui.tui.widgets.fields import MessageBox
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.chat.conversation import ChatTurn, text_of
 from evaltui.workbench.keymap import key_name

@@ -13,8 +13,15 @@ from evaltui.core.model.events import Event
 from evaltui.text.lines import Line, Span
 from evaltui.text.values import show_value, visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.chat_row import ONE_LINE, who_width, write_row
-from evaltui.tui.pages.eval_set import write_nothing_said
+from evaltui.tui.pages.chat import (
+    ONE_LINE,
+    details_title,
+    who_width,
+    write_details,
+    write_nothing_said,
+    write_row,
+    write_session,
+)
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.chat.message import ChatMessage
@@ -221,15 +228,10 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         row, transcript = self._current, self._shown
         if row is None or transcript is None:
             return
-        # It colours JSON, which the first frame need not wait for.
-        from evaltui.tui.pages.chat_details import details_title, write_details
-
         turn = transcript.turns[row.turn]
         self.app.push_screen(DetailsScreen(details_title(row), partial(write_details, row=row, turn=turn)))
 
     def action_session_state(self) -> None:
-        from evaltui.tui.pages.chat_details import write_session
-
         if (transcript := self._chat.transcript) is not None:
             title: Line = [("Session", "bold"), (f" · {visible(transcript.title)}", "muted")]
             self.app.push_screen(DetailsScreen(title, partial(write_session, transcript=transcript)))

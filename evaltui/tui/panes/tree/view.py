@@ -318,7 +318,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if row is not None:
             path = self._rows.eval_set(row).path
             # The first frame does not wait for screens that are seldom seen.
-            from evaltui.tui.screens.convert import ConvertScreen
+            from evaltui.tui.screens.details import ConvertScreen
 
             self.app.push_screen(ConvertScreen(self._workbench, path))
 

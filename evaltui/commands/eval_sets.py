@@ -1,8 +1,10 @@
-"""`evaltui migrate`: a file of an old format as an EvalSet, in a file of its own."""
+"""`evaltui lint` and `evaltui migrate`: what is wrong with eval sets, and files of old formats converted."""
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.commands.output import UsageError, complain
@@ -11,8 +13,26 @@ from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.eval_sets import SUFFIXES, changes, migrated_text, read_eval_set
 from evaltui.files.lint import format_problem
+from evaltui.files.lint import lint as find_problems
 from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.text.values import counted
+
+
+def lint(paths: Sequence[Path]) -> int:
+    """Print a line per problem; 1 where one of them is an error."""
+    for path in paths:
+        if not path.exists():
+            return complain("lint", f"{path} does not exist")
+    problems = find_problems(paths)
+    # An id may hold what the terminal's encoding lacks.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    for problem in problems:
+        print(format_problem(problem))
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    warnings = len(problems) - errors
+    print(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", file=sys.stderr)
+    return 1 if errors else 0
 
 
 def migrate(old: Path, new: Path, initial_session: Path | None) -> int:

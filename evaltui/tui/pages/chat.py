@@ -1,4 +1,4 @@
-"""Rows of a conversation as lines: messages, calls with their results, changes of the state."""
+"""A conversation: its rows as lines, and the details of one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
+from evaltui.core.model.outcome import StateDiff
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.values import (
@@ -19,7 +20,11 @@ from evaltui.text.values import (
     visible_block,
     visible_lines,
 )
-from evaltui.tui.pages.calls import inline_args
+from evaltui.tui.pages.case_result import write_answers
+from evaltui.tui.pages.trace import write_event
+from evaltui.tui.pages.turns import MARGIN, inline_args, write_call
+from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page, write_error, write_json
+from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
 from evaltui.workbench.chat.rows import FileShown, Row, RowKind
 
 # Longer lines are hard to read.
@@ -31,6 +36,7 @@ _WITH_WORDS = 56
 # Enter shows all of it.
 _LONGEST_TEXT = 12_000
 _LONGEST_CALL = 400
+_MOST_STATE = 400
 _MOST_CHANGES = 8
 _MOST_RESULT_LINES = 14
 _MOST_THOUGHT_LINES = 3
@@ -217,3 +223,139 @@ def _ended(left: Line, right: Line, room: int) -> Line:
         return cut_line(left, room)
     kept = cut_line(left, max(8, room - cells(right) - 2)) if left else []
     return [*kept, (" " * max(1, room - cells(kept) - cells(right)), ""), *right]
+
+
+_TITLES = {
+    "user": "what you said",
+    "text": "what it said",
+    "thought": "what it thought",
+    "footer": "the turn",
+}
+
+
+def details_title(row: Row) -> Line:
+    title: Line = [(_TITLES.get(row.kind, row.kind).capitalize(), "bold"), (f" · turn {row.turn + 1}", "")]
+    return [*title, (f" · {visible(row.who)}", "muted")] if row.who and row.kind != "user" else title
+
+
+def write_details(page: Page, row: Row, turn: ChatTurn) -> None:
+    """For the page of details; several events one below the other, as of a call and its result."""
+    if row.kind == "difference" and turn.difference is not None:
+        _write_difference(page, turn.difference, row.turn)
+    elif row.kind == "footer":
+        _write_turn(page, turn)
+    elif row.kind == "state":
+        _write_changes(page, row.changes, "before", "after")
+    elif row.error is not None:
+        write_error(page, row.error)
+    elif row.events:
+        for number, event in enumerate(row.events):
+            if number:
+                page.blank()
+                page.row((event.kind.replace("_", " ").capitalize(), "bold"))
+            write_event(page, event)
+    else:
+        for line in visible_lines(row.text):
+            page.block([(line, "")], 2)
+
+
+def write_session(page: Page, transcript: Transcript) -> None:
+    """The state now, what each turn changed of it, and where the conversation began."""
+    session = transcript.session
+    for label, value in (("user", session.user_id), ("app", session.app_name), ("id", session.session_id)):
+        if value:
+            page.labelled(label, [(visible(value), "")])
+    _write_state(page, "State now", transcript.state)
+    for number, turn in enumerate(transcript.turns):
+        changed = _changed(turn.state_before or {}, turn.state_after) if turn.counts else {}
+        if changed:
+            page.blank()
+            page.row((f"Turn {number + 1} changed", "bold"))
+        for key, (before, after) in changed.items():
+            page.hanging([(f"  {visible(key)}  ", ""), (before, "muted"), (" → ", "muted"), (after, "")], 4)
+    _write_state(page, "State at the beginning", session.state)
+
+
+def _write_state(page: Page, title: str, state: Mapping[str, object]) -> None:
+    page.blank()
+    page.row((title, "bold"), *([] if state else [("  empty", "muted")]))
+    if state:
+        write_json(page, dict(state))
+
+
+def _changed(before: Mapping[str, object], after: Mapping[str, object] | None) -> dict[str, tuple[str, str]]:
+    """The keys with another value, each with both values as they are shown."""
+    if after is None:
+        return {}
+    keys = [
+        key
+        for key in {**before, **after}
+        if (key in before, before.get(key)) != (key in after, after.get(key))
+    ]
+    return {key: (_value(before, key), _value(after, key)) for key in keys}
+
+
+def _value(state: Mapping[str, object], key: str) -> str:
+    return show_value(state[key], 200) if key in state else "nothing"
+
+
+def _write_changes(page: Page, changes: Sequence[StateDiff], before: str, after: str) -> None:
+    for change in changes:
+        page.blank()
+        page.row((visible(change.path), "bold"))
+        for label, value in ((before, change.expected), (after, change.actual)):
+            page.row((f"  {label}", "muted"))
+            write_json(page, value, 4)
+
+
+def _write_turn(page: Page, turn: ChatTurn) -> None:
+    page.labelled("turn", [(str(turn.stage), "")])
+    if turn.seconds is not None:
+        page.labelled("took", [(show_duration(turn.seconds), "")])
+    page.labelled("events", [(f"{len(turn.events):,}", "")])
+    _write_state(page, "State after it", turn.state_after or {})
+
+
+def _write_difference(page: Page, difference: Difference, turn: int) -> None:
+    page.text([(visible(difference.sentence or "it did the same as before"), "")])
+    page.blank()
+    if difference.turn.calls and page.width >= SIDE_BY_SIDE:
+        page.columns([("before", "muted")], [("now", "muted")], [(" " * MARGIN, "")])
+    for number, diff in enumerate(difference.turn.calls):
+        write_call(page, diff, turn, number, checked=True)
+    write_answers(page, difference.turn, turn)
+    _write_changes(page, difference.state, "state before", "state now")
+
+
+def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
+    """How a conversation begins, what can be done with it, and why the agent cannot be talked to."""
+    if transcript is not None and transcript.broken is not None:
+        page.text([("The agent cannot be talked to.", "bold")])
+        page.blank()
+        write_error(page, transcript.broken)
+        page.blank()
+        page.text([("The next message tries again, with the code as it is then.", "muted")])
+        return
+    page.text([("Nothing has been said yet.", "bold")])
+    page.blank()
+    page.text([("Write a message below, enter sends it.", "")])
+    page.blank()
+    if transcript is not None:
+        _write_start(page, transcript)
+    for key, what in (
+        ("ctrl+n", "begins with a state, a user or a sub-agent of your choice"),
+        ("ctrl+t", "makes a case of what was said"),
+        ("c", "in the cases continues a case from its selected turn"),
+    ):
+        page.labelled(key, [(what, "muted")], "bold")
+
+
+def _write_start(page: Page, transcript: Transcript) -> None:
+    """What was chosen for the conversation."""
+    session = transcript.session
+    chosen = {"agent": transcript.agent_name or "", "user": session.user_id, "app": session.app_name}
+    chosen["state"] = show_value(session.state, _MOST_STATE) if session.state else ""
+    for label, value in chosen.items():
+        if value:
+            page.labelled(label, [(visible(value), "")])
+    page.blank()
