@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -118,8 +119,8 @@ class _Text:
 
     def among(self, cases: _Searched, numbers: Iterable[int]) -> list[int]:
         """Those of the cases that it holds for."""
-        found = self._finder(cases)
-        return [number for number in numbers if bool(found(number)) is not self.negated]
+        has_text = self._finder(cases)
+        return [number for number in numbers if bool(has_text(number)) is not self.negated]
 
     def _finder(self, cases: _Searched) -> Callable[[int], object]:
         """Whether the case with a number has the text."""
@@ -154,15 +155,12 @@ class _Compared:
     def holds(self, scores: Scores) -> bool:
         return any(self.compare(value, self.number) for value in self._values(scores)) is not self.negated
 
-    def _values(self, scores: Scores) -> Iterator[float]:
+    def _values(self, scores: Scores) -> list[float]:
         if self.name == "score":
-            if scores.deciding is not None:
-                yield scores.deciding
-            return
+            return [] if scores.deciding is None else [scores.deciding]
         if self.name in scores.metrics:
-            yield scores.metrics[self.name]
-            return
-        yield from (value for name, value in scores.metrics.items() if name.startswith(self.name))
+            return [scores.metrics[self.name]]
+        return [value for name, value in scores.metrics.items() if name.startswith(self.name)]
 
 
 @dataclass(frozen=True)
@@ -228,38 +226,8 @@ def _pattern(word: str) -> _Search:
     """A word is looked for anywhere; with `*` or `?` it has to be the whole value."""
     if not re.search("[*?]", word):
         return _contains(word)
-    first, *others = (_Piece(piece) for piece in word.split("*"))
-    if not others:
-        return lambda value: len(value) == first.length and first.is_at(value, 0)
-    *between, last = others
-
-    def fits(value: str) -> bool:
-        end = len(value) - last.length
-        if not (first.is_at(value, 0) and end >= first.length and last.is_at(value, end)):
-            return False
-        # Each piece as early as it can be: where this finds no way, there is none.
-        at = first.length
-        return all((at := piece.end_in(value, at, end)) >= 0 for piece in between)
-
-    return fits
-
-
-class _Piece:
-    """What stands between two `*`: letters, and `?` for any one."""
-
-    def __init__(self, text: str) -> None:
-        self.length = len(text)
-        self._search = re.compile(
-            "".join("." if char == "?" else re.escape(char) for char in text), re.DOTALL
-        )
-
-    def is_at(self, value: str, place: int) -> bool:
-        return self._search.match(value, place) is not None
-
-    def end_in(self, value: str, start: int, end: int) -> int:
-        """Where the piece ends that comes first between two places; -1 where there is none."""
-        found = self._search.search(value, start, end)
-        return found.end() if found else -1
+    # What it makes of several stars is not tried in every way; brackets mean themselves here.
+    return re.compile(fnmatch.translate(word.replace("[", "[[]"))).match
 
 
 class Filtered:

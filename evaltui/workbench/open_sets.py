@@ -194,12 +194,12 @@ class OpenSets:
         if file is None and open_file is not None:
             return self._edited(path, open_file, validate=True)
         if file is None:
-            before = self._known(path) or self._new(path)
+            before = self._known(path)
             file = read_eval_set_file(path, before.origin, self.agent_dir, before)
         return file if file.is_validated else validated_apart(file)
 
     def _edited(self, path: Path, open_file: OpenFile, *, validate: bool) -> EvalSetFile:
-        return edited(self._known(path) or self._new(path), open_file.document.copy(), validate=validate)
+        return edited(self._known(path), open_file.document.copy(), validate=validate)
 
     def _config_now(self, path: Path) -> ConfigInUse | EvalSetError:
         from evaltui.files.configs import find_config
@@ -210,12 +210,13 @@ class OpenSets:
         except EvalSetError as error:
             return error
 
-    def _known(self, path: Path) -> EvalSetFile | None:
-        """A set as it was when it was last looked at, opened or not."""
-        return self.last_opened(path) or self.by_path(path)
-
-    def _new(self, path: Path) -> EvalSetFile:
-        return EvalSetFile(path, self.case_path(path), path.name, "", "agent directory", "eval set", ())
+    def _known(self, path: Path) -> EvalSetFile:
+        """A set as it was when it was last looked at, opened or not; an empty one where it never was."""
+        return (
+            self.last_opened(path)
+            or self.by_path(path)
+            or EvalSetFile(path, self.case_path(path), path.name, "", "agent directory", "eval set", ())
+        )
 
     def _read_already(self, path: Path) -> EvalSetFile | None:
         """A set that was read or edited, opened or not, and is still the same."""
@@ -237,10 +238,6 @@ class OpenSets:
         return file.document.copy(), file.fingerprint
 
     # Edited
-
-    def open_file(self, path: Path) -> OpenFile | None:
-        """The file as it is being edited; None where it has not been edited."""
-        return self.files.known(path)
 
     def config_path(self, set_path: Path) -> Path:
         """The file that is the config of a set, or would be if there were one."""

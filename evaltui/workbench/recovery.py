@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from evaltui.files.journal import Recovered
 from evaltui.files.saving import Source, fingerprint
+from evaltui.text.values import counted
 from evaltui.workbench.editing import Editing
 
 # The labels that say best what it was about.
@@ -59,7 +59,7 @@ class Offer:
         for unit, size, most in (("minute", 60, 60), ("hour", 3600, 24), ("day", 86400, 7)):
             number = int(seconds // size)
             if number < most:
-                return f"{number} {unit}{'' if number == 1 else 's'} ago"
+                return f"{counted(number, unit)} ago"
         return f"on {when.astimezone():%Y-%m-%d}"
 
 
@@ -107,7 +107,6 @@ class Recovery:
                 self.offers[number].recovered.discard()
             except OSError as error:
                 self._say(f"{self.offers[number].name}: {error}")
-        done = Counter({"restored": len(self.restored), "thrown away": len(self.thrown_away)})
-        said = [f"{count} {what}" for what, count in done.items() if count]
-        if said:
-            self._say(f"unsaved changes: {', '.join(said)}")
+        done = {"restored": len(self.restored), "thrown away": len(self.thrown_away)}
+        if settled := [f"{count} {what}" for what, count in done.items() if count]:
+            self._say(f"unsaved changes: {', '.join(settled)}")

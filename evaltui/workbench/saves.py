@@ -15,6 +15,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.saving import fingerprint_of
+from evaltui.text.values import counted
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -67,7 +68,7 @@ class SavedSets:
     async def _is_own(self, path: Path) -> bool:
         """Whether a file is what was saved or read here last."""
         await self._sets.files.finished()
-        open_file = self._sets.open_file(path)
+        open_file = self._sets.files.known(path)
         if open_file is None or open_file.fingerprint is None:
             return False
         return open_file.fingerprint == await asyncio.to_thread(fingerprint_of, path)
@@ -240,10 +241,10 @@ def calls_in_words(calls: ModelCalls) -> str:
     """`no live model call`, `3 live model calls`, `at least 3 live model calls`, or that nobody knows; with
     `and 5 live judge calls` behind it where a judge was asked."""
     of_models = calls.live - calls.judged
-    judges = f" and {calls.judged} live judge call{'' if calls.judged == 1 else 's'}" if calls.judged else ""
+    judges = f" and {counted(calls.judged, 'live judge call')}" if calls.judged else ""
     if not calls.known and not of_models:
         return f"live model calls not known{judges}"
     if not of_models:
         return f"no live model call{judges}"
     least = "" if calls.known else "at least "
-    return f"{least}{of_models} live model call{'' if of_models == 1 else 's'}{judges}"
+    return f"{least}{counted(of_models, 'live model call')}{judges}"

@@ -17,9 +17,8 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.open_file import OpenFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.fields import FieldError, Operation, Row, RowSource, declared_tools, object_of
+from evaltui.workbench.fields import FieldError, Row, RowSource, declared_tools, object_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 
@@ -60,14 +59,13 @@ class SelectedCase:
         previous, self.case, self._made_of = self.case, case, made_of
         self._source = self._read(case, eval_set, config) if case and eval_set else None
         self.rows = _rows_of(self._source) if self._source else []
-        renamed = previous is not None and case is not None and previous.path == case.path
-        self.renamed_from = previous if renamed and self._is_gone(previous) else None
+        self.renamed_from = None
+        if previous and case and previous.path == case.path:
+            listed = self._sets.by_case_path(case.path)
+            if listed and listed.number(previous.eval_id) is None:
+                self.renamed_from = previous
         self.version += 1
         return True
-
-    def _is_gone(self, case: CaseId | None) -> bool:
-        eval_set = self._sets.by_case_path(case.path) if case else None
-        return eval_set is not None and case is not None and eval_set.number(case.eval_id) is None
 
     def _config(self, case: CaseId) -> Any:
         try:
@@ -105,29 +103,21 @@ class SelectedCase:
     def is_new(self) -> bool:
         """Whether the case is in no file yet, as far as is known."""
         open_file = self._open_file(self.case) if self.case else None
-        return open_file is not None and open_file.dirty and self._now.saved is None
+        return open_file is not None and open_file.dirty and self.source.saved is None
 
     # What can be done
 
     @property
-    def _now(self) -> RowSource:
+    def source(self) -> RowSource:
+        """What the rows are made of. Raises EditError where no case is shown."""
         if self._source is None:
             raise EditError("no case is shown")
         return self._source
 
-    def next_expectation(self, turn: int) -> tuple[Operation, int]:
-        return next_expectation(self._now, turn)
-
-    def toggle_context(self, turn: int) -> Operation:
-        return toggle_context(self._now, turn)
-
-    def attach(self, turn: int, payload: bytes, mime_type: str) -> Operation:
-        return attach(self._now, turn, payload, mime_type)
-
     def refuses(self, build: EditBuilder) -> str | None:
         """Why a change cannot be made, as a sentence."""
         try:
-            build(SetEditor(self._now.editor.data, self._now.editor.config))
+            build(SetEditor(self.source.editor.data, self.source.editor.config))
         except (EditError, EvalSetError) as error:
             return str(error)
         return None
@@ -137,27 +127,26 @@ class SelectedCase:
 
         Without a row it belongs to the case as a whole.
         """
-        now = self._now
-        own = now.editor.path
+        editor = self.source.editor
         if row is None:
-            return own, part
+            return editor.path, part
         words = "/".join(word for word in row.id if isinstance(word, str))
         part = "value" if row.of("name") is row.of("value") else part
         if row.path is not None:
             return row.path, f"{words} {part}"
-        return (own if row.turn is None else now.editor.turn(row.turn).path), f"{words} {part}"
+        return (editor.path if row.turn is None else editor.turn(row.turn).path), f"{words} {part}"
 
     # As JSON
 
     @property
     def _written(self) -> str | None:
         """The case as it is written in its file; None where that is not known."""
-        path, eval_set = self._now.editor.path, self._made_of[0]
+        path, eval_set = self.source.editor.path, self._made_of[0]
         return eval_set.document.text_at(path) if eval_set.document else None
 
     def text(self) -> str:
         """The case as it is written in its file, its lines moved to the left; on one line it is laid out."""
-        written = self._written or json.dumps(self._now.editor.value)
+        written = self._written or json.dumps(self.source.editor.value)
         if "\n" not in written:
             return laid_out(written)
         indent = _indent(written)
@@ -168,7 +157,7 @@ class SelectedCase:
 
         Raises FieldError and EditError for a text that cannot be the case.
         """
-        editor = self._now.editor
+        editor = self.source.editor
         value = object_of(text)
         if _lines(text) == _lines(self.text()) or alike(value, editor.value):
             return None
@@ -190,7 +179,7 @@ class SelectedCase:
         """The arguments of the call that a row belongs to, and what takes them back; None elsewhere."""
         if len(row.id) < 4 or row.id[2] != "call" or self.case is None:
             return None
-        editor, selected = self._now.editor, self.case
+        editor, selected = self.source.editor, self.case
         turn, number = int(row.id[1]), int(row.id[3])
         call = editor.turn(turn).call(number)
         shown = json.dumps(call.arguments or {}, ensure_ascii=False, indent=2)
@@ -203,7 +192,7 @@ class SelectedCase:
             if alike(args, call.arguments or {}):
                 return None
             self.follow()
-            found = self._now.editor.turn(turn).calls if self.case == selected else []
+            found = self.source.editor.turn(turn).calls if self.case == selected else []
             there = [[one.name, one.arguments] for one in found[number : number + 1]]
             if not alike(there, [[call.name, call.arguments]]):
                 return "the call was changed outside meanwhile, or is another one now: go to it again"

@@ -20,8 +20,6 @@ from evaltui.text.values import did_you_mean
 from evaltui.workbench.state import RunRef
 
 if TYPE_CHECKING:
-    from evaltui.core.model.case_id import CaseId
-    from evaltui.core.model.events import Event
     from evaltui.runs.log_reader import LoggedCase
 
 
@@ -131,14 +129,13 @@ class Traces:
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases are called otherwise now; the log has them under the old ones."""
-        places: tuple[dict[CaseId, Any], ...] = (self._stretches, self._kept)
-        for place in places:
-            taken = {new: place.pop(old) for old, new in moved.items() if old in place}
-            place.update(taken)
+        known: tuple[dict[CaseId, Any], ...] = (self._stretches, self._kept)
+        for of_cases in known:
+            of_cases.update({new: of_cases.pop(old) for old, new in moved.items() if old in of_cases})
 
     def keep_only(self, cases: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
-        for case in [case for case in (*self._stretches, *self._kept) if case not in cases]:
+        for case in {*self._stretches, *self._kept} - cases:
             self._forget(case)
 
     def _forget(self, case: CaseId) -> None:
@@ -253,7 +250,7 @@ class Outline:
     def rows(self) -> list[int]:
         if self._stale:
             self._stale = False
-            self._rows = self._searched() if self._terms else self._unfolded()
+            self._rows = self._all_rows()
         return self._rows
 
     def span(self, row: int) -> Span:
@@ -288,33 +285,26 @@ class Outline:
             span = parent
         return span.number == self.tree.turns[-1].number
 
-    def _unfolded(self) -> list[int]:
+    def _all_rows(self) -> list[int]:
+        """The spans that are not folded away; with a search those that it keeps, folded or not."""
+        kept = self._found() if self._terms else None
         rows: list[int] = []
         stack = [turn.number for turn in reversed(self.tree.turns)]
         while stack:
             number = stack.pop()
-            rows.append(number)
-            if number not in self.folded:
-                stack += reversed(self.tree.spans[number].children)
+            if kept is None or number in kept:
+                rows.append(number)
+                if kept is not None or number not in self.folded:
+                    stack += reversed(self.tree.spans[number].children)
         return rows
 
-    def _searched(self) -> list[int]:
+    def _found(self) -> set[int]:
+        """The spans that every term of the search holds for, and what they ran in."""
         kept: set[int] = set()
         for span in self.tree.spans:
-            if self._matches(span):
-                kept.add(span.number)
-                kept.update(self.tree.ancestors(span.number))
-        rows: list[int] = []
-        stack = [turn.number for turn in reversed(self.tree.turns)]
-        while stack:
-            number = stack.pop()
-            if number in kept:
-                rows.append(number)
-                stack += reversed(self.tree.spans[number].children)
-        return rows
-
-    def _matches(self, span: Span) -> bool:
-        return all(self._has(span, term) != bool(term["not"]) for term in self._terms)
+            if all(self._has(span, term) != bool(term["not"]) for term in self._terms):
+                kept |= {span.number, *self.tree.ancestors(span.number)}
+        return kept
 
     def _has(self, span: Span, term: re.Match[str]) -> bool:
         wanted = (term["word"] or term["quoted"] or "").lower()
@@ -331,8 +321,8 @@ class Outline:
         """All that was said in it, in lower case; made once for as many events as it has."""
         known = self._texts.get(span.number)
         if known is None or known[0] != len(span.events):
-            said = " ".join(f"{event.agent} {event.content} {event.data}" for event in span.events).lower()
-            known = self._texts[span.number] = len(span.events), said
+            text = " ".join(f"{event.agent} {event.content} {event.data}" for event in span.events)
+            known = self._texts[span.number] = len(span.events), text.lower()
         return known[1]
 
 

@@ -161,11 +161,18 @@ def test_nothing_typed_is_no_filter(text):
     assert kept(text) == {}
 
 
-async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(write_agent, write_set):
+@pytest.fixture
+async def three_cases(write_agent, write_set):
+    """A workbench with a set of three cases, and its file."""
     folder = write_agent("root_agent = print")
     path = write_set(folder, one=("hello", "x"), two=("bye", "y"), three=("hello again", "z"))
     workbench = Workbench(folder)
     await workbench.open()
+    return workbench, path
+
+
+async def test_the_selection_moves_to_what_is_kept_and_stays_where_it_can(three_cases):
+    workbench, path = three_cases
     workbench.navigation.set_filter("bye")
     assert workbench.navigation.selection == Selection(path.name, "two")
     workbench.navigation.set_filter("hello")
@@ -239,11 +246,8 @@ def test_many_stars_are_not_tried_in_every_way():
     assert _pattern("*e*e*e*e*e*e*e*e*e*q")("e" * 20_000 + "q")
 
 
-async def test_what_a_filter_keeps_follows_the_cases(write_agent, write_set):
-    folder = write_agent("root_agent = print")
-    path = write_set(folder, one=("hello", "x"), two=("bye", "y"), three=("hello again", "z"))
-    workbench = Workbench(folder)
-    await workbench.open()
+async def test_what_a_filter_keeps_follows_the_cases(three_cases):
+    workbench, path = three_cases
     workbench.navigation.set_filter("hello")
     assert workbench.navigation.filtered.kept == {path.name: [0, 2]}
     workbench.navigation.select(Selection(path.name, "one"))

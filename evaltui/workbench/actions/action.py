@@ -102,6 +102,21 @@ class Action:
         return self.word(workbench) if self.word else self.title
 
 
+def action(
+    id: str,
+    title: str,
+    help: str,
+    *keys: str,
+    where: tuple[Scope, ...] = (Scope.MAIN,),
+    do: Callable[[Workbench], None] | None = None,
+    refusal: Refusal = _never,
+    rank: int | None = None,
+    word: Callable[[Workbench], str] | None = None,
+) -> Action:
+    """An entry of the registry: its keys stand behind what it is called."""
+    return Action(id, title, help, keys, where, do, refusal, rank, word)
+
+
 LISTS = (
     Scope.CASES,
     Scope.CASE,

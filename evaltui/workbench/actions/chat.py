@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
-from evaltui.workbench.actions.action import Action, Refusal, Scope
+from evaltui.workbench.actions.action import Action, Scope, action
 from evaltui.workbench.workbench import Workbench
-
-
-def _never(_: Workbench) -> str | None:
-    return None
 
 
 def _nothing_said(workbench: Workbench) -> str | None:
@@ -23,8 +19,7 @@ def _nothing_waits(workbench: Workbench) -> str | None:
 
 def _no_conversation(workbench: Workbench) -> str | None:
     """Of a case that says what its user says, there is a case already."""
-    key = workbench.navigation.selection.case
-    scored = workbench.outcomes.get(key)
+    scored = workbench.outcomes.get(workbench.navigation.selection.case)
     if scored is None:
         return "there is no conversation here yet: r runs the case"
     if scored.stored.outline.turns is not None:
@@ -41,63 +36,29 @@ def _cancel(workbench: Workbench) -> None:
 
 
 def _nothing_to_cancel(workbench: Workbench) -> str | None:
-    if workbench.chat.busy or workbench.can_step_back:
-        return None
-    return "no turn is running"
-
-
-def _what_is_cancelled(workbench: Workbench) -> str:
-    return "cancel turn" if workbench.chat.busy else "back"
-
-
-def _where_to(workbench: Workbench) -> str:
-    return "cancel turn" if workbench.chat.busy else "to the list"
+    return None if workbench.chat.busy or workbench.can_step_back else "no turn is running"
 
 
 _BOTH = (Scope.CHAT, Scope.MESSAGE)
-
-
-def _here(
-    id: str,
-    title: str,
-    help: str,
-    *keys: str,
-    where: tuple[Scope, ...] = (Scope.CHAT,),
-    do: Callable[[Workbench], None] | None = None,
-    refusal: Refusal = _never,
-    rank: int | None = None,
-    word: Callable[[Workbench], str] | None = None,
-) -> Action:
-    return Action(id, title, help, keys, where, do=do, refusal=refusal, rank=rank, word=word)
-
-
-def _writing(
-    id: str,
-    title: str,
-    help: str,
-    *keys: str,
-    rank: int | None = None,
-    word: Callable[[Workbench], str] | None = None,
-    refusal: Refusal = _never,
-) -> Action:
-    return Action(id, title, help, keys, (Scope.MESSAGE,), rank=rank, word=word, refusal=refusal)
+_here = partial(action, where=(Scope.CHAT,))
+_writing = partial(action, where=(Scope.MESSAGE,))
 
 
 CHAT: tuple[Action, ...] = (
-    Action(
+    action(
         "chat_from_here",
         "chat",
         "Continue the selected case, from the selected turn, in a conversation; without a case begin one",
-        ("c",),
-        (Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE),
+        "c",
+        where=(Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE),
         rank=5,
     ),
-    Action(
+    action(
         "result_to_case",
         "to a case",
         "Make a case of what was said to a simulated user: choose turns and what is expected of them",
-        ("ctrl+t",),
-        (Scope.RESULT,),
+        "ctrl+t",
+        where=(Scope.RESULT,),
         refusal=_no_conversation,
         rank=0,
     ),
@@ -136,7 +97,7 @@ CHAT: tuple[Action, ...] = (
         do=_cancel,
         refusal=_nothing_to_cancel,
         rank=0,
-        word=_what_is_cancelled,
+        word=lambda workbench: "cancel turn" if workbench.chat.busy else "back",
     ),
     _here(
         "retry",
@@ -183,7 +144,7 @@ CHAT: tuple[Action, ...] = (
         "Cancel the turn that runs; where none does, go to the list of what was said",
         "escape",
         rank=-1,
-        word=_where_to,
+        word=lambda workbench: "cancel turn" if workbench.chat.busy else "to the list",
     ),
     _writing(
         "respond_to_next",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from evaltui.text.values import cut
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import refuses_in_list, refuses_in_result
-from evaltui.workbench.actions.action import Action, Refusal, Scope, not_read
+from evaltui.workbench.actions.action import Action, Scope, action, not_read
 from evaltui.workbench.converting import refuses_to_convert
 from evaltui.workbench.set_editing import refuses_cases, refuses_paste, refuses_set
 from evaltui.workbench.workbench import Workbench
@@ -19,19 +19,13 @@ def _refuses(workbench: Workbench) -> str | None:
     return workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
-def _here(
-    id: str,
-    title: str,
-    help: str,
-    *keys: str,
-    rank: int | None = None,
-    refusal: Refusal = _refuses,
-) -> Action:
-    return Action(id, title, help, keys, (Scope.CASE,), refusal=refusal, rank=rank)
-
-
-def _in_field(id: str, title: str, help: str, *keys: str, rank: int | None = None) -> Action:
-    return Action(id, title, help, keys, (Scope.FIELD,), rank=rank)
+_here = partial(action, where=(Scope.CASE,), refusal=_refuses)
+_in_field = partial(action, where=(Scope.FIELD,))
+_in_accept = partial(action, where=(Scope.ACCEPT,))
+_in_criteria = partial(action, where=(Scope.CRITERIA,))
+_in_versions = partial(action, where=(Scope.VERSIONS,))
+_in_list = partial(action, where=(Scope.CASES,), refusal=lambda workbench: refuses_cases(workbench.editing))
+_in_question = partial(action, where=(Scope.PROMPT,))
 
 
 CASE = (
@@ -78,58 +72,42 @@ def _refuses_to_relax(workbench: Workbench) -> str | None:
 
 
 ACCEPTING: tuple[Action, ...] = (
-    Action(
+    action(
         "accept",
         "accept",
         "Accept what was done as expected: an argument, a call, an answer, a turn, the case; shown first",
-        ("a",),
-        (Scope.RESULT,),
+        "a",
+        where=(Scope.RESULT,),
         refusal=lambda workbench: refuses_in_result(workbench.editing),
         rank=0,
     ),
-    Action(
+    action(
         "accept_cases",
         "accept",
         "Accept what was done in the case as expected, or in all that are marked or failing; shown first",
-        ("a",),
-        (Scope.CASES,),
+        "a",
+        where=(Scope.CASES,),
         refusal=lambda workbench: refuses_in_list(workbench.editing),
         rank=4,
     ),
-    Action(
+    action(
         "relax",
         "relax",
         "Let this argument differ: ignore it, or say how far; shows first what that changes",
-        ("x",),
-        (Scope.RESULT,),
+        "x",
+        where=(Scope.RESULT,),
         refusal=_refuses_to_relax,
         rank=0,
     ),
-    Action(
-        "accept_more", "more", "Choose the next, which accepts more", ("right", "l", "tab"), (Scope.ACCEPT,)
-    ),
-    Action(
-        "accept_less",
-        "less",
-        "Choose the one before, which accepts less",
-        ("left", "h", "shift+tab"),
-        (Scope.ACCEPT,),
-    ),
-    Action("accept_it", "accept", "Accept what is shown; undo takes it back", ("enter",), (Scope.ACCEPT,)),
-    Action("leave_it", "leave it", "Leave everything as it is", ("escape", "q"), (Scope.ACCEPT,)),
+    _in_accept("accept_more", "more", "Choose the next, which accepts more", "right", "l", "tab"),
+    _in_accept("accept_less", "less", "Choose the one before, which accepts less", "left", "h", "shift+tab"),
+    _in_accept("accept_it", "accept", "Accept what is shown; undo takes it back", "enter"),
+    _in_accept("leave_it", "leave it", "Leave everything as it is", "escape", "q"),
 )
 
 
 # Longer labels leave no room for other keys in the footer.
 _LONGEST_LABEL = 26
-
-
-def _nothing_to_undo(workbench: Workbench) -> str | None:
-    return None if workbench.editing.undo_label else "nothing to undo"
-
-
-def _nothing_to_redo(workbench: Workbench) -> str | None:
-    return None if workbench.editing.redo_label else "nothing to redo"
 
 
 def _nothing_unsaved(workbench: Workbench) -> str | None:
@@ -147,115 +125,81 @@ def _save(workbench: Workbench) -> None:
     workbench.editing.save_all()
 
 
-def _undo_word(workbench: Workbench) -> str:
-    return _with_label("undo", workbench.editing.undo_label)
-
-
-def _redo_word(workbench: Workbench) -> str:
-    return _with_label("redo", workbench.editing.redo_label)
-
-
 def _with_label(word: str, label: str | None) -> str:
     return f"{word}: {cut(label, _LONGEST_LABEL)}" if label else word
 
 
-def _save_word(workbench: Workbench) -> str:
-    return f"save ●{len(workbench.editing.unsaved())}"
-
-
 _EDITS = (Scope.MAIN, Scope.CRITERIA)
 
-_EVERYWHERE = (
-    Action(
+FILES: tuple[Action, ...] = (
+    action(
         "save",
         "save",
         "Save every file with unsaved changes",
-        ("ctrl+s",),
-        (*_EDITS, Scope.VERSIONS),
+        "ctrl+s",
+        where=(*_EDITS, Scope.VERSIONS),
         do=_save,
         refusal=_nothing_unsaved,
         rank=1,
-        word=_save_word,
+        word=lambda workbench: f"save ●{len(workbench.editing.unsaved())}",
     ),
-    Action(
+    action(
         "undo",
         "undo",
         "Take the last change back, whatever file it was in",
-        ("u", "ctrl+z"),
-        _EDITS,
+        "u",
+        "ctrl+z",
+        where=_EDITS,
         do=lambda workbench: workbench.editing.undo(),
-        refusal=_nothing_to_undo,
+        refusal=lambda workbench: None if workbench.editing.undo_label else "nothing to undo",
         rank=2,
-        word=_undo_word,
+        word=lambda workbench: _with_label("undo", workbench.editing.undo_label),
     ),
-    Action(
+    action(
         "redo",
         "redo",
         "Do again what was undone",
-        ("U", "ctrl+y"),
-        _EDITS,
+        "U",
+        "ctrl+y",
+        where=_EDITS,
         do=lambda workbench: workbench.editing.redo(),
-        refusal=_nothing_to_redo,
+        refusal=lambda workbench: None if workbench.editing.redo_label else "nothing to redo",
         rank=2,
-        word=_redo_word,
+        word=lambda workbench: _with_label("redo", workbench.editing.redo_label),
     ),
-    Action(
+    action(
         "criteria",
         "criteria",
         "Choose the metrics, thresholds and options that score the set",
-        ("m",),
+        "m",
         refusal=_no_set,
         rank=6,
     ),
-)
-
-
-_CRITERIA = (
-    Action(
-        "add_criterion", "add", "Ask for the metric; add a rubric", ("space", "o"), (Scope.CRITERIA,), rank=0
-    ),
-    Action(
-        "lower", "lower", "Lower the threshold, or the value before", ("left", "h"), (Scope.CRITERIA,), rank=0
-    ),
-    Action(
-        "higher",
-        "higher",
-        "Raise the threshold, or the next value",
-        ("right", "l"),
-        (Scope.CRITERIA,),
-        rank=0,
-    ),
-    Action("much_lower", "much lower", "Lower the threshold by more", ("shift+left", "H"), (Scope.CRITERIA,)),
-    Action(
-        "much_higher", "much higher", "Raise the threshold by more", ("shift+right", "L"), (Scope.CRITERIA,)
-    ),
-    Action("edit_criterion", "edit", "Type the value", ("enter", "e"), (Scope.CRITERIA,), rank=0),
-    Action(
+    _in_criteria("add_criterion", "add", "Ask for the metric; add a rubric", "space", "o", rank=0),
+    _in_criteria("lower", "lower", "Lower the threshold, or the value before", "left", "h", rank=0),
+    _in_criteria("higher", "higher", "Raise the threshold, or the next value", "right", "l", rank=0),
+    _in_criteria("much_lower", "much lower", "Lower the threshold by more", "shift+left", "H"),
+    _in_criteria("much_higher", "much higher", "Raise the threshold by more", "shift+right", "L"),
+    _in_criteria("edit_criterion", "edit", "Type the value", "enter", "e", rank=0),
+    _in_criteria(
         "remove_criterion",
         "remove",
         "Take the metric, the option, the mark or the rule out",
-        ("delete", "D"),
-        (Scope.CRITERIA,),
+        "delete",
+        "D",
         rank=2,
     ),
-    Action("close_criteria", "close", "Back to the cases", ("escape", "q", "m"), (Scope.CRITERIA,), rank=1),
+    _in_criteria("close_criteria", "close", "Back to the cases", "escape", "q", "m", rank=1),
+    _in_versions("keep_mine", "keep mine", "Keep what you have of this case", "left", "h"),
+    _in_versions("take_theirs", "take theirs", "Take what is on disk of this case", "right", "l"),
+    _in_versions("keep_all_mine", "all mine", "Keep yours of all", "H", "shift+left"),
+    _in_versions("take_all_theirs", "all theirs", "Take theirs of all", "L", "shift+right"),
+    _in_versions("next_clash", "next", "To the next case that was changed twice", "n"),
+    _in_versions("previous_clash", "previous", "To the case before", "N"),
+    _in_versions("decide", "do it", "Do what was chosen: save, restore, leave", "enter"),
+    _in_versions("throw_away", "discard", "Throw unsaved changes away", "delete", "D"),
+    _in_versions("leave_open", "leave it", "Decide later: nothing is lost", "escape", "q"),
 )
-
-_VERSIONS = (
-    Action("keep_mine", "keep mine", "Keep what you have of this case", ("left", "h"), (Scope.VERSIONS,)),
-    Action(
-        "take_theirs", "take theirs", "Take what is on disk of this case", ("right", "l"), (Scope.VERSIONS,)
-    ),
-    Action("keep_all_mine", "all mine", "Keep yours of all", ("H", "shift+left"), (Scope.VERSIONS,)),
-    Action("take_all_theirs", "all theirs", "Take theirs of all", ("L", "shift+right"), (Scope.VERSIONS,)),
-    Action("next_clash", "next", "To the next case that was changed twice", ("n",), (Scope.VERSIONS,)),
-    Action("previous_clash", "previous", "To the case before", ("N",), (Scope.VERSIONS,)),
-    Action("decide", "do it", "Do what was chosen: save, restore, leave", ("enter",), (Scope.VERSIONS,)),
-    Action("throw_away", "discard", "Throw unsaved changes away", ("delete", "D"), (Scope.VERSIONS,)),
-    Action("leave_open", "leave it", "Decide later: nothing is lost", ("escape", "q"), (Scope.VERSIONS,)),
-)
-
-FILES: tuple[Action, ...] = (*_EVERYWHERE, *_CRITERIA, *_VERSIONS)
 
 
 def _no_place(workbench: Workbench) -> str | None:
@@ -265,32 +209,12 @@ def _no_place(workbench: Workbench) -> str | None:
     return refuses_set(workbench.editing) if workbench.sets.listed else None
 
 
-def _refuses_cases(workbench: Workbench) -> str | None:
-    return refuses_cases(workbench.editing)
-
-
 def _no_case(workbench: Workbench) -> str | None:
     return "select a case first" if workbench.navigation.selection.case is None else None
 
 
 def _no_cases(workbench: Workbench) -> str | None:
     return None if any(eval_set.cases for eval_set in workbench.sets.listed) else "there is no case yet"
-
-
-def _in_list(
-    id: str,
-    title: str,
-    help: str,
-    *keys: str,
-    do: Callable[[Workbench], None] | None = None,
-    refusal: Refusal = _refuses_cases,
-    rank: int | None = None,
-) -> Action:
-    return Action(id, title, help, keys, (Scope.CASES,), do=do, refusal=refusal, rank=rank)
-
-
-def _in_question(id: str, title: str, help: str, key: str) -> Action:
-    return Action(id, title, help, (key,), (Scope.PROMPT,))
 
 
 TREE: tuple[Action, ...] = (
@@ -373,11 +297,11 @@ TREE: tuple[Action, ...] = (
         refusal=lambda workbench: refuses_to_convert(workbench.sets, workbench.navigation.selection),
         rank=2,
     ),
-    Action(
+    action(
         "find_case",
         "find",
         "Go to any case, by a few letters of its id, set or text",
-        ("ctrl+g",),
+        "ctrl+g",
         refusal=_no_cases,
     ),
     _in_question("take", "take it", "Take what is typed or chosen", "enter"),

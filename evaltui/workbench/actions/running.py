@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from evaltui.workbench.actions.action import Action, Scope, not_read
+from functools import partial
+
+from evaltui.workbench.actions.action import Action, Scope, action, not_read
 from evaltui.workbench.workbench import Workbench
 
 
 def _no_case_selected(workbench: Workbench) -> str | None:
     if reason := workbench.runs.refuses_to_run():
         return reason
-    if workbench.navigation.selection.path is None:
-        return "nothing is selected"
-    eval_set = workbench.sets.by_case_path(workbench.navigation.selection.path)
-    if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
+    path = workbench.navigation.selection.path
+    eval_set = workbench.sets.by_case_path(path)
+    if eval_set is None:
+        return "nothing is selected" if path is None else None
+    if errors := workbench.sets.errors(eval_set):
         return f"{eval_set.path.name} cannot be run: {errors[0]}"
-    if eval_set is not None and not eval_set.cases:
-        return f"{eval_set.path.name} has no case that could be run"
-    return None
+    return None if eval_set.cases else f"{eval_set.path.name} has no case that could be run"
 
 
 # In the chat these keys are for the turn.
@@ -45,21 +46,15 @@ def _never_ran(workbench: Workbench) -> str | None:
 
 
 def _no_repeats(workbench: Workbench) -> str | None:
-    key = workbench.navigation.selection.case
-    scored = workbench.outcomes.get(key)
+    scored = workbench.outcomes.get(workbench.navigation.selection.case)
     if scored is not None and len(scored.result.repeats) > 1:
         return None
     return "the case was not run several times: * does that"
 
 
 def _which_repeat(workbench: Workbench) -> str:
-    key = workbench.navigation.selection.case
-    scored = workbench.outcomes.get(key)
+    scored = workbench.outcomes.get(workbench.navigation.selection.case)
     return f"{scored.repeat + 1} of {len(scored.result.repeats)} runs" if scored else "next repeat"
-
-
-def _none_to_repeat(workbench: Workbench) -> str | None:
-    return workbench.runs.refuses_to_run() or _nothing_fails(workbench)
 
 
 def _nothing_fails(workbench: Workbench) -> str | None:
@@ -69,13 +64,10 @@ def _nothing_fails(workbench: Workbench) -> str | None:
 
 
 def _no_checks(workbench: Workbench) -> str | None:
-    if workbench.runs.current is None:
+    run = workbench.runs.current
+    if run is None:
         return "nothing has been run yet: r runs the selected case"
-    return (
-        None
-        if workbench.runs.current.checks
-        else "the sets are being read, or none of them asks for a metric"
-    )
+    return None if run.checks else "the sets are being read, or none of them asks for a metric"
 
 
 def _still_running(workbench: Workbench) -> str | None:
@@ -83,134 +75,124 @@ def _still_running(workbench: Workbench) -> str | None:
 
 
 RUNNING = (
-    Action(
+    action(
         "cancel",
         "back",
         "Cancel the run, what is finished stays; else forget marks, the filter, then leave an earlier run",
-        ("escape",),
-        _NOT_IN_CHAT,
+        "escape",
+        where=_NOT_IN_CHAT,
         do=Workbench.step_back,
         refusal=_nothing_to_leave,
         rank=0,
         word=_what_is_left,
     ),
-    Action(
+    action(
         "run",
         "run",
         "Run the selected case; on a set, all of it",
-        ("r",),
+        "r",
         do=lambda workbench: workbench.runs.run_case(),
         refusal=_no_case_selected,
         rank=1,
     ),
-    Action(
+    action(
         "run_set",
         "set",
         "Run the set of the selected case",
-        ("s",),
+        "s",
         do=lambda workbench: workbench.runs.run_set(),
         refusal=_no_case_selected,
         rank=2,
     ),
-    Action(
+    action(
         "run_all",
         "all",
         "Run every set",
-        ("R",),
+        "R",
         do=lambda workbench: workbench.runs.run_all(),
         refusal=lambda workbench: workbench.runs.refuses_to_run(),
         rank=3,
     ),
-    Action(
+    action(
         "run_repeatedly",
         "repeat",
         "Run the selected case several times, on a set all of it: asks how often, and what must pass",
-        ("asterisk",),
+        "asterisk",
         refusal=_no_case_selected,
     ),
-    Action(
+    action(
         "next_repeat",
         "next repeat",
         "Show the next of the times that the case was run",
-        ("right_square_bracket",),
+        "right_square_bracket",
         do=lambda workbench: workbench.navigation.step_repeat(1),
         refusal=_no_repeats,
         rank=2,
         word=_which_repeat,
     ),
-    Action(
+    action(
         "previous_repeat",
         "previous repeat",
         "Show the one before of the times that the case was run",
-        ("left_square_bracket",),
+        "left_square_bracket",
         do=lambda workbench: workbench.navigation.step_repeat(-1),
         refusal=_no_repeats,
     ),
-    Action(
+    action(
         "run_failed",
         "failed again",
         "Run every case that did not pass",
-        ("ctrl+f",),
+        "ctrl+f",
         do=lambda workbench: workbench.runs.run_failed(),
-        refusal=_none_to_repeat,
+        refusal=lambda workbench: workbench.runs.refuses_to_run() or _nothing_fails(workbench),
     ),
-    Action(
+    action(
         "run_again",
         "again",
         "Run again what was run last",
-        ("ctrl+r",),
-        _NOT_IN_CHAT,
+        "ctrl+r",
+        where=_NOT_IN_CHAT,
         do=lambda workbench: workbench.runs.run_again(),
         refusal=_never_ran,
     ),
-    Action(
+    action(
         "preflight",
         "metrics",
         "Show which metrics of the last run can be computed here, and why others cannot",
-        ("exclamation_mark",),
+        "exclamation_mark",
         refusal=_no_checks,
     ),
-    Action(
+    action(
         "next_failing",
         "next failing",
         "Go to the next case that did not pass",
-        ("f",),
+        "f",
         do=lambda workbench: workbench.navigation.select_failing(1),
         refusal=_nothing_fails,
         rank=4,
     ),
-    Action(
+    action(
         "previous_failing",
         "previous failing",
         "Go to the previous case that did not pass",
-        ("F",),
+        "F",
         do=lambda workbench: workbench.navigation.select_failing(-1),
         refusal=_nothing_fails,
     ),
-    Action(
-        "reload",
-        "reload",
-        "Read the eval sets from disk again",
-        ("f5",),
-        refusal=_still_running,
-    ),
+    action("reload", "reload", "Read the eval sets from disk again", "f5", refusal=_still_running),
 )
 
 
-def _in_runs(id: str, title: str, help: str, *keys: str, rank: int | None = None) -> Action:
-    return Action(id, title, help, keys, (Scope.RUNS,), rank=rank)
-
-
-def _in_comparison(id: str, title: str, help: str, *keys: str, rank: int | None = None) -> Action:
-    return Action(id, title, help, keys, (Scope.COMPARISON,), rank=rank)
+_in_runs = partial(action, where=(Scope.RUNS,))
+_in_comparison = partial(action, where=(Scope.COMPARISON,))
 
 
 RUNS: tuple[Action, ...] = (
-    Action(
+    action(
         "runs",
         "runs",
         "Show the runs that were kept: open one, compare two, name or resume one",
-        ("H",),
+        "H",
         refusal=not_read,
         rank=7,
     ),
@@ -241,26 +223,22 @@ def _nothing_waits(workbench: Workbench) -> str | None:
     return "nothing waits: every result is from the agent as it is now"
 
 
-def _watch_word(workbench: Workbench) -> str:
-    return "watch off" if workbench.watch.on else "watch"
-
-
 WATCHING = (
-    Action(
+    action(
         "watch",
         "watch",
         "Run again whatever a save concerns, from now on; or stop doing so",
-        ("w",),
+        "w",
         do=lambda workbench: workbench.watch.switch(),
         refusal=not_read,
         rank=7,
-        word=_watch_word,
+        word=lambda workbench: "watch off" if workbench.watch.on else "watch",
     ),
-    Action(
+    action(
         "run_waiting",
         "the rest",
         "Run the cases whose result is from before the agent was changed",
-        ("W",),
+        "W",
         do=lambda workbench: workbench.watch.run_waiting(),
         refusal=_nothing_waits,
         rank=1,

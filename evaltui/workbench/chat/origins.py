@@ -19,7 +19,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation, scored_text
 from evaltui.core.model.events import SIMULATED_USER, Event, Json, split
 from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.simulated_users import SimulatedUserError
-from evaltui.text.values import show_change, visible
+from evaltui.text.values import counted, show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage
 from evaltui.workbench.state import CaseOutcome
 
@@ -47,7 +47,9 @@ class Origin:
         """Why a conversation cannot begin where the turn would, as a sentence; `source` is where the turns
         before are taken from, None where they are sent."""
         if turn > len(self.messages):
-            return f"{self.case.eval_id} has {_turns(len(self.messages))}: there is no turn {turn + 1}"
+            return (
+                f"{self.case.eval_id} has {counted(len(self.messages), 'turn')}: there is no turn {turn + 1}"
+            )
         if source is None or turn <= len(self.happened if source == "result" else self.expected):
             return None
         if source == "case":
@@ -55,8 +57,8 @@ class Origin:
         if self.result_session is None:
             return f"there is no result of {self.case.eval_id} to continue from: take what it expects"
         return (
-            f"only {len(self.happened)} of {_turns(len(self.messages))} went through to the end in the last "
-            f"run of {self.case.eval_id}"
+            f"only {len(self.happened)} of {counted(len(self.messages), 'turn')} went through to the end "
+            f"in the last run of {self.case.eval_id}"
         )
 
     def transcript(self, turn: int, source: str) -> Transcript:
@@ -70,7 +72,7 @@ class Origin:
             after = state_after(state, own)
             made.turns.append(
                 ChatTurn(
-                    _said(own),
+                    _message_in(own),
                     "recorded",
                     TurnStage.DONE,
                     list(own),
@@ -128,12 +130,12 @@ def origin(
     failed = error is not None and error.type != SimulatedUserError.__name__
     happened = _whole_turns(events, failed=failed)
     made = replace(made, happened=happened, result_session=_session(scored.case))
-    return replace(made, messages=tuple(map(_said, happened))) if scenario and happened else made
+    return replace(made, messages=tuple(map(_message_in, happened))) if scenario and happened else made
 
 
-def _said(turn: Sequence[Event]) -> Json:
-    said = (event.content for event in turn if event.kind == "user" and event.content)
-    return next(said, {"role": "user", "parts": []})
+def _message_in(turn: Sequence[Event]) -> Json:
+    messages = (event.content for event in turn if event.kind == "user" and event.content)
+    return next(messages, {"role": "user", "parts": []})
 
 
 def _session(case: EvalCase) -> SessionStart:
@@ -171,10 +173,6 @@ def state_after(state: Json, events: Sequence[Event]) -> Json:
     return now
 
 
-def _turns(count: int) -> str:
-    return f"{count} turn{'' if count == 1 else 's'}"
-
-
 # Comparing takes longer than anybody waits for.
 MOST_CALLS = 500
 
@@ -189,9 +187,10 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
         nothing = TurnResult("these calls", (), ResponseDiff(None, None))
         state = _states(before.state_after, now.state_after)
         return Difference(f"{calls:,} calls are too many to be compared", nothing, state)
-    expected, actual = _invocation(before), _invocation(now)
-    if expected is None or actual is None:
+    invocations = invocations_from_events(before.events)[:1] + invocations_from_events(now.events)[:1]
+    if len(invocations) < 2:
         return None
+    expected, actual = invocations
     turn = turn_result(
         expected,
         actual,
@@ -208,11 +207,6 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
 
 def _calls(turn: ChatTurn) -> int:
     return sum(event.kind == "tool_call" for event in turn.events)
-
-
-def _invocation(turn: ChatTurn) -> Invocation | None:
-    found = invocations_from_events(turn.events)
-    return found[0] if found else None
 
 
 def _states(before: Json | None, now: Json | None) -> tuple[StateDiff, ...]:

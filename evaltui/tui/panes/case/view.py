@@ -24,6 +24,7 @@ from evaltui.tui.pages.case import OpenField
 from evaltui.tui.panes.case.field_editor import FieldEditor
 from evaltui.tui.panes.case.navigation import CaseRows
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Row
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -263,7 +264,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif row.turn is None:
             self._workbench.say("go to a turn: there it changes what is expected of calls")
         else:
-            operation, lost = self.selected.next_expectation(row.turn)
+            operation, lost = next_expectation(self.selected.source, row.turn)
             self._editor.perform(operation, "")
             if lost:
                 count = "its call is" if lost == 1 else f"its {lost} calls are"
@@ -272,7 +273,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def action_context_turn(self) -> None:
         row = self.ready_row()
         if row is not None:
-            operation = None if row.turn is None else self.selected.toggle_context(row.turn)
+            operation = None if row.turn is None else toggle_context(self.selected.source, row.turn)
             self._editor.perform(operation, "go to the turn that is to be run and not scored")
 
     def action_add_other(self) -> None:
@@ -303,7 +304,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         except OSError as error:
             self._workbench.say(f"{text} is not attached: {error}")
             return
-        if self.do(self.selected.attach(turn, file.payload, file.mime_type)):
+        if self.do(attach(self.selected.source, turn, file.payload, file.mime_type)):
             self._workbench.say(file.notice)
 
     def action_raw_case(self) -> None:
