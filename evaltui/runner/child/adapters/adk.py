@@ -10,6 +10,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from google.adk.agents.base_agent import BaseAgent
+from google.adk.agents.run_config import RunConfig
 from google.adk.apps import App
 from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
@@ -17,8 +18,10 @@ from google.adk.runners import Runner
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
+from google.adk.telemetry import TelemetryConfig
 from google.adk.workflow import BaseNode
 from google.genai import types
+from opentelemetry import _logs, metrics, trace
 
 from evaltui.core.model.events import Json, Step
 from evaltui.runner.child.adapters.adk_agents import (
@@ -144,7 +147,7 @@ class AdkSession:
         try:
             with recording(self._reporter):
                 events = self._runner.run_async(
-                    user_id=self._user_id, session_id=self._id, new_message=message
+                    user_id=self._user_id, session_id=self._id, new_message=message, run_config=_run_config()
                 )
                 async with aclosing(events):
                     async for event in events:
@@ -185,3 +188,19 @@ class AdkSession:
         await self._sessions.delete_session(
             app_name=self._app_name, user_id=self._user_id, session_id=self._id
         )
+
+
+# What OpenTelemetry's own interface stands in with until somebody sets a provider.
+_STAND_INS = ("opentelemetry.trace", "opentelemetry.metrics", "opentelemetry._logs")
+
+
+def _run_config() -> RunConfig:
+    """ADK's own, but for what nobody is told.
+
+    ADK writes every request and response out for OpenTelemetry, an eighth of the time that a turn takes by
+    itself, and then asks whether anybody listens. The older of its two conventions does without.
+    """
+    providers = trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider()
+    if all(type(one).__module__.startswith(_STAND_INS) for one in providers):
+        return RunConfig(telemetry=TelemetryConfig(genai_semconv_stability_opt_in="stable"))
+    return RunConfig()
