@@ -188,39 +188,36 @@ def rank_cases(query: str, sets: Sequence[EvalSetFile], limit: int = 50) -> list
     A word is looked for in the id, whole, inside, or as letters in their order (`bkh` in `book_hotel`), and
     as it is in the id of the set and in what the user says. Nothing typed finds nothing.
     """
-    words = [_Word(word) for word in query.casefold().split()]
+    words = query.casefold().split()
     if not words:
         return []
     # Of equal scores, nlargest keeps the order in which they come.
     return heapq.nlargest(limit, _jumps(words, sets), key=lambda jump: jump.score)
 
 
-class _Word:
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def letters_in(self, value: str) -> tuple[int, ...]:
-        """The places of the word's letters in a value, in their order and as near together as they are."""
-        best: tuple[int, ...] = ()
-        start = 0
-        while places := self._letters_from(value, start):
-            if not best or places[-1] - places[0] < best[-1] - best[0]:
-                best = places
-            start = places[0] + 1
-        return best
-
-    def _letters_from(self, value: str, start: int) -> tuple[int, ...]:
-        """The first place of each letter behind that of the one before; `()` where one is missing."""
-        places = []
-        for letter in self.text:
-            if (place := value.find(letter, start)) < 0:
-                return ()
-            places.append(place)
-            start = place + 1
-        return tuple(places)
+def _letters_in(word: str, value: str) -> tuple[int, ...]:
+    """The places of the word's letters in a value, in their order and as near together as they are."""
+    best: tuple[int, ...] = ()
+    start = 0
+    while places := _letters_from(word, value, start):
+        if not best or places[-1] - places[0] < best[-1] - best[0]:
+            best = places
+        start = places[0] + 1
+    return best
 
 
-def _jumps(words: Sequence[_Word], sets: Sequence[EvalSetFile]) -> Iterator[Jump]:
+def _letters_from(word: str, value: str, start: int) -> tuple[int, ...]:
+    """The first place of each letter behind that of the one before; `()` where one is missing."""
+    places = []
+    for letter in word:
+        if (place := value.find(letter, start)) < 0:
+            return ()
+        places.append(place)
+        start = place + 1
+    return tuple(places)
+
+
+def _jumps(words: Sequence[str], sets: Sequence[EvalSetFile]) -> Iterator[Jump]:
     for eval_set in sets:
         set_id = eval_set.eval_set_id.casefold()
         for case in eval_set.cases:
@@ -230,16 +227,16 @@ def _jumps(words: Sequence[_Word], sets: Sequence[EvalSetFile]) -> Iterator[Jump
                 yield Jump(named, eval_set.eval_set_id, case.outline.first_text, score, marked)
 
 
-def _found(words: Sequence[_Word], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:
+def _found(words: Sequence[str], case: StoredCase, set_id: str) -> tuple[float, tuple[int, ...]] | None:
     """What the words are worth, on average, and their places in the id; None where one is not found."""
     eval_id = case.eval_id.casefold()
     total, marked = 0.0, set[int]()
     for word in words:
         worth, places = _in_id(word, eval_id)
         if not worth:
-            if word.text in set_id:
-                worth = _IN_SET + _WITHIN_KIND * len(word.text) / len(set_id)
-            elif any(word.text in text.casefold() for text in case.outline.texts):
+            if word in set_id:
+                worth = _IN_SET + _WITHIN_KIND * len(word) / len(set_id)
+            elif any(word in text.casefold() for text in case.outline.texts):
                 worth = _IN_TEXT
             else:
                 return None
@@ -250,19 +247,19 @@ def _found(words: Sequence[_Word], case: StoredCase, set_id: str) -> tuple[float
     return total / len(words), shown
 
 
-def _in_id(word: _Word, eval_id: str) -> tuple[float, tuple[int, ...]]:
-    at = eval_id.find(word.text)
+def _in_id(word: str, eval_id: str) -> tuple[float, tuple[int, ...]]:
+    at = eval_id.find(word)
     if at >= 0:
-        share = _WITHIN_KIND * len(word.text) / len(eval_id)
-        begins = re.search(rf"(?<![^\W_]){re.escape(word.text)}", eval_id)
+        share = _WITHIN_KIND * len(word) / len(eval_id)
+        begins = re.search(rf"(?<![^\W_]){re.escape(word)}", eval_id)
         at = begins.start() if begins else at
-        places = tuple(range(at, at + len(word.text)))
-        if word.text == eval_id:
+        places = tuple(range(at, at + len(word)))
+        if word == eval_id:
             return _WHOLE_ID, places
         if at == 0:
             return _START_OF_ID + share, places
         return (_WORD_OF_ID if begins else _IN_ID) + share, places
-    places = word.letters_in(eval_id)
+    places = _letters_in(word, eval_id)
     if not places:
         return 0.0, ()
     return _LETTERS_OF_ID + _WITHIN_KIND * len(places) / (places[-1] - places[0] + 1), places

@@ -17,7 +17,6 @@ from evaltui.core.metrics.options import Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import DEFAULT_CRITERIA
-from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.criteria_rows import (
@@ -244,8 +243,9 @@ class Criteria:
             for case in eval_set.cases:
                 key = CaseId(eval_set.case_path, case.eval_id)
                 scored = self._outcomes.get(key)
-                for metrics in _runs(scored.result) if scored else ():
-                    for metric in metrics:
+                # A result without repeats has the metrics of its only run itself.
+                for run in (scored.result.repeats or [scored.result]) if scored else ():
+                    for metric in run.metrics:
                         scores.setdefault(metric.name, {}).setdefault(key, []).append(metric.score)
         return scores
 
@@ -369,10 +369,6 @@ class Criteria:
             self._say(str(error))
             return False
         return bool(edits) and self._editing.do_edits(label, {self.path: edits}, typing=typing)
-
-
-def _runs(result: CaseResult) -> list[Sequence[Any]]:
-    return [repeat.metrics for repeat in result.repeats] or [result.metrics]
 
 
 def _with_text(rubric: Any, text: str) -> Any:

@@ -224,10 +224,6 @@ def object_of(text: str) -> dict[str, Any]:
     return found
 
 
-def plain(text: str) -> str:
-    return text
-
-
 def required_text(what: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if not text:

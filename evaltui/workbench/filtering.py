@@ -42,7 +42,6 @@ LANGUAGE: tuple[tuple[str, str], ...] = (
     ("tool_trajectory<1", "a score of this metric; the beginning of its name is enough"),
     ("-late -fail", "not this"),
 )
-HELP = "\n".join(f"{form:<20}{meaning}" for form, meaning in LANGUAGE)
 
 _FIELDS = ("id", "text", "tool", "set")
 _FIELD_STARTS = frozenset(f"{name}:" for name in _FIELDS)

@@ -140,7 +140,12 @@ class Navigation:
             self._say("the filter hides every case that did not pass: esc clears it")
             return
         current = self.selection.case
-        here = order.get(current, -1) if current else self._before_selected_set(order)
+        if current is not None:
+            here: float = order.get(current, -1)
+        else:
+            of_set = [number for case, number in order.items() if case.path == self.selection.path]
+            # Just before the first case of the selected set.
+            here = min(of_set, default=0) - 0.5
         ahead = [case for case in failing if (order[case] - here) * step > 0]
         if ahead:
             chosen = ahead[0] if step > 0 else ahead[-1]
@@ -148,11 +153,6 @@ class Navigation:
             chosen = failing[0] if step > 0 else failing[-1]
             self._say("from the top again" if step > 0 else "from the bottom again")
         self.select(Selection(*chosen))
-
-    def _before_selected_set(self, order: dict[CaseId, int]) -> float:
-        """A place just before the first case of the selected set."""
-        numbers = [number for case, number in order.items() if case.path == self.selection.path]
-        return min(numbers) - 0.5 if numbers else -0.5
 
     # Difference
 

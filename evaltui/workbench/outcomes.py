@@ -257,7 +257,7 @@ class Outcomes:
                 if stored is None or _scored_by(scored, stored, config):
                     self._rescoring.drop(case)
                 else:
-                    self._rescoring.add(case, scored, scored.result.eval_set_id, stored, config)
+                    self._rescoring.add(case, scored, stored, config)
 
     async def rescored(self, paths: Iterable[Path]) -> None:
         """Scores again what was run before of these sets, and waits for that."""

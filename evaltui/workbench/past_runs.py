@@ -25,7 +25,6 @@ from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
-from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import result_of, run_id, run_names
 from evaltui.runs.listing import run_title
 from evaltui.runs.log import run_logs
@@ -241,7 +240,8 @@ class _Reading:
         expects = logged.summary.expects
         if expects and expects != case_fingerprint(stored.model()):
             yield "the case"
-        began_with = self._set_of(logged)
+        sets = self.run.header.sets
+        began_with = next((one for one in sets if one.path == logged.id.path), None)
         if began_with is None or began_with.config is None:
             return
         now = config.model_dump(mode="json", exclude_defaults=True)
@@ -250,6 +250,3 @@ class _Reading:
             yield "the config"
         elif self.run.header.data.get("adk_verdicts"):
             yield "the way of scoring"
-
-    def _set_of(self, logged: LoggedCase) -> LoggedSet | None:
-        return next((one for one in self.run.header.sets if one.path == logged.id.path), None)

@@ -185,7 +185,6 @@ class Relaxing:
         return await score_again(
             scored,
             actual_of(events),
-            scored.result.eval_set_id,
             scored.stored,
             config,
             self._agent.secrets,

@@ -41,18 +41,16 @@ class Rescoring:
         self._events_of = events_of
         self._secrets = secrets
         self._done = done
-        self._waiting: dict[CaseId, tuple[CaseOutcome, str, StoredCase, EvalConfig]] = {}
+        self._waiting: dict[CaseId, tuple[CaseOutcome, StoredCase, EvalConfig]] = {}
         # The case that is being scored, None where its result is not wanted any more.
         self._scoring: CaseId | None = None
         self._task: asyncio.Task[None] | None = None
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
-    def add(
-        self, case: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
-    ) -> None:
+    def add(self, case: CaseId, scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> None:
         """Score a case again, soon."""
         self.drop(case)
-        self._waiting[case] = scored, eval_set_id, stored, config
+        self._waiting[case] = scored, stored, config
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
 
@@ -70,20 +68,13 @@ class Rescoring:
     async def _work(self) -> None:
         while self._waiting:
             self._scoring = case = next(iter(self._waiting))
-            scored, eval_set_id, stored, config = self._waiting.pop(case)
-            new = await self._scored(case, scored, eval_set_id, stored, config)
-            if new and self._scoring == case:
-                self._done(case, new)
+            scored, stored, config = self._waiting.pop(case)
+            if (actual := self._actual_of(case, scored)) is not None:
+                new = await score_again(scored, actual, stored, config, self._secrets())
+                if self._scoring == case:
+                    self._done(case, new)
             # Keys come first.
             await asyncio.sleep(0)
-
-    async def _scored(
-        self, case: CaseId, scored: CaseOutcome, eval_set_id: str, stored: StoredCase, config: EvalConfig
-    ) -> CaseOutcome | None:
-        actual = self._actual_of(case, scored)
-        if actual is None:
-            return None
-        return await score_again(scored, actual, eval_set_id, stored, config, self._secrets())
 
     def _actual_of(self, case: CaseId, scored: CaseOutcome) -> Actual | None:
         """What the agent did, as invocations; of the case that was asked for last it is kept."""
@@ -109,7 +100,6 @@ _COMPUTED_BEFORE = "computed before the last change: run the case again"
 async def score_again(
     scored: CaseOutcome,
     actual: Actual,
-    eval_set_id: str,
     stored: StoredCase,
     config: EvalConfig,
     secrets: Secrets,
@@ -121,6 +111,7 @@ async def score_again(
     """
     from evaltui.core.metrics.scoring import Expected
 
+    eval_set_id = scored.result.eval_set_id
     judged_as = scored.judged_as or (scored.stored, scored.config)
     before = partial(_expected, eval_set_id, *judged_as, secrets)
     again = partial(_scored_by, scored, actual, before)
@@ -205,9 +196,8 @@ def _as_before(repeat: RepeatResult, before: Callable[[], Expected]) -> CustomSc
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
         if metric.scores_turns:
             known = held_against(known, metric)
-        reason = known.reason.removeprefix(_COMPUTED_BEFORE).removeprefix("; ")
         is_same = known.threshold == metric.threshold and _shown_before(given, before())
-        return replace(known, reason="; ".join(filter(None, ("" if is_same else _COMPUTED_BEFORE, reason))))
+        return _remarked(known, _COMPUTED_BEFORE, is_same)
 
     return score
 
@@ -225,14 +215,18 @@ def _as_judged(repeat: RepeatResult, before: Callable[[], Expected]) -> KnownJud
             return run_metric(given)
         if known.score is not None and known.threshold != effective_threshold(given.metric) is not None:
             known = held_against(known, given.metric)
-        reason = known.reason.removeprefix(_JUDGED_BEFORE).removeprefix("; ")
-        if _shown_before(given, before()):
-            return replace(known, reason=reason)
-        if known.judge is None:
+        is_same = _shown_before(given, before())
+        if known.judge is None and not is_same:
             return run_metric(given)
-        return replace(known, reason="; ".join(filter(None, (_JUDGED_BEFORE, reason))))
+        return _remarked(known, _JUDGED_BEFORE, is_same)
 
     return judged
+
+
+def _remarked(known: MetricResult, remark: str, is_same: bool) -> MetricResult:
+    """A result from before, which is remarked once at its reason unless it holds as it is."""
+    reason = known.reason.removeprefix(remark).removeprefix("; ")
+    return replace(known, reason=reason if is_same else "; ".join(filter(None, (remark, reason))))
 
 
 def _shown_before(given: MetricInput, before: Expected) -> bool:

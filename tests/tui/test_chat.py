@@ -1,5 +1,7 @@
 """Talking with the agent on screen: the message, what is shown of the conversation, going back, new code."""
 
+from contextlib import asynccontextmanager
+
 import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 from rich.cells import cell_len
@@ -59,6 +61,15 @@ async def opened(app, pilot):
     await until(pilot, lambda: isinstance(app.focused, MessageField))
 
 
+@asynccontextmanager
+async def chatting(folder, size=NARROW):
+    """The app with the chat of an agent, and its pilot."""
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=size) as pilot:
+        await opened(app, pilot)
+        yield app, pilot
+
+
 async def say(app, pilot, message):
     await pilot.press(*message.replace(" ", "_"), "enter")
     await until_ran(pilot, lambda: not app.workbench.chat.busy)
@@ -75,9 +86,7 @@ def marked(app):
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 async def test_a_turn_is_shown_as_it_happens_and_each_row_opens(desk, size):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=size) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk, size) as (app, pilot):
         assert "Nothing has been said yet." in screen_text(app)
         await say(app, pilot, "look")
         await until(pilot, lambda: "You said: look" in screen_text(app))
@@ -98,9 +107,7 @@ async def test_a_turn_is_shown_as_it_happens_and_each_row_opens(desk, size):
 
 
 async def test_a_double_click_opens_a_row_once(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await say(app, pilot, "hi")
         await until(pilot, lambda: "You said: hi" in screen_text(app))
         row = next(number for number, line in enumerate(screen_lines(app)) if "You said: hi" in line)
@@ -111,9 +118,7 @@ async def test_a_double_click_opens_a_row_once(desk):
 
 
 async def test_several_lines_and_messages_sent_before(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await pilot.press("enter")
         await until(pilot, lambda: "there is nothing to send yet" in screen_text(app))
         await pilot.press("o", "n", "e", "ctrl+j", "t", "w", "o", "enter")
@@ -137,9 +142,7 @@ async def test_several_lines_and_messages_sent_before(desk):
 
 
 async def test_an_error_is_shown_where_it_happened_and_the_conversation_goes_on(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await say(app, pilot, "raise")
         await until(pilot, lambda: "! ValueError: [/boom] \\x1b[2J not today" in screen_text(app))
         await say(app, pilot, "hi")
@@ -151,9 +154,7 @@ async def test_an_error_is_shown_where_it_happened_and_the_conversation_goes_on(
 
 
 async def test_escape_cancels_a_turn_and_then_leaves_the_message(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await pilot.press(*"slow", "enter")
         await until(pilot, lambda: "I begin." in screen_text(app))
         assert "4 Chat ◐" in screen_text(app)
@@ -168,9 +169,7 @@ async def test_escape_cancels_a_turn_and_then_leaves_the_message(desk):
 
 
 async def test_an_earlier_message_is_changed_and_the_one_being_written_is_kept(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await say(app, pilot, "hi")
         await say(app, pilot, "look")
         await until(pilot, lambda: "You said: look" in screen_text(app))
@@ -189,9 +188,7 @@ async def test_an_earlier_message_is_changed_and_the_one_being_written_is_kept(d
 
 
 async def test_going_back_proposes_what_was_said_there(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await say(app, pilot, "hi")
         await say(app, pilot, "look")
         await until(pilot, lambda: "You said: look" in screen_text(app))
@@ -203,9 +200,7 @@ async def test_going_back_proposes_what_was_said_there(desk):
 
 async def test_a_file_goes_along_as_a_chip(desk, tmp_path):
     (tmp_path / "dot.png").write_bytes(b"x" * 2048)
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         for _ in range(2):
             await pilot.press("f6")
             await until(pilot, lambda: isinstance(app.screen, PromptScreen))
@@ -222,9 +217,7 @@ async def test_a_file_goes_along_as_a_chip(desk, tmp_path):
 
 
 async def test_the_end_is_followed_until_one_looks_elsewhere(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await say(app, pilot, "long")
         await until(pilot, lambda: "line 59" in screen_text(app) and "line 0" not in screen_text(app))
         await pilot.press("pageup")
@@ -241,9 +234,7 @@ async def test_the_end_is_followed_until_one_looks_elsewhere(desk):
 
 
 async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await say(app, pilot, "hi")
         agent = desk / "agent.py"
         agent.write_text(agent.read_text("utf-8").replace("You said:", "You meant:"), "utf-8")
@@ -295,9 +286,7 @@ async def test_every_turn_of_a_case_is_said_again(desk):
 
 
 async def test_a_conversation_begins_with_a_state(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         await pilot.press("ctrl+n")
         await until(pilot, lambda: isinstance(app.screen, NewChatScreen))
         await pilot.press("tab", "tab", *"ann", "tab", "tab", "left_curly_bracket", "ctrl+j")
@@ -312,9 +301,7 @@ async def test_a_conversation_begins_with_a_state(desk):
 
 
 async def test_a_conversation_begins_as_a_case_does(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "polite"))
         await pilot.press("ctrl+n")
         await until(pilot, lambda: "‹ an empty session ›" in screen_text(app))
@@ -326,9 +313,7 @@ async def test_a_conversation_begins_as_a_case_does(desk):
 
 
 async def test_a_click_on_the_message_goes_there(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=WIDE) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk, WIDE) as (app, pilot):
         await pilot.press("escape", "1")
         assert app.focused.id == "cases"
         await pilot.click("#message-field")
@@ -347,9 +332,7 @@ async def test_hostile_words_are_shown_safely_at_every_size(desk, size):
         assert all(cell_len(line) <= size[0] for line in lines)
         assert not {letter for line in lines for letter in line if letter < " " or letter in "\x7f\u202e"}
 
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=size) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk, size) as (app, pilot):
         app.workbench.chat.send({"role": "user", "parts": [{"text": EVIL}]})
         await until(pilot, lambda: stages(app) == [TurnStage.DONE])
         await until(pilot, lambda: "state  count  1" in screen_text(app))
@@ -370,9 +353,7 @@ async def test_ten_thousand_calls_are_gone_through_at_once(desk):
         part = {"function_call": {"name": "step", "args": {"number": number}}}
         return Event("tool_call", {"role": "model", "parts": [part]}, agent="desk", id=f"c{number}")
 
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
+    async with chatting(desk) as (app, pilot):
         content = {"role": "user", "parts": [{"text": "many"}]}
         done = ChatTurn(content, stage=TurnStage.DONE, events=[call(number) for number in range(10_000)])
         app.workbench.chat.transcript = Transcript("many", turns=[done])

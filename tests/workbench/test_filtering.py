@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import CaseId, CaseOutline
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench import set_editing
-from evaltui.workbench.filtering import HELP, LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
+from evaltui.workbench.filtering import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.listed_cases import ListedCase
@@ -136,10 +136,9 @@ def test_whatever_is_typed_is_a_filter(text):
 
 
 @pytest.mark.parametrize("form", [form for form, _ in LANGUAGE])
-def test_the_help_lists_what_is_understood(form):
+def test_what_the_readme_lists_is_understood(form):
     assert Filter.parse(form)
     assert not Filter.parse(form).problems
-    assert form in HELP
 
 
 def test_the_score_that_decides_is_that_of_the_first_metric_with_the_verdict():

@@ -48,12 +48,12 @@ ACTUAL = {0: (Invocation.model_validate(turn("It is done.")),)}
 @pytest.fixture
 def scored():
     repeat = RepeatResult(Status.PASSED, (FOUND,))
-    result = CaseResult("one", Status.PASSED, (FOUND,), repeats=(repeat,))
+    result = CaseResult("one", Status.PASSED, (FOUND,), eval_set_id="s", repeats=(repeat,))
     return CaseOutcome(result, RunRef(1), stored(), config())
 
 
 async def again(scored, case=None, with_config=None):
-    return await score_again(scored, ACTUAL, "s", case or stored(), with_config or config(), Secrets())
+    return await score_again(scored, ACTUAL, case or stored(), with_config or config(), Secrets())
 
 
 def judged(scored):

@@ -31,14 +31,14 @@ def config(**evaltui: object) -> EvalConfig:
 
 
 def scored(status: Status) -> CaseOutcome:
-    result = CaseResult("one", status, (), repeats=(RepeatResult(status, ()),))
+    result = CaseResult("one", status, (), eval_set_id="s", repeats=(RepeatResult(status, ()),))
     return CaseOutcome(result, RunRef(1), case(RIGHT), config())
 
 
 async def again(last: CaseOutcome, now: StoredCase, by: EvalConfig) -> CaseOutcome:
     secrets = Secrets()
     actual = {0: (secrets.masked(Invocation.model_validate(turn(WRONG))),)}
-    return await score_again(last, actual, "s", now, by, secrets)
+    return await score_again(last, actual, now, by, secrets)
 
 
 @pytest.mark.parametrize("key", [RIGHT, WRONG])

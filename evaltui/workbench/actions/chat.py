@@ -8,9 +8,12 @@ from evaltui.workbench.actions.action import Action, Scope, action
 from evaltui.workbench.workbench import Workbench
 
 
-def _nothing_said(workbench: Workbench) -> str | None:
-    transcript = workbench.chat.transcript
-    return None if transcript and transcript.turns else "nothing has been said yet"
+def _refuses_to_rewind(workbench: Workbench) -> str | None:
+    return workbench.chat.refuses_to_rewind()
+
+
+def _refuses_to_repeat(workbench: Workbench) -> str | None:
+    return workbench.chat.refuses_to_repeat()
 
 
 def _nothing_waits(workbench: Workbench) -> str | None:
@@ -69,7 +72,7 @@ CHAT: tuple[Action, ...] = (
         "edit",
         "Change this message and send it again: the conversation goes back to there",
         "e",
-        refusal=lambda workbench: workbench.chat.refuses_to_rewind(),
+        refusal=_refuses_to_rewind,
         rank=0,
     ),
     _here(
@@ -78,7 +81,7 @@ CHAT: tuple[Action, ...] = (
         "Go back to before this message: it and what followed are taken away",
         "delete",
         "D",
-        refusal=lambda workbench: workbench.chat.refuses_to_rewind(),
+        refusal=_refuses_to_rewind,
     ),
     _here(
         "restore_chat",
@@ -88,7 +91,7 @@ CHAT: tuple[Action, ...] = (
         do=lambda workbench: workbench.chat.restore(),
         refusal=lambda workbench: workbench.chat.refuses_to_restore(),
     ),
-    _here("session_state", "state", "Show the session state in full", "S", refusal=_nothing_said),
+    _here("session_state", "state", "Show the session state in full", "S", refusal=_refuses_to_rewind),
     _here(
         "cancel_turn",
         "back",
@@ -106,7 +109,7 @@ CHAT: tuple[Action, ...] = (
         "ctrl+r",
         where=_BOTH,
         do=lambda workbench: workbench.chat.retry(),
-        refusal=lambda workbench: workbench.chat.refuses_to_retry(),
+        refusal=_refuses_to_repeat,
         rank=0,
     ),
     _here(
@@ -133,7 +136,7 @@ CHAT: tuple[Action, ...] = (
         "ctrl+l",
         where=_BOTH,
         do=lambda workbench: workbench.chat.replay(),
-        refusal=lambda workbench: workbench.chat.refuses_to_replay(),
+        refusal=_refuses_to_repeat,
         rank=6,
     ),
     _writing("send", "send", "Send the message", "enter", rank=-2),

@@ -153,7 +153,7 @@ class ChatController:
 
     def retry(self) -> None:
         """Send the last message that was sent again, in place of what came of it, and go on from there."""
-        if reason := self.refuses_to_retry():
+        if reason := self.refuses_to_repeat():
             self._say(reason)
             return
         assert self.transcript is not None
@@ -161,12 +161,9 @@ class ChatController:
         sent = [index for index, turn in enumerate(turns) if turn.stage is not TurnStage.WAITING]
         if sent:
             self._keep()
-            again = turns[sent[-1]]
-            self.transcript.turns = [
-                *turns[: sent[-1]],
-                ChatTurn(again.content, repeats=again.repeats),
-                *turns[sent[-1] + 1 :],
-            ]
+            last = sent[-1]
+            again = ChatTurn(turns[last].content, repeats=turns[last].repeats)
+            self.transcript.turns = [*turns[:last], again, *turns[last + 1 :]]
         self._go(self.transcript)
 
     def resend(self, turn: int, content: Json) -> None:
@@ -197,7 +194,7 @@ class ChatController:
 
         So is the last message where nothing has come of it yet.
         """
-        if reason := self.refuses_to_replay():
+        if reason := self.refuses_to_repeat():
             self._say(reason)
             return
         assert self.transcript is not None
@@ -212,14 +209,12 @@ class ChatController:
     def refuses_to_send(self) -> str | None:
         return _ANSWERING if self.answering else None
 
-    def refuses_to_retry(self) -> str | None:
-        return self._refuses_without_turns() or self.refuses_to_send()
-
-    def refuses_to_replay(self) -> str | None:
-        return self._refuses_without_turns() or self.refuses_to_send()
-
     def refuses_to_rewind(self) -> str | None:
-        return self._refuses_without_turns()
+        return None if self.transcript and self.transcript.turns else "nothing has been said yet"
+
+    def refuses_to_repeat(self) -> str | None:
+        """Of what was sent: the last message, or all of them."""
+        return self.refuses_to_rewind() or self.refuses_to_send()
 
     def refuses_to_restore(self) -> str | None:
         if self._earlier is None:
@@ -227,16 +222,13 @@ class ChatController:
         return self.refuses_to_send()
 
     def refuses_to_save(self) -> str | None:
-        if reason := self._refuses_without_turns() or self.refuses_to_send():
+        if reason := self.refuses_to_repeat():
             return reason
         if self.transcript is None or not self.transcript.counted():
             return "no turn went through to its end: there is nothing to make a case of"
         if not self._sets.is_read:
             return "the eval sets are still being read"
         return None
-
-    def _refuses_without_turns(self) -> str | None:
-        return None if self.transcript and self.transcript.turns else "nothing has been said yet"
 
     async def close(self) -> None:
         """End what runs, the agent's process included."""

@@ -131,9 +131,9 @@ class _TurnRows:
         self._new_code = self.turn.new_code
         if self._new_code:
             self._add(Row("code", self._index, text=", ".join(self._new_code)))
-        said = self.turn.content
-        files = tuple(map(_file, filter(_is_file, said.get("parts") or [])))
-        self._user = self._add(Row("user", self._index, YOU, shown_text(said), files=files))
+        message = self.turn.content
+        files = tuple(map(_file, filter(_is_file, message.get("parts") or [])))
+        self._user = self._add(Row("user", self._index, YOU, shown_text(message), files=files))
         self._first = 0
 
     def __len__(self) -> int:
@@ -213,7 +213,7 @@ class _TurnRows:
         source = event.agent, event.parent
         stream = self._streams.setdefault(source, {})
         partial = bool(event.data.get("partial"))
-        for kind, text, files in _said(event):
+        for kind, text, files in _parts_of_text(event):
             at = stream.get(kind)
             if at is None:
                 at = self._add(replace(row, kind=kind, text=text, files=files, partial=partial))
@@ -324,7 +324,7 @@ class _Tokens:
         self.total = (self.total or 0) + used
 
 
-def _said(event: Event) -> Iterator[tuple[RowKind, str, tuple[FileShown, ...]]]:
+def _parts_of_text(event: Event) -> Iterator[tuple[RowKind, str, tuple[FileShown, ...]]]:
     """The parts of a text, those of one kind together."""
     parts = [part for part in (event.content or {}).get("parts") or [] if _is_file(part) or _text(part)]
     for kind, own in groupby(parts, _row_kind):
@@ -367,9 +367,5 @@ def _first(event: Event, name: str) -> Mapping[str, Any]:
 
 
 def _error(data: Mapping[str, Any]) -> ErrorInfo:
-    return ErrorInfo(
-        str(data.get("type") or "Error"),
-        str(data.get("message") or ""),
-        str(data.get("traceback") or ""),
-        str(data.get("where") or ""),
-    )
+    more = (str(data.get(name) or "") for name in ("message", "traceback", "where"))
+    return ErrorInfo(str(data.get("type") or "Error"), *more)

@@ -5,7 +5,6 @@ Importing this loads the models, which a conversation has done before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -91,8 +90,12 @@ def proposed(editing: Editing, transcript: Transcript) -> SaveChoices:
         for index, turn in zip(kept, drafted.case["conversation"], strict=True)
     )
     target = next(iter(targets(editing)), None)
+    eval_set = editing.sets.by_path(target)
+    taken = [case.eval_id for case in eval_set.cases] if eval_set else []
     first = next((turn.text for turn in turns if turn.text.strip()), "")
-    return SaveChoices(propose_eval_id(first, _taken(editing, target)), turns, target, _free_set(editing))
+    names = (_NEW_SET if number == 1 else f"{_NEW_SET}_{number}" for number in count(1))
+    free = next(name for name in names if set_editing.new_set_problem(editing, name) is None)
+    return SaveChoices(propose_eval_id(first, taken), turns, target, free)
 
 
 def targets(editing: Editing) -> list[Path]:
@@ -166,7 +169,8 @@ def _never_passes(path: Path, draft: CaseDraft) -> str:
 
 
 def _choice(index: int, text: str, drafted: Json) -> TurnChoice:
-    parts = list(_parts(drafted))
+    events = drafted.get("intermediate_data", {}).get("invocation_events", ())
+    parts = [part for event in events for part in event["content"]["parts"]]
     return TurnChoice(
         index,
         text,
@@ -177,21 +181,6 @@ def _choice(index: int, text: str, drafted: Json) -> TurnChoice:
         ),
         has_answer="final_response" in drafted,
     )
-
-
-def _parts(drafted: Json) -> Iterator[Json]:
-    for event in drafted.get("intermediate_data", {}).get("invocation_events", ()):
-        yield from event["content"]["parts"]
-
-
-def _taken(editing: Editing, path: Path | None) -> Sequence[str]:
-    eval_set = editing.sets.by_path(path)
-    return [case.eval_id for case in eval_set.cases] if eval_set else []
-
-
-def _free_set(editing: Editing) -> str:
-    names = (_NEW_SET if number == 1 else f"{_NEW_SET}_{number}" for number in count(1))
-    return next(name for name in names if set_editing.new_set_problem(editing, name) is None)
 
 
 def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> CaseDraft:

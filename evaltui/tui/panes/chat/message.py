@@ -231,7 +231,7 @@ class ChatMessage(MessageBox):
         key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
         named = visible(files[0]) if len(files) == 1 else f"{visible(files[0])} and {len(files) - 1} more"
         changed: Line = [(f"{named} changed", "bold accent"), (": the next turn uses the new code", "")]
-        if self._chat.refuses_to_replay() is None:
+        if self._chat.refuses_to_repeat() is None:
             changed += [("  ", ""), (key, "bold"), (" replays", "muted")]
         return changed
 
