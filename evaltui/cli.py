@@ -110,7 +110,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from evaltui.commands.new import new
+    from evaltui.commands.eval_sets import new
 
     return new(options.folder, options.kind)
 

@@ -1,4 +1,4 @@
-"""`evaltui lint` and `evaltui migrate`: what is wrong with eval sets, and files of old formats converted."""
+"""`evaltui lint`, `migrate` and `new`: checking eval sets, converting old formats, creating a starter."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from evaltui.files.eval_sets import SUFFIXES, changes, migrated_text, read_eval_
 from evaltui.files.lint import format_problem
 from evaltui.files.lint import lint as find_problems
 from evaltui.files.saving import ChangedOutsideError, save
+from evaltui.files.templates import StarterKind, TemplateError, create_starter, remark_of
 from evaltui.text.values import counted
 
 
@@ -72,3 +73,18 @@ def _write(new: Path, text: str) -> None:
         raise UsageError(refusal) from error
     except OSError as error:
         raise UsageError(f"{new} cannot be written: {error.strerror or error}") from error
+
+
+def new(folder: Path, kind: StarterKind) -> int:
+    """Writes a starter and prints its files and the next commands; 2 where nothing could be written."""
+    try:
+        written = create_starter(folder, kind)
+    except TemplateError as error:
+        return complain("new", error)
+    width = max(len(str(path)) for path in written)
+    for path in written:
+        print(f"{path!s:{width}}  {remark_of(path.name, path.read_text(encoding='utf-8'))}".rstrip())
+    print("\nNext:")
+    print(f"  evaltui {folder}      open the workbench")
+    print(f"  evaltui run {folder}  run the cases")
+    return 0

@@ -47,6 +47,27 @@ def remember_theme(theme: str) -> None:
     write_atomically(path, f"theme = {json.dumps(theme)}\n")
 
 
+_RECENT = "recent.json"
+_MOST_RECENT = 5
+
+
+def recent_agents() -> list[Path]:
+    """The agents that were opened last, the newest first; those that are gone are left out."""
+    try:
+        paths = json.loads(config_file(_RECENT).read_text(encoding="utf-8"))
+        return [path for path in map(Path, paths) if path.exists()]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def remember_agent(agent_dir: Path) -> None:
+    """Raises OSError where the settings cannot be written."""
+    known = [agent_dir.resolve(), *(path for path in recent_agents() if path != agent_dir.resolve())]
+    path = config_file(_RECENT)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps([str(one) for one in known[:_MOST_RECENT]]) + "\n")
+
+
 _NAME = "settings.json"
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.saving import ChangedOutsideError, Write, save_together
+from evaltui.text.values import counted
 
 StarterKind = Literal["native", "adk"]
 KINDS: tuple[StarterKind, ...] = ("native", "adk")
 FRAMEWORKS = {"native": "evaltui.Agent, no framework", "adk": "google-adk"}
 INSTALL_ADK = "google-adk is not installed. Run pip install google-adk"
 
+_REMARKS = {
+    "agent.py": "the agent, two tools",
+    "scripted_llm.py": "the scripted model, offline",
+    "test_config.json": "criteria",
+}
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 # Nothing takes a template for a module of evaltui.
 _SUFFIX = ".txt"
@@ -33,6 +41,13 @@ def starter_files(kind: StarterKind) -> dict[str, str]:
 def _files_in(folder: Path) -> Iterator[Path]:
     files = [path for path in folder.iterdir() if path.is_file()]
     return iter(sorted(files, key=lambda path: (not path.name.startswith("agent."), path.name)))
+
+
+def remark_of(name: str, text: str) -> str:
+    """What a file of a starter is; "" where its name says so."""
+    if name.endswith(SUFFIXES):
+        return counted(len(json.loads(text)["eval_cases"]), "case")
+    return _REMARKS.get(name, "")
 
 
 def refuses_kind(kind: StarterKind) -> str | None:
@@ -57,7 +72,7 @@ def refuses_starter(folder: Path, kind: StarterKind) -> str | None:
         return f"{folder}: the folder's name {what} and cannot be imported. Choose another name"
     if there := [name for name in (*starter_files(kind), "root_agent.yaml") if (folder / name).exists()]:
         verb = "exists" if len(there) == 1 else "exist"
-        return f"{folder}: {', '.join(there)} already {verb}. Nothing was written; choose another folder"
+        return f"{', '.join(there)} already {verb} in {folder}. Choose another folder"
     return refuses_kind(kind)
 
 

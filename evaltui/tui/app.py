@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
@@ -14,9 +15,9 @@ from textual.binding import Binding, BindingType
 from textual.theme import Theme
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.files.folders import agents_in
-from evaltui.files.settings import config_file, last_theme, remember_theme
-from evaltui.files.workspace import SelectionError, select
+from evaltui.files.folders import agents_in, may_be_agent
+from evaltui.files.settings import config_file, last_theme, remember_agent, remember_theme
+from evaltui.files.workspace import SelectionError, select, set_files
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
@@ -25,13 +26,14 @@ from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.keymap import read_keymap
 from evaltui.workbench.open_sets import choose_config
-from evaltui.workbench.state import Selection
+from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
 WRONG_USE = 2
 _HERE = Path(__file__).parent
 # Seconds.
 _AT_ONCE = 0.1
+_STARTER_CREATED = "Starter created: 3 cases. r runs the case, w watches"
 
 
 class WorkbenchApp(KeysInOrder[int]):
@@ -153,11 +155,10 @@ def open_workbench(
 
     `config` is a file for all sets, or `own` for each its own; None for what was said the last time.
     """
-    if agents := agents_in(agent_dir):
-        agent = agents[0] if len(agents) == 1 else _choose(agent_dir, agents)
-        if isinstance(agent, int):
-            return agent
-        agent_dir /= agent
+    opening = _choose(agent_dir)
+    if isinstance(opening, int):
+        return opening
+    agent_dir = opening.path
     given = [set_name] if set_name and Path(set_name).exists() else []
     try:
         chosen = choose_config(agent_dir, config)
@@ -166,18 +167,35 @@ def open_workbench(
     workbench = Workbench(agent_dir, given, record_mode, chosen.path)
     if chosen.note:
         workbench.say(chosen.note)
+    if opening.starter:
+        workbench.say(_STARTER_CREATED)
+    with suppress(OSError):
+        remember_agent(agent_dir)
     app = WorkbenchApp(workbench, set_name, watch=watch)
     app.run_to_the_end()
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
 
 
-def _choose(folder: Path, agents: list[str]) -> str | int:
-    """The agent that the user chooses, or the exit code where none is chosen."""
-    from evaltui.tui.screens.chooser import ChooserApp
+def _choose(folder: Path) -> Opening | int:
+    """The agent in a folder; of several, or where there is none, what the user opens instead.
 
-    chooser = ChooserApp(folder, agents)
-    chosen = chooser.run_to_the_end()
-    return chooser.return_code or 0 if chosen is None else chosen
+    The exit code where nothing is opened.
+    """
+    opening = Opening(folder)
+    while True:
+        agents = agents_in(opening.path)
+        if len(agents) == 1:
+            return opening._replace(path=opening.path / agents[0])
+        # Eval sets can be edited without their agent.
+        if not agents and (may_be_agent(opening.path) or next(set_files(opening.path), None)):
+            return opening
+        from evaltui.tui.screens.chooser import ChooserApp
+
+        chooser = ChooserApp(opening.path, agents)
+        chosen = chooser.run_to_the_end()
+        if chosen is None:
+            return chooser.return_code or 0
+        opening = chosen
 
 
 def _refuse(reason: str) -> int:

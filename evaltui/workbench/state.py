@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from evaltui.runs.resuming import Resumption
 
 
+class Opening(NamedTuple):
+    """What is to be opened."""
+
+    path: Path
+    starter: bool = False
+    """Whether it was created just now."""
+
+
 class Selection(NamedTuple):
     """What is selected: a set, a case in it, a turn of that case (from 0), or nothing at all."""
 

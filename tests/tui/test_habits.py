@@ -12,7 +12,7 @@ from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.finding import PaletteScreen
 from evaltui.tui.screens.keys import HelpScreen
 from evaltui.tui.widgets import lines as drawn_lines
-from evaltui.workbench.state import Selection
+from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE, TALL = (80, 24), (160, 45), (160, 60)
@@ -248,7 +248,7 @@ async def test_of_several_agents_one_is_chosen(tmp_path):
         await pilot.press("down")
         await until(pilot, lambda: "▌ [/x]" in screen_text(app))
         await pilot.press("enter")
-    assert app.return_value == "[/x]"
+    assert app.return_value == Opening(Path("agents/[/x]"))
 
 
 async def test_the_chooser_can_be_left():

@@ -6,6 +6,7 @@ import pytest
 
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.tui.screens.chooser import ChooserApp
+from evaltui.workbench.state import Opening
 from tests.files.layouts import uv_package, write
 
 
@@ -19,7 +20,7 @@ def test_a_folder_above_an_agent_opens_it_and_of_several_asks_which(several, tmp
 
     def choose(self):
         asked.append(list(self._agents))
-        return self._agents[-1]
+        return Opening(self._folder / self._agents[-1])
 
     monkeypatch.setattr(ChooserApp, "run", choose)
     monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench.agent.dir))

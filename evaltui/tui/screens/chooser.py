@@ -1,30 +1,54 @@
-"""The choice between several agents."""
+"""What comes before the workbench: a folder that holds several agents, or none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
+from textual.containers import Vertical
 
-from evaltui.text.lines import Line
-from evaltui.text.values import visible
+from evaltui.files.agent_source import AgentFacts, agent_facts
+from evaltui.files.settings import recent_agents
+from evaltui.files.templates import KINDS, refuses_starter
+from evaltui.text.lines import Line, pad
+from evaltui.text.outcomes import counts
+from evaltui.text.values import counted, visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
+from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.choices import ChoiceList
-from evaltui.tui.widgets.lines import DrawnLine, Title
-from evaltui.workbench.actions import Scope, actions_in
+from evaltui.tui.widgets.lines import ActionLine, DrawnLine, PageLines, both_ends
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keymap import key_name
+from evaltui.workbench.state import Opening
 
 _TUI = Path(__file__).parents[1]
+_MOST_FOUND = 3
+_LOOKED_FOR = "agent.py, __init__.py or root_agent.yaml with root_agent or app"
 
 
-class ChooserApp(ActionApp[str]):
-    """Runs before the workbench, and returns the name of the agent that was chosen, None for none."""
+class Choice(NamedTuple):
+    """A line of the list."""
+
+    line: Callable[[int, bool], Line]
+    """Draws it in so many cells, as the current one or not."""
+    action: str
+    """The action that it stands for; "" for opening `path`."""
+    path: Path | None = None
+
+
+class ChooserApp(ActionApp[Opening]):
+    """Runs before the workbench and returns what is to be opened, None for nothing."""
 
     TITLE = "evaltui"
-    CSS_PATH: ClassVar[list[str | PurePath]] = [_TUI / "app.tcss", _TUI / "screens" / "chooser.tcss"]
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
+        _TUI / "app.tcss",
+        _TUI / "widgets" / "fields.tcss",
+        *(_TUI / "screens" / f"{name}.tcss" for name in ("prompt", "chooser", "starter")),
+    ]
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, folder: Path, agents: Sequence[str]) -> None:
@@ -37,6 +61,8 @@ class ChooserApp(ActionApp[str]):
 
 
 class ChooserScreen(ActionScreen[None], inherit_bindings=False):
+    """Lists the agents of a folder; of a folder without any, what can be done about that."""
+
     BINDINGS = bindings(Scope.CHOOSER)
     AUTO_FOCUS = "#agents"
 
@@ -44,28 +70,201 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         super().__init__()
         self._folder = folder
         self._agents = agents
+        self._facts: dict[str, AgentFacts] = {}
+        self._outcomes: dict[str, Line] = {}
+        self._recent = [] if agents else [one for one in recent_agents() if one != folder.resolve()]
+        self._message = ""
+        self._choices = [*self._agent_choices(), *self._ways(), *map(_recent_choice, self._recent)]
 
     def compose(self) -> ComposeResult:
-        folder, count = visible(str(self._folder.resolve())), str(len(self._agents))
-        yield Title(lambda: [("Which agent? ", "bold"), (folder, "muted")], lambda: [(count, "muted")])
-        yield ChoiceList(len(self._agents), self._line, id="agents")
-        yield DrawnLine(_keys)
+        yield DrawnLine(self._header, id="chooser-header")
+        with Vertical(id="chooser"):
+            yield PageLines(self._write, can_focus=False, id="chooser-page")
+            yield ChoiceList(len(self._choices), self._line, id="agents")
+        yield DrawnLine(lambda width: [(f" {self._message}", "warning")], id="chooser-status")
+        yield ChooserKeys(self._actions())
+
+    def on_mount(self) -> None:
+        self.query_one("#chooser").border_title = "Agents" if self._agents else "Start"
+        self.run_worker(self._look_at_agents())
+
+    def on_resize(self) -> None:
+        self.query_one(ChoiceList).draw()
+
+    def _header(self, width: int) -> Line:
+        agents = counted(len(self._agents), "agent") if self._agents else "no agent"
+        left: Line = [(" evaltui", "bold accent"), (f"  {short_path(self._folder)}", "muted")]
+        return both_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
+
+    def _actions(self) -> list[str]:
+        ways = [choice.action for choice in self._ways()]
+        return ["open_agent", *ways, "leave"]
+
+    # The page above the list
+
+    def _write(self, page: Page) -> None:
+        page.lines.append([])
+        if self._agents:
+            page.text([("Which agent?", "bold"), ("  One folder is opened at a time.", "muted")])
+        else:
+            page.text([("! ", "bold warning"), (f"No agent in {short_path(self._folder)}", "bold")])
+            page.lines.append([])
+            page.labelled("looked for", [(_LOOKED_FOR, "")])
+            page.labelled("found", [(_found_in(self._folder), "")])
+        page.lines.append([])
+
+    # The list
+
+    def _agent_choices(self) -> list[Choice]:
+        def choice(name: str) -> Choice:
+            def line(width: int, is_current: bool) -> Line:
+                return self._agent_line(name, width)
+
+            return Choice(line, "", self._folder / name)
+
+        return [choice(name) for name in self._agents]
+
+    def _agent_line(self, name: str, width: int) -> Line:
+        longest = min(30, max(map(len, self._agents)))
+        line: Line = [(pad(visible(name), longest), "bold")]
+        if (facts := self._facts.get(name)) is not None:
+            sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
+            line += [
+                ("  ", ""),
+                (pad(facts.framework, 13), "muted"),
+                (pad(visible(facts.model), 18), "muted"),
+                (f"  {sets}", "muted"),
+            ]
+        return both_ends(line, self._outcomes.get(name, []), width)
+
+    def _ways(self) -> list[Choice]:
+        """What can be done instead of opening an agent that is listed."""
+        ways = [] if self._agents else [("create_starter", "Agent, 3 eval cases, config; runs offline")]
+        ways.append(("open_folder", "An agent, or a folder of agents"))
+
+        def choice(action: str, remark: str) -> Choice:
+            def line(width: int, is_current: bool) -> Line:
+                key, title = key_name(BY_ID[action].keys[0]), BY_ID[action].help
+                return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
+
+            return Choice(line, action)
+
+        return [choice(*way) for way in ways]
 
     def _line(self, number: int, is_current: bool) -> Line:
-        return [("▌ " if is_current else "  ", "bold accent"), (visible(self._agents[number]), "")]
+        width = max(20, self.query_one("#chooser").size.width - 4)
+        marker = ("▌ " if is_current else "  ", "bold accent")
+        return [marker, *self._choices[number].line(width, is_current)]
+
+    async def _look_at_agents(self) -> None:
+        """What is known of each agent, after the list is on the screen."""
+        choices = self.query_one(ChoiceList)
+        for name in self._agents:
+            self._facts[name] = await asyncio.to_thread(agent_facts, self._folder / name)
+            choices.draw()
+        for name in self._agents:
+            self._outcomes[name] = await asyncio.to_thread(_last_outcome, self._folder / name)
+            choices.draw()
+
+    # Actions
+
+    def refusal(self, action_id: str) -> str | None:
+        if action_id != "create_starter":
+            return None
+        if self._agents:
+            return "This folder holds agents already. Name a folder of its own: evaltui new DIR"
+        reasons = [refuses_starter(self._folder, kind) for kind in KINDS]
+        return reasons[0] if all(reasons) else None
+
+    def refuse(self, action_id: str) -> None:
+        self._message = visible(self.refusal(action_id) or "")
+        self.query_one("#chooser-status").refresh()
 
     def action_leave(self) -> None:
         self.app.exit()
 
     @on(ChoiceList.OptionSelected)
-    def action_open_agent(self) -> None:
-        self.app.exit(self._agents[self.query_one(ChoiceList).current])
+    async def action_open_agent(self) -> None:
+        choice = self._choices[self.query_one(ChoiceList).current]
+        if choice.path is not None:
+            self.app.exit(Opening(choice.path))
+        else:
+            await self.run_action(choice.action)
+
+    def action_create_starter(self) -> None:
+        from evaltui.tui.screens.starter import StarterScreen
+
+        def created(is_created: bool | None) -> None:
+            if is_created:
+                self.app.exit(Opening(self._folder, starter=True))
+
+        self.app.push_screen(StarterScreen(self._folder), created)
+
+    def action_open_folder(self) -> None:
+        from evaltui.tui.screens.prompt import PromptScreen
+
+        def named(text: str | None) -> None:
+            if text is not None:
+                self.app.exit(Opening(_path_of(text)))
+
+        hint = "Its path, from where evaltui was started"
+        self.app.push_screen(PromptScreen("Open another folder", "", _no_folder, hint), named)
 
 
-def _keys(width: int) -> Line:
-    shown = [action for action in actions_in(Scope.CHOOSER) if action.rank is not None]
-    return [
-        span
-        for action in shown
-        for span in ((f" {key_name(action.keys[0])}", "bold"), (f" {action.title} ", "muted"))
-    ]
+class ChooserKeys(ActionLine):
+    """The footer."""
+
+    def __init__(self, actions: Sequence[str]) -> None:
+        super().__init__()
+        self._actions = actions
+
+    def parts(self, width: int) -> list[tuple[str, Line]]:
+        return [
+            (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].title} ", "muted")])
+            for one in self._actions
+        ]
+
+
+def _recent_choice(path: Path) -> Choice:
+    def line(width: int, is_current: bool) -> Line:
+        return [("    ", ""), (pad("Recent agent", 24), "muted"), (f"  {short_path(path)}", "")]
+
+    return Choice(line, "", path)
+
+
+def short_path(path: Path) -> str:
+    """An absolute path, with `~` for the home folder."""
+    path, home = path.resolve(), Path.home()
+    return visible(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))
+
+
+def _found_in(folder: Path) -> str:
+    """What a folder holds instead of an agent, in a few words."""
+    try:
+        names = sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))
+    except OSError as error:
+        return visible(f"unreadable: {error.strerror or error}")
+    if not names:
+        return "nothing; the folder is empty"
+    code = [name for name in names if name.endswith(".py")]
+    shown = code or names
+    what = counted(len(code), "Python file") if code else counted(len(names), "file or folder")
+    more = f" and {len(shown) - _MOST_FOUND} more" if len(shown) > _MOST_FOUND else ""
+    return visible(f"{what}: {', '.join(shown[:_MOST_FOUND])}{more}")
+
+
+def _last_outcome(agent_dir: Path) -> Line:
+    """How the cases of the last run came out; empty where none is known."""
+    from evaltui.runs.listing import read_row, stored_runs
+
+    runs = stored_runs(agent_dir)
+    return counts(read_row(runs[0]).counts) if runs else []
+
+
+def _path_of(text: str) -> Path:
+    return Path(text.strip()).expanduser()
+
+
+def _no_folder(text: str) -> str | None:
+    """Why a folder cannot be opened; None where it can."""
+    return None if text.strip() and _path_of(text).exists() else "No such file or folder"

@@ -152,8 +152,10 @@ PLACES = (
     action("clear_filter", "show all", "Show every case again", "escape", where=(Scope.FILTER,), rank=1),
     _in_details("close_details", "close", "Close the details", "escape", "q", "enter"),
     _in_help("choose", "do it", "Do what is chosen", "enter"),
-    _in_chooser("open_agent", "open", "Open the agent that is chosen", "enter", rank=0),
-    _in_chooser("leave", "quit", "Leave without opening one", "q", "escape", "ctrl+q", rank=1),
+    _in_chooser("open_agent", "open", "Open", "enter"),
+    _in_chooser("create_starter", "starter", "Create a starter agent", "s"),
+    _in_chooser("open_folder", "other folder", "Open another folder…", "o"),
+    _in_chooser("leave", "quit", "Quit", "q", "escape", "ctrl+q"),
     action("close_jump", "close", "Stay where you are", "escape", "ctrl+o", where=(Scope.JUMP,)),
     _in_help("close_help", "close", "Close this help", "escape", "q", "question_mark", "f1"),
 )
