@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
 from textual import events, on
@@ -191,6 +191,14 @@ class DialogScreen(ActionScreen[ScreenResultType], ModalScreen[ScreenResultType]
         place = event.screen_x, event.screen_y
         if self.box is not None and not self.query_one(self.box).region.contains(*place):
             self.dismiss(None)
+
+
+Answer = TypeVar("Answer")
+
+
+def ask(asker: DOMNode, screen: Screen[Answer | None], then: Callable[[Answer], Any]) -> None:
+    """Shows a screen; what it returns goes to `then`, unless that is None."""
+    asker.app.push_screen(screen, lambda answer: None if answer is None else then(answer))
 
 
 # Seconds. Waiting ends long before, but where something hangs.

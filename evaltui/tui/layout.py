@@ -13,37 +13,24 @@ from evaltui.workbench.workbench import Workbench
 MEDIUM, WIDE = 90, 140
 
 
-# The first frame shows the cases. It does not wait for the other panes to be imported.
-
-
-def _case(workbench: Workbench, *, id: str) -> Pane:
+def make_pane(id: str, workbench: Workbench) -> Pane:
+    """The first frame shows the cases; it does not wait for the other panes to be imported."""
+    if id == "cases":
+        return CaseTree(workbench, id=id)
     from evaltui.tui.panes.case.view import CaseView
-
-    return CaseView(workbench, id=id)
-
-
-def _result(workbench: Workbench, *, id: str) -> Pane:
-    from evaltui.tui.panes.result import ResultView
-
-    return ResultView(workbench, id=id)
-
-
-def _chat(workbench: Workbench, *, id: str) -> Pane:
     from evaltui.tui.panes.chat.view import ChatView
-
-    return ChatView(workbench, id=id)
-
-
-def _trace(workbench: Workbench, *, id: str) -> Pane:
+    from evaltui.tui.panes.console import ConsoleView
+    from evaltui.tui.panes.result import ResultView
     from evaltui.tui.panes.trace import TraceView
 
-    return TraceView(workbench, id=id)
-
-
-def _console(workbench: Workbench, *, id: str) -> Pane:
-    from evaltui.tui.panes.console import ConsoleView
-
-    return ConsoleView(workbench, id=id)
+    kinds: dict[str, Callable[..., Pane]] = {
+        "case": CaseView,
+        "result": ResultView,
+        "chat": ChatView,
+        "trace": TraceView,
+        "console": ConsoleView,
+    }
+    return kinds[id](workbench, id=id)
 
 
 class PaneKind(NamedTuple):
@@ -51,20 +38,18 @@ class PaneKind(NamedTuple):
 
     id: str
     title: str
-    make: Callable[..., Pane]
 
 
 PANES: tuple[PaneKind, ...] = (
-    PaneKind("cases", "Cases", CaseTree),
-    PaneKind("case", "Case", _case),
-    PaneKind("result", "Result", _result),
-    PaneKind("chat", "Chat", _chat),
-    PaneKind("trace", "Trace", _trace),
-    PaneKind("console", "Console", _console),
+    PaneKind("cases", "Cases"),
+    PaneKind("case", "Case"),
+    PaneKind("result", "Result"),
+    PaneKind("chat", "Chat"),
+    PaneKind("trace", "Trace"),
+    PaneKind("console", "Console"),
 )
 KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)}
 TITLES = {kind.id: kind.title for kind in PANES}
-MAKE = {kind.id: kind.make for kind in PANES}
 
 _ALL = tuple(kind.id for kind in PANES)
 _MAIN = tuple(pane for pane in _ALL if pane != "cases")

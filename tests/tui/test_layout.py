@@ -8,7 +8,7 @@ from textual.app import App
 from textual.geometry import Size
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.layout import PANES, Column, Layout
+from evaltui.tui.layout import PANES, Column, Layout, make_pane
 from evaltui.tui.panes.bars import is_too_small
 from evaltui.workbench.workbench import Workbench
 
@@ -69,7 +69,7 @@ class EveryPane(App):
 
     def __init__(self, workbench):
         super().__init__()
-        self.panes = [kind.make(workbench, id=kind.id) for kind in PANES]
+        self.panes = [make_pane(kind.id, workbench) for kind in PANES]
 
     def compose(self):
         yield from self.panes

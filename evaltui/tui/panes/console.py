@@ -50,28 +50,24 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._log.mark_seen()
         if self._log.total == self._drawn:
             return
-        self._widen(self._log.total - max(0, self._drawn))
-        self._drawn = self._log.total
-        self._stay_on_line(self._log.dropped - self._dropped)
-        self._dropped = self._log.dropped
-        self.lines_changed(max(1, len(self._log) + self._above))
-
-    def _widen(self, new: int) -> None:
-        """The column of cases is as wide as what is in it, up to a limit."""
+        # The column of cases is as wide as what is in it, up to a limit.
+        new = self._log.total - max(0, self._drawn)
         for number in range(max(0, len(self._log) - new), len(self._log)):
             if case := self._log[number].case:
                 self._cases = max(self._cases, min(_MOST_CASE, cell_len(visible(case.eval_id))))
+        self._drawn = self._log.total
+        # Every line goes up by those that were dropped, but for the last one, which is followed.
+        dropped = self._log.dropped - self._dropped
+        if dropped and self.cursor < self.line_count - 1:
+            self.cursor = max(0, self.cursor - dropped)
+            self.scroll_to(y=max(0, self.scroll_offset.y - dropped), animate=False, force=True)
+        self._dropped = self._log.dropped
+        self.lines_changed(max(1, len(self._log) + self._above))
 
     @property
     def _above(self) -> int:
         """Rows above the lines: one that says how many were dropped."""
         return 1 if self._log.dropped else 0
-
-    def _stay_on_line(self, dropped: int) -> None:
-        """Every line goes up by those that were dropped, but for the last one, which is followed."""
-        if dropped and self.cursor < self.line_count - 1:
-            self.cursor = max(0, self.cursor - dropped)
-            self.scroll_to(y=max(0, self.scroll_offset.y - dropped), animate=False, force=True)
 
     def line(self, number: int) -> Line:
         marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")

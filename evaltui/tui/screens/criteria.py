@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.action_screen import DialogScreen, ask, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.criteria_rows import CriteriaRows, write_details
@@ -146,20 +146,18 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def _ask_for_what_is_missing(self, metric: MetricRow) -> None:
         for row in self.rows.rows():
-            needed = isinstance(row, OptionRow) and row.metric == metric.name and row.option.kind == "text"
-            if needed and isinstance(row, OptionRow) and row.value is None:
-                self._ask(row)
-                return
+            match row:
+                case OptionRow(metric=metric.name, value=None) if row.option.kind == "text":
+                    self._ask(row)
+                    return
 
     def _ask_for_rubric(self, metric: str, after: int) -> None:
-        def typed(text: str | None) -> None:
-            if text is not None:
-                self.criteria.add_rubric(metric, after, text)
-                self.follow()
+        def typed(text: str) -> None:
+            self.criteria.add_rubric(metric, after, text)
+            self.follow()
 
-        blank = RubricRow(metric, after, "")
-        title = f"A rubric for {metric}"
-        self.app.push_screen(PromptScreen(title, "", partial(self.criteria.check, blank)), typed)
+        check = partial(self.criteria.check, RubricRow(metric, after, ""))
+        ask(self, PromptScreen(f"A rubric for {metric}", "", check), typed)
 
     def action_remove_criterion(self) -> None:
         row = self.rows.current
@@ -210,15 +208,15 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
             self.action_higher()
 
     def _ask(self, row: Row) -> None:
-        def typed(text: str | None) -> None:
-            if text is not None and text != before:
+        def typed(text: str) -> None:
+            if text != before:
                 self.criteria.type(row, text)
                 self.follow()
 
         before = text_of(row) or ""
         title, hint = _question(row)
         self._workbench.editing.end_typing()
-        self.app.push_screen(PromptScreen(title, before, partial(self.criteria.check, row), hint), typed)
+        ask(self, PromptScreen(title, before, partial(self.criteria.check, row), hint), typed)
 
     # Mouse
 

@@ -22,7 +22,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import GLYPHS, WORDS
 from evaltui.text.values import show_value, visible
-from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.action_screen import DialogScreen, ask, bindings
 from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import (
@@ -233,7 +233,8 @@ class RelaxScreen(FormScreen):
         with Vertical(id="relax"):
             yield QuestionTitle(f"Relax {relaxing.arg.path or 'the arguments'} of {relaxing.tool}")
             yield DrawnLine(self._sides, id="relax-sides")
-            yield ChoiceLine("what", [_place_name(place) for place in self._arg_paths], id="relax-place")
+            places = ["all arguments" if path == "*" else path for path in self._arg_paths]
+            yield ChoiceLine("what", places, id="relax-place")
             yield ChoiceList(max(1, len(self._proposals)), self._proposal_line, id="relax-proposals")
             yield ChoiceLine("for", _SCOPES, id="relax-scope")
             yield EffectText()
@@ -310,7 +311,7 @@ class RelaxScreen(FormScreen):
             async for effect in self._relaxing.effects(rule):
                 if not self.is_here:
                     return
-                shown.show(effect)
+                shown.say(" · ".join(_effect_in_words(effect)))
         except (EditError, EvalSetError, OSError) as error:
             shown.say(str(error))
 
@@ -350,17 +351,13 @@ class RelaxScreen(FormScreen):
         chosen = self._chosen
         value = json.dumps(chosen.match if chosen else {"regex": ""}, ensure_ascii=False)
         hint = '"ignore", {"regex": "…"}, {"approx": {"abs": 0.5}}, {"any_of": […]}, "type", "subset"'
-        self.app.push_screen(PromptScreen("What matches", value, match_problem, hint), self._edited)
 
-    def _edited(self, text: str | None) -> None:
-        if text is not None:
+        def edited(text: str) -> None:
             match = json.loads(text)
             others = [one for one in self._proposals if one.match != match]
             self._offer([RuleProposal(match, match_in_words(match)), *others])
 
-
-def _place_name(place: str) -> str:
-    return "all arguments" if place == "*" else place
+        ask(self, PromptScreen("What matches", value, match_problem, hint), edited)
 
 
 class EffectText(Static):
@@ -371,9 +368,6 @@ class EffectText(Static):
 
     def say(self, text: str) -> None:
         self.update(Content(fit_for_terminal(visible(text))))
-
-    def show(self, effect: Effect) -> None:
-        self.say(" · ".join(_effect_in_words(effect)))
 
 
 def _effect_in_words(effect: Effect) -> list[str]:

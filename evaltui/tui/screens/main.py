@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import partial, partialmethod
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,22 +11,19 @@ from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from evaltui.text.lines import Line, Span
+from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MAKE, PANES, TITLES, Column, Layout
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, PANES, TITLES, Column, Layout, make_pane
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.bars import Footer, Header, Heading, Status, Tab, TooSmall, is_too_small
-from evaltui.tui.panes.tree.view import CaseTree, FilterInput
+from evaltui.tui.panes.tree.view import FilterInput
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FilterLine, MessageField
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.workbench import Workbench
-
-if TYPE_CHECKING:
-    from evaltui.tui.screens.keys import Jump
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
@@ -42,7 +38,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
         self._layout = Layout()
-        self._panes: dict[str, Pane] = {"cases": CaseTree(workbench, id="cases")}
+        self._panes: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
         self._headings = {
             kind.id: Heading(partial(self._shown_in, kind.id), id=f"{kind.id}-heading") for kind in PANES
         }
@@ -75,7 +71,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def _pane(self, name: str) -> Pane:
         """A pane, made now if nobody has wanted it before."""
         if name not in self._panes:
-            pane = self._panes[name] = MAKE[name](self.workbench, id=name)
+            pane = self._panes[name] = make_pane(name, self.workbench)
             above, below = self._filter_above(name), pane.below()
             self._slots[name].mount(*(part for part in (above, pane, below) if part is not None))
         return self._panes[name]
@@ -115,20 +111,15 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         for column in self._columns():
             if column.shown in self._panes:
                 self._panes[column.shown].follow()
-            self._draw_heading(column)
+            tabs = [
+                Tab(name, KEYS[name], TITLES[name], pane.mark() if pane else None, name == column.shown)
+                for name in column.panes
+                for pane in [self._panes.get(name)]
+            ]
+            self._headings[column.shown].show(tabs, focused=self._layout.focus == column.shown)
         self._footer.scope = self.scope
         for bar in (self._header, self._status, self._footer):
             bar.refresh()
-
-    def _draw_heading(self, column: Column) -> None:
-        tabs = [
-            Tab(name, KEYS[name], TITLES[name], self._mark_of(name), active=name == column.shown)
-            for name in column.panes
-        ]
-        self._headings[column.shown].show(tabs, focused=self._layout.focus == column.shown)
-
-    def _mark_of(self, name: str) -> Span | None:
-        return self._panes[name].mark() if name in self._panes else None
 
     # Layout
 
@@ -234,24 +225,6 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             self._layout.go_to("result")
         self._arrange()
 
-    def action_show_cases(self) -> None:
-        self.go_to_entry("cases")
-
-    def action_show_case(self) -> None:
-        self.go_to_entry("case")
-
-    def action_show_result(self) -> None:
-        self.go_to_entry("result")
-
-    def action_show_chat(self) -> None:
-        self.go_to_entry("chat")
-
-    def action_show_trace(self) -> None:
-        self.go_to_entry("trace")
-
-    def action_show_console(self) -> None:
-        self.go_to_entry("console")
-
     def action_next_pane(self) -> None:
         self._step(1)
 
@@ -340,23 +313,15 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self.run_worker(self.workbench.open(), group="reload", exclusive=True)
 
     def action_jump(self) -> None:
-        from evaltui.tui.screens.keys import JumpScreen
+        """To any pane; those that share a place have their labels one below the other."""
+        from evaltui.tui.screens.keys import Jump, JumpScreen
 
-        self.app.push_screen(JumpScreen(self._jumps()), self._jumped)
-
-    def _jumps(self) -> list[Jump]:
-        """Every pane; those that share a place have their labels one below the other."""
-        from evaltui.tui.screens.keys import Jump
-
-        return [
+        jumps = [
             Jump(pane, KEYS[pane], TITLES[pane], self._slots[column.shown].region, row, len(column.panes))
             for column in self._columns()
             for row, pane in enumerate(column.panes)
         ]
-
-    def _jumped(self, pane: str | None) -> None:
-        if pane is not None:
-            self.go_to(pane)
+        ask(self, JumpScreen(jumps), self.go_to)
 
     def action_copy(self) -> None:
         self._copy(self._pane(self._layout.focus).copied())
@@ -384,3 +349,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def on_heading_chosen(self, message: Heading.Chosen) -> None:
         self.go_to(message.pane)
+
+
+for _kind in PANES:
+    setattr(MainScreen, f"action_show_{_kind.id}", partialmethod(MainScreen.go_to_entry, _kind.id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.widgets import Input, TextArea
@@ -12,7 +13,7 @@ from textual.widgets import Input, TextArea
 from evaltui.files.open_file import FileConflict
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import ACTIONS, Scope
@@ -62,26 +63,18 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_help(self) -> None:
         from evaltui.tui.screens.keys import HelpScreen
 
-        self.app.push_screen(HelpScreen(self.workbench, self.scope), self._run_chosen_action)
-
-    async def _run_chosen_action(self, action_id: str | None) -> None:
-        if action_id is not None:
-            await self.run_action(action_id)
+        ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
 
     def action_palette(self) -> None:
         from evaltui.tui.screens.finding import Palette, PaletteScreen
 
         found = Palette(self.workbench, self, self.scope, self.reveal)
-        self.app.push_screen(PaletteScreen(found), lambda choose: choose and choose())
+        ask(self, PaletteScreen(found), lambda choose: choose())
 
     def action_find_case(self) -> None:
         from evaltui.tui.screens.finding import FindCaseScreen
 
-        self.app.push_screen(FindCaseScreen(self.workbench), self._show_found)
-
-    def _show_found(self, selection: Selection | None) -> None:
-        if selection is not None:
-            set_editing.show(self.workbench.editing, selection)
+        ask(self, FindCaseScreen(self.workbench), partial(set_editing.show, self.workbench.editing))
 
     # Leaving
 
@@ -132,11 +125,10 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_runs(self) -> None:
         from evaltui.tui.screens.runs import RunsScreen
 
-        self.app.push_screen(RunsScreen(self.workbench), self._run_chosen)
-
-    def _run_chosen(self, wanted: Wanted | None) -> None:
-        if wanted is not None:
+        def show(wanted: Wanted) -> None:
             self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
+
+        ask(self, RunsScreen(self.workbench), show)
 
     async def _show_run(self, wanted: Wanted) -> None:
         workbench = self.workbench
@@ -171,6 +163,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         from evaltui.tui.screens.prompt import PromptScreen
         from evaltui.workbench.run_controller import (
             REPEAT_EXAMPLE,
+            parse_repeated,
             repeat_problem,
             repeat_title,
             usual_repeat,
@@ -180,14 +173,12 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         sets, selection = workbench.sets, workbench.navigation.selection
         usual = usual_repeat(sets, selection, workbench.runs.current)
         question = PromptScreen(repeat_title(sets, selection), usual, repeat_problem, REPEAT_EXAMPLE)
-        self.app.push_screen(question, self._run_repeatedly)
 
-    def _run_repeatedly(self, asked: str | None) -> None:
-        from evaltui.workbench.run_controller import parse_repeated
-
-        if asked is not None:
-            self.workbench.runs.run_repeatedly(parse_repeated(asked))
+        def run(asked: str) -> None:
+            workbench.runs.run_repeatedly(parse_repeated(asked))
             self.show_result()
+
+        ask(self, question, run)
 
     def action_criteria(self) -> None:
         if (path := self.workbench.navigation.file) is not None:
@@ -209,15 +200,12 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         if not self.takes_input:
             return
         if self._recovered:
-            self._ask_about_unsaved()
+            from evaltui.tui.screens.unsaved import RecoveryScreen
+
+            found, self._recovered = self._recovered, []
+            self.app.push_screen(RecoveryScreen(self.workbench, found))
         else:
             self._ask_about_conflicts()
-
-    def _ask_about_unsaved(self) -> None:
-        from evaltui.tui.screens.unsaved import RecoveryScreen
-
-        found, self._recovered = self._recovered, []
-        self.app.push_screen(RecoveryScreen(self.workbench, found))
 
     def _ask_about_conflicts(self) -> None:
         """Two versions of a file are not left alone until they are looked at once."""
@@ -262,11 +250,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         except ValueError as error:
             self.workbench.say(f"no case can be made of this: {error}")
             return
-        self.app.push_screen(screen, self._show_saved_case)
-
-    def _show_saved_case(self, saved: bool | None) -> None:
-        if saved:
-            self.go_to("case")
+        self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 
 
 def _on_workbench(do: Callable[[Workbench], None]) -> Callable[[MainDialogs], None]:

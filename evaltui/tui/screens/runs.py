@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from evaltui.runs.history import name_run
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.action_screen import DialogScreen, ask, bindings
 from evaltui.tui.exchange import copy
 from evaltui.tui.pages.runs import (
     change_line,
@@ -301,10 +302,11 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         else:
             known = self._runs.row(base)
             sides = (base, known.title if known else base.name), (row.path, row.title)
-            self.app.push_screen(
-                ComparisonScreen(self._workbench, *sides),
-                lambda chosen: chosen and self.dismiss(Wanted(*chosen)),
-            )
+
+            def show(chosen: tuple[Path, str, CaseId, str]) -> None:
+                self.dismiss(Wanted(*chosen))
+
+            ask(self, ComparisonScreen(self._workbench, *sides), show)
 
     def action_name_run(self) -> None:
         if (row := self._readable_run()) is None:
@@ -314,8 +316,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             return None if text.strip() else "it needs a name"
 
         hint = "a name that `evaltui compare` and `--baseline` know as well; another run that has it loses it"
-        question = PromptScreen(f"Name the {row.title}", row.name, check, hint)
-        self.app.push_screen(question, lambda name: None if name is None else self._give_name(row, name))
+        ask(self, PromptScreen(f"Name the {row.title}", row.name, check, hint), partial(self._give_name, row))
 
     def action_resume_run(self) -> None:
         if (row := self._readable_run()) is None:

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import (
     ATTACH_HINT,
     ATTACH_TITLE,
@@ -23,6 +23,8 @@ from evaltui.tui.exchange import (
 from evaltui.tui.pages.case import OpenField
 from evaltui.tui.panes.case.field_editor import FieldEditor
 from evaltui.tui.panes.case.navigation import CaseRows
+from evaltui.tui.screens.details import RawScreen
+from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Row
@@ -42,15 +44,13 @@ class OutsideEditing:
         row, case = self._pane.ready_row(), self._workbench.navigation.selection.case
         if row is None or case is None:
             return
-        from evaltui.tui.screens.details import RawScreen
-
         place = self._pane.selected.place_of(None, "raw")
         left = self._workbench.editing.unapplied.at(case.path, *place)
         now = self._pane.selected.text()
         shown = text if text is not None else left.text if left else now
         replace_case = partial(self._replace_case, now)
         screen = RawScreen(f"JSON of {case.eval_id}", shown, replace_case, self._save)
-        self._pane.app.push_screen(screen, partial(self._raw_left, case))
+        ask(self._pane, screen, partial(self._raw_left, case))
 
     def _replace_case(self, before: str, text: str) -> str | None:
         """Makes a JSON text the case, which was `before`; returns why it cannot be."""
@@ -79,9 +79,7 @@ class OutsideEditing:
     def _save(self) -> None:
         self._workbench.editing.save_all()
 
-    def _raw_left(self, case: CaseId, unfinished: str | None) -> None:
-        if unfinished is None:
-            return
+    def _raw_left(self, case: CaseId, unfinished: str) -> None:
         selected = self._pane.selected
         selected.follow()
         if selected.case != case:
@@ -104,17 +102,12 @@ class OutsideEditing:
             return
         if changed == text:
             return
-        if reason := replace_text(changed):
-            if arguments:
-                self._workbench.say(reason)
-                self._edit_raw_arguments(changed, replace_text)
-            else:
-                self.edit_raw(changed)
-
-    def _edit_raw_arguments(self, text: str, replace_text: Callable[[str], str | None]) -> None:
-        from evaltui.tui.screens.details import RawScreen
-
-        self._pane.app.push_screen(RawScreen("Arguments", text, replace_text, self._save))
+        reason = replace_text(changed)
+        if reason and arguments:
+            self._workbench.say(reason)
+            self._pane.app.push_screen(RawScreen("Arguments", changed, replace_text, self._save))
+        elif reason:
+            self.edit_raw(changed)
 
 
 class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
@@ -223,25 +216,22 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             else:
                 self.refuse_row("there is no name on this line")
 
+    def _perform(self, operation: Callable[[Row], Operation | None], otherwise: str) -> None:
+        """Does an operation of the current row; `otherwise` is why there is none."""
+        if (row := self.ready_row()) is not None:
+            self._editor.perform(operation(row), otherwise)
+
     def action_add_below(self) -> None:
-        row = self.ready_row()
-        if row is not None:
-            self._editor.perform(row.adds[0] if row.adds else None, "nothing can be added here")
+        self._perform(lambda row: row.adds[0] if row.adds else None, "nothing can be added here")
 
     def action_insert_before(self) -> None:
-        row = self.ready_row()
-        if row is not None:
-            self._editor.perform(row.insert, "O inserts a turn before a turn, a call before a call")
+        self._perform(lambda row: row.insert, "O inserts a turn before a turn, a call before a call")
 
     def action_duplicate_field(self) -> None:
-        row = self.ready_row()
-        if row is not None:
-            self._editor.perform(row.duplicate, "d duplicates a turn or a call: go to one")
+        self._perform(lambda row: row.duplicate, "d duplicates a turn or a call: go to one")
 
     def action_delete_field(self) -> None:
-        row = self.ready_row()
-        if row is not None:
-            self._editor.perform(row.delete, "this line cannot be deleted")
+        self._perform(lambda row: row.delete, "this line cannot be deleted")
 
     def action_move_field_up(self) -> None:
         self._move_row(-1)
@@ -250,10 +240,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._move_row(1)
 
     def _move_row(self, step: int) -> None:
-        row = self.ready_row()
-        if row is not None:
-            operation = row.move(step) if row.move else None
-            self._editor.perform(operation, "turns and calls can be moved: go to one")
+        why_not = "turns and calls can be moved: go to one"
+        self._perform(lambda row: row.move(step) if row.move else None, why_not)
 
     def action_next_kind(self) -> None:
         row = self.ready_row()
@@ -271,10 +259,10 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
                 self._workbench.say(f"turn {row.turn + 1}: {count} taken out; u brings them back")
 
     def action_context_turn(self) -> None:
-        row = self.ready_row()
-        if row is not None:
-            operation = None if row.turn is None else toggle_context(self.selected.source, row.turn)
-            self._editor.perform(operation, "go to the turn that is to be run and not scored")
+        self._perform(
+            lambda row: None if row.turn is None else toggle_context(self.selected.source, row.turn),
+            "go to the turn that is to be run and not scored",
+        )
 
     def action_add_other(self) -> None:
         row = self.ready_row()
@@ -291,13 +279,11 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self.show_soon()
 
     def _ask_for_file(self, turn: int) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
-
         question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT)
-        self.app.push_screen(question, partial(self._attach_file, turn))
+        ask(self, question, partial(self._attach_file, turn))
 
-    def _attach_file(self, turn: int, text: str | None) -> None:
-        if text is None or self.ready_row() is None:
+    def _attach_file(self, turn: int, text: str) -> None:
+        if self.ready_row() is None:
             return
         try:
             file = read_attached(text)

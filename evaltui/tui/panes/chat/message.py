@@ -10,6 +10,7 @@ from evaltui.core.conversation.waiting import WaitingCall, response_content, res
 from evaltui.core.model.events import Json, describe_response
 from evaltui.text.lines import Line
 from evaltui.text.values import show_duration, show_size, visible
+from evaltui.tui.action_screen import ask
 from evaltui.tui.exchange import (
     ATTACH_HINT,
     ATTACH_TITLE,
@@ -19,6 +20,7 @@ from evaltui.tui.exchange import (
     edit_outside,
     read_attached,
 )
+from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.fields import MessageBox
 from evaltui.workbench.actions import BY_ID, keys_of
@@ -318,14 +320,10 @@ class ChatMessage(MessageBox):
         self.field.begin(changed)
 
     def action_attach_file(self) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
-
         question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT)
-        self.app.push_screen(question, self._attach_file)
+        ask(self, question, self._attach_file)
 
-    def _attach_file(self, text: str | None) -> None:
-        if text is None:
-            return
+    def _attach_file(self, text: str) -> None:
         try:
             self._draft.attach(read_attached(text))
         except OSError as error:

@@ -9,10 +9,9 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.tree.lines import TreeLines
 from evaltui.tui.textual_private import once
@@ -236,57 +235,33 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _ask_for_set(self, question: str, then: Callable[[], None]) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
 
-        def named(wanted: str | None) -> None:
-            if wanted is not None and set_editing.new_set(self._workbench.editing, wanted):
+        def named(wanted: str) -> None:
+            if set_editing.new_set(self._workbench.editing, wanted):
                 then()
 
         folder = set_editing.folder_for_new_set(self._workbench.editing)
-        self.app.push_screen(
-            PromptScreen(
-                question,
-                check=partial(set_editing.new_set_problem, self._workbench.editing),
-                hint=f"letters from a to z, digits and _; the file will be in {folder}",
-            ),
-            named,
-        )
+        check = partial(set_editing.new_set_problem, self._workbench.editing)
+        hint = f"letters from a to z, digits and _; the file will be in {folder}"
+        ask(self, PromptScreen(question, check=check, hint=hint), named)
 
     def action_rename(self) -> None:
-        row = self._current()
+        from evaltui.tui.screens.prompt import PromptScreen
+
+        row, editing = self._current(), self._workbench.editing
         if row is None:
             return
         eval_set = self._rows.eval_set(row)
+        path = eval_set.path
         if row.case is None:
-            self._ask_for_set_id(eval_set)
+            check = partial(set_editing.set_id_problem, editing, path)
+            hint = f"its file stays {path.name}"
+            question = PromptScreen("Rename the eval set", eval_set.eval_set_id, check, hint)
+            ask(self, question, partial(set_editing.rename_set, editing, path))
         else:
-            self._ask_for_eval_id(CaseId(eval_set.case_path, eval_set.cases[row.case].eval_id), row.case)
-
-    def _ask_for_set_id(self, eval_set: EvalSetFile) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
-
-        def named(wanted: str | None) -> None:
-            if wanted is not None:
-                set_editing.rename_set(self._workbench.editing, eval_set.path, wanted)
-
-        self.app.push_screen(
-            PromptScreen(
-                "Rename the eval set",
-                eval_set.eval_set_id,
-                partial(set_editing.set_id_problem, self._workbench.editing, eval_set.path),
-                f"its file stays {eval_set.path.name}",
-            ),
-            named,
-        )
-
-    def _ask_for_eval_id(self, case: CaseId, number: int) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
-
-        def named(wanted: str | None) -> None:
-            if wanted is not None:
-                set_editing.rename_case(self._workbench.editing, case, number, wanted)
-
-        file = self._workbench.sets.file_of(case.path)
-        check = set_editing.case_id_problem(self._workbench.editing, file, number)
-        self.app.push_screen(PromptScreen("Rename the case", case.eval_id, check), named)
+            case = CaseId(eval_set.case_path, eval_set.cases[row.case].eval_id)
+            taken = set_editing.case_id_problem(editing, path, row.case)
+            question = PromptScreen("Rename the case", case.eval_id, taken)
+            ask(self, question, partial(set_editing.rename_case, editing, case, row.case))
 
     def action_mark_case(self) -> None:
         self._mark_current()
