@@ -67,11 +67,13 @@ class CallEditor:
     @property
     def responses(self) -> list[ResponseEditor]:
         """The responses that no other call of the turn could have: by id, where they have none by name."""
+        if not (found := responses_in(self.intermediate)):
+            return []
         others = [other for other in calls_in(self.intermediate) if other.number != self.number]
         ids, names = {other.id for other in others}, {other.name for other in others}
         return [
             response
-            for response in responses_in(self.intermediate)
+            for response in found
             if (response.id and response.id == self.id and response.id not in ids)
             or (not response.id and response.name == self.name and response.name not in names)
         ]
@@ -260,8 +262,9 @@ def _paths(intermediate: IntermediateData, of_lists: str, of_events: str) -> lis
     if intermediate.shape == "events":
         found = intermediate.parts_with(of_events)
         return [field_path(intermediate.data, intermediate.part_path(at), of_events) for at in found]
-    path = intermediate.list_path(of_lists)
-    return [(*path, index) for index, _ in dicts(list_at(intermediate.data, path))]
+    listed = intermediate.list_of(of_lists)
+    path = intermediate.list_path(of_lists) if listed else ()
+    return [(*path, index) for index, _ in dicts(listed)]
 
 
 def _free_id(calls: Sequence[CallEditor]) -> str:

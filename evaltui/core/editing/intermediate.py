@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.editing.json_paths import field_path, in_style, insert_at
+from evaltui.core.editing.json_paths import field_path, field_value, in_style, insert_at
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
 from evaltui.core.model.json_values import dicts, list_at, spelt, text_of, value_at
 from evaltui.core.model.problems import JsonPath
@@ -51,7 +51,8 @@ class IntermediateData:
         return field_path(self.data, self.path, name)
 
     def list_of(self, name: str) -> list[Any]:
-        return list_at(self.data, self.list_path(name))
+        found = field_value(self.data, self.path, name)
+        return found if isinstance(found, list) else []
 
     def insert_in_list(self, name: str, index: int, value: Any) -> list[Edit]:
         """Insert into a list of a turn without events; both are made where they are missing."""

@@ -66,7 +66,8 @@ def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
 
 def field_value(data: Any, owner: JsonPath, name: str) -> Any:
     """The value of a field in either spelling, None where it is absent."""
-    return value_at(data, field_path(data, owner, name))
+    holder = value_at(data, owner)
+    return holder.get(spelt(name, holder)) if isinstance(holder, dict) else None
 
 
 def name_in_style(data: Any, path: JsonPath, name: str) -> str:

@@ -52,7 +52,7 @@ class MessageEditor:
     def parts(self) -> list[Any]:
         return list_at(self.data, self.parts_path)
 
-    @property
+    @cached_property
     def texts(self) -> list[TextPart]:
         """The texts in order, without thoughts."""
         return [

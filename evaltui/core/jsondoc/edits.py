@@ -91,11 +91,27 @@ Edit = Put | PutText | Insert | InsertText | Remove | Move | Duplicate | Rename
 
 
 def apply_to_data(data: Any, edits: Iterable[Edit]) -> Any:
-    """The data that edits make of JSON data, which itself stays as it is. Raises EditError."""
-    data = json_copy(data)
+    """The data that edits make of JSON data, which itself stays as it is, as does what it shares with it.
+
+    Raises EditError.
+    """
     for edit in edits:
-        data = _applied(data, edit)
+        data = _applied(_opened(data, edit.path), edit)
     return data
+
+
+def _opened(data: Any, path: JsonPath) -> Any:
+    """The data with another object or array, to be changed, for each one on a path; all else is shared."""
+    data = inner = _shallow(data)
+    for step in path:
+        if not has_step(inner, step):
+            break
+        inner[step] = inner = _shallow(inner[step])
+    return data
+
+
+def _shallow(data: Any) -> Any:
+    return data.copy() if isinstance(data, dict | list) else data
 
 
 def _applied(data: Any, edit: Edit) -> Any:

@@ -24,7 +24,11 @@ BOM = "\ufeff"
 _DEPTH = 2
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
+# A key with nothing escaped in it, and what stands between it and its value.
+_PLAIN_KEY = re.compile(r'"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
+
+# The value that begins at a position of a text, and where it ends. Raises ValueError.
+decode_at = json.JSONDecoder().raw_decode
 
 
 class Node:
@@ -65,6 +69,10 @@ class Node:
         return Node(self.value, self.size, lead, self.key, self.key_size, self.head, self.children)
 
 
+class BeyondPartError(Exception):
+    """What is asked of a part of a text is told by what is around it."""
+
+
 class Place(NamedTuple):
     """A value at its place in the text: `begin` is where its key begins, `start` its value; in an array both
     are the same."""
@@ -94,8 +102,8 @@ class Place(NamedTuple):
         nodes = self.nodes
         node = nodes[index]
         begin = self.start + 1 + node.lead
-        if index:
-            begin += sum([before.extent for before in nodes[:index]])
+        for before in nodes[:index]:
+            begin += before.extent
         return Place(self.text, node, begin, begin + node.head)
 
     def at(self, step: str | int) -> Place | None:
@@ -120,14 +128,21 @@ class Place(NamedTuple):
         return self.text.find("\n", self.start, self.end) >= 0
 
 
+Beyond = Callable[[], Iterable[str]]
+
+
 def _nothing() -> Iterable[str]:
     return ()
 
 
 class Tree:
-    """A JSON text with the values in it. `beyond` gives texts around it that tell how values are written."""
+    """A JSON text with the values in it.
 
-    def __init__(self, text: str, root: Node, beyond: Callable[[], Iterable[str]] = _nothing) -> None:
+    `beyond` gives texts around it that tell how values are written; it is None for a part, of which nothing
+    is known but itself: it need not tell how.
+    """
+
+    def __init__(self, text: str, root: Node, beyond: Beyond | None = _nothing) -> None:
         self.text = text
         self.root = root
         self.beyond = beyond
@@ -136,7 +151,7 @@ class Tree:
         self._way = [Place(text, root, root.lead, root.lead)]
 
     @classmethod
-    def parse(cls, text: str, beyond: Callable[[], Iterable[str]] = _nothing) -> Tree:
+    def parse(cls, text: str, beyond: Beyond | None = _nothing) -> Tree:
         """Raises ValueError for a text that is not valid JSON or is nested too deeply."""
         start = skip_space(text, len(BOM) if text.startswith(BOM) else 0)
         try:
@@ -173,12 +188,21 @@ class Tree:
         self._path, self._way = path[: len(way) - 1], way
         return way
 
-    def replaced(self, path: JsonPath, text: str, value: Any) -> Tree:
+    def part(self, place: Place) -> Tree:
+        """The value of a place, with the beginning of its line: that tells its margin."""
+        begin = max(self.text.rfind("\n", 0, place.start), 0)
+        root = place.node
+        text = self.text[begin : place.end]
+        return Tree(text, Node(root.value, root.size, place.start - begin, children=root.children), None)
+
+    def replaced(
+        self, path: JsonPath, text: str, value: Any, children: tuple[Node, ...] | None = None
+    ) -> Tree:
         """The tree with another value, whose text is given, at a path that it has."""
         way = self.deepest_way(path)
         old = way[-1]
         whole = "".join((self.text[: old.start], text, self.text[old.end :]))
-        child, known = old.node.holding(value, len(text)), old.node
+        child, known = old.node.holding(value, len(text), children), old.node
         grown = len(text) - old.node.size
         now = [Place(whole, child, old.begin, old.start)]
         for place in reversed(way[:-1]):
@@ -200,7 +224,10 @@ class Tree:
     def spliced(self, splice: Splice) -> Tree:
         """The tree of the changed text. Raises ValueError where that is not valid JSON."""
         text = splice.apply(self.text)
-        return self.renewed(text, splice) or Tree.parse(text, self.beyond)
+        if (tree := self.renewed(text, splice)) is not None:
+            return tree
+        check_whole(self)
+        return Tree.parse(text, self.beyond)
 
     def renewed(self, text: str, splice: Splice) -> Tree | None:
         """The tree of `text`, which the splice made, reading only what is around the splice.
@@ -216,23 +243,22 @@ class Tree:
             return None
 
 
+def check_whole(tree: Tree) -> None:
+    """Raises BeyondPartError for the tree of a part."""
+    if tree.beyond is None:
+        raise BeyondPartError
+
+
 def skip_space(text: str, position: int) -> int:
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
 
-def decode_at(text: str, position: int) -> tuple[Any, int]:
-    """The value that begins at a position, and where it ends. Raises ValueError."""
-    value, end = _DECODER.raw_decode(text, position)
-    return value, end
-
-
 def _read(text: str, position: int, depth: int) -> tuple[Any, int, tuple[Node, ...] | None]:
     """The value at a position, its end, and its members or elements where `depth` is above 0."""
-    opening = text[position : position + 1]
-    if not depth or opening not in ("{", "["):
+    if not depth or text[position : position + 1] not in ("{", "["):
         return *decode_at(text, position), None
-    keyed = opening == "{"
+    keyed = text[position] == "{"
     nodes, closing = _scan(text, position + 1, keyed, depth=depth - 1)
     return _joined(nodes, keyed), closing + 1, tuple(nodes)
 
@@ -256,19 +282,25 @@ def _scan(
             return nodes, position
         begin, key, key_size = position, None, 0
         if keyed:
-            key, position = decode_at(text, begin)
-            if not isinstance(key, str):
-                raise json.JSONDecodeError("Expecting property name", text, begin)
-            key_size = position - begin
-            position = skip_space(text, position)
-            if text[position : position + 1] != ":":
-                raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
-            position = skip_space(text, position + 1)
+            key, key_size, position = _key_at(text, begin)
         value, value_end, children = _read(text, position, depth)
         size = value_end - position
         nodes.append(Node(value, size, begin - end, key, key_size, position - begin, children))
         end, position = value_end, skip_space(text, value_end)
     return nodes, position
+
+
+def _key_at(text: str, begin: int) -> tuple[str, int, int]:
+    """The key that begins at a position, its size in the text, and where its value begins."""
+    if match := _PLAIN_KEY.match(text, begin):
+        return match[1], match.end(1) + 1 - begin, match.end()
+    key, end = decode_at(text, begin)
+    if not isinstance(key, str):
+        raise json.JSONDecodeError("Expecting property name", text, begin)
+    position = skip_space(text, end)
+    if text[position : position + 1] != ":":
+        raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
+    return key, end - begin, skip_space(text, position + 1)
 
 
 def _joined(nodes: Sequence[Node], keyed: bool) -> Any:

@@ -30,6 +30,10 @@ class Splice:
     def inverse(self) -> Splice:
         return Splice(self.start, self.new, self.old)
 
+    def later(self, characters: int) -> Splice:
+        """The splice in a text that has so many more characters before it."""
+        return Splice(self.start + characters, self.old, self.new)
+
     def apply(self, text: str) -> str:
         """The changed text. Raises ValueError where `old` is not what stands there."""
         if not 0 <= self.start <= len(text) or text[self.start : self.end] != self.old:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from evaltui.core.jsondoc.spans import Place, Tree
+from evaltui.core.jsondoc.spans import BeyondPartError, Place, Tree, check_whole
 from evaltui.core.model.problems import JsonPath
 
 _BLANK = re.compile(r"[ \t]*")
@@ -31,33 +31,52 @@ class Verbatim:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Style:
-    """`newline` is empty where everything is in one line; `indent` is one level; `comma` is between the items
-    of a line; `ascii` has all other characters escaped."""
+    """How a new value, or key and value, is written in the last of the places on the way from the document.
 
-    newline: str
-    indent: str
-    colon: str
-    comma: str
-    ascii: bool
-
-
-def style_at(way: Sequence[Place], tree: Tree, value: Any, model: Place | None = None) -> Style:
-    """The style for a new value, or key and value, in the last of the places on the way from the document.
-
-    No place: the value becomes the whole document. `model` is a value whose form the new one takes.
+    Each side of it is looked for when it is asked for. Raises BeyondPartError where a part does not tell.
     """
-    nearest = [*([] if model is None else [model]), *reversed(way)]
-    colon = next(filter(None, map(_colon, nearest)), ": ")
-    comma = next(filter(None, map(_comma, nearest)), None)
-    return Style(
-        newline=_newline(way, tree.text, model),
-        indent=next((unit for place in nearest if (unit := _indent(place)) is not None), "  "),
-        colon=colon,
-        comma=comma or ("," if colon == ":" else ", "),
-        ascii=_is_beyond_ascii(value) and _escapes(way, tree),
-    )
+
+    way: Sequence[Place]
+    """Empty where the value becomes the whole document."""
+    tree: Tree
+    value: Any
+    model: Place | None = None
+    """A value whose form the new one takes."""
+
+    @property
+    def _nearest(self) -> Iterator[Place]:
+        """The places that tell, the nearest first, and at the end of those of a part the rest of the text."""
+        yield from [] if self.model is None else [self.model]
+        yield from reversed(self.way)
+        check_whole(self.tree)
+
+    @cached_property
+    def newline(self) -> str:
+        """Empty where everything is in one line."""
+        return _newline(self.way, self.tree.text, self.model)
+
+    @cached_property
+    def indent(self) -> str:
+        """One level."""
+        found = (_indent(place, self.tree) for place in self._nearest)
+        return next((unit for unit in found if unit is not None), "  ")
+
+    @cached_property
+    def colon(self) -> str:
+        return next(filter(None, map(_colon, self._nearest)), ": ")
+
+    @cached_property
+    def comma(self) -> str:
+        """What is between the items of a line."""
+        found = next(filter(None, map(_comma, self._nearest)), None)
+        return found or ("," if self.colon == ":" else ", ")
+
+    @cached_property
+    def ascii(self) -> bool:
+        """Whether all other characters are escaped."""
+        return _is_beyond_ascii(self.value) and _escapes(self.way, self.tree)
 
 
 def _newline(way: Sequence[Place], text: str, model: Place | None) -> str:
@@ -71,7 +90,7 @@ def _newline(way: Sequence[Place], text: str, model: Place | None) -> str:
     return "\r\n" if text[position - 1 : position] == "\r" else "\n"
 
 
-def _indent(place: Place) -> str | None:
+def _indent(place: Place, tree: Tree) -> str | None:
     """How much further in than itself an object or array has its items; None where they tell nothing."""
     if not place.nodes:
         return None
@@ -82,7 +101,7 @@ def _indent(place: Place) -> str | None:
     margin = place.text[line:begin]
     if not _BLANK.fullmatch(margin):
         return None
-    own = margin_at(place.text, place.start)
+    own = margin_in(tree, place.start)
     return margin.removeprefix(own) if margin.startswith(own) else None
 
 
@@ -93,6 +112,13 @@ def margin_at(text: str, position: int) -> str:
     head = text[line : min(position, line + _LONGEST_MARGIN)]
     match = _BLANK.match(head.removeprefix("\ufeff"))
     return match[0] if match else ""
+
+
+def margin_in(tree: Tree, position: int) -> str:
+    """As `margin_at`, in the text of a tree. Raises BeyondPartError where the line begins before its part."""
+    if tree.beyond is None and tree.text.find("\n", 0, position) < 0:
+        raise BeyondPartError
+    return margin_at(tree.text, position)
 
 
 def _colon(place: Place) -> str | None:
@@ -119,9 +145,7 @@ def _is_beyond_ascii(value: Any) -> bool:
 
 def _escapes(way: Sequence[Place], tree: Tree) -> bool:
     """Whether characters beyond ASCII are escaped: as the nearest ones are."""
-    near = [place.own_text for place in reversed(way) if place.node.size <= _NEARBY]
-    stretches = (tree.text[start : start + _NEARBY] for start in range(0, len(tree.text), _NEARBY))
-    for around in chain(near, stretches, tree.beyond()):
+    for around in _around(way, tree):
         if not around.removeprefix("\ufeff").isascii():
             return False
         # The plain search first: it is a hundred times faster, and most texts have no escape at all.
@@ -130,7 +154,16 @@ def _escapes(way: Sequence[Place], tree: Tree) -> bool:
     return False
 
 
-def model_for(way: Sequence[Place], path: JsonPath, value: Any) -> Place | None:
+def _around(way: Sequence[Place], tree: Tree) -> Iterator[str]:
+    """The texts around the last of the places, the nearest first."""
+    yield from (place.own_text for place in reversed(way) if place.node.size <= _NEARBY)
+    if tree.beyond is None:
+        raise BeyondPartError
+    yield from (tree.text[start : start + _NEARBY] for start in range(0, len(tree.text), _NEARBY))
+    yield from tree.beyond()
+
+
+def model_for(way: Sequence[Place], tree: Tree, path: JsonPath, value: Any) -> Place | None:
     """A value in the text whose form a new one at a path takes; None where nothing is like it.
 
     That is the old value, else what has the same path in a sibling, the nearest first, else a member beside
@@ -145,6 +178,7 @@ def model_for(way: Sequence[Place], path: JsonPath, value: Any) -> Place | None:
             found = _follow(way[depth], (near, *rest))
             if found is not None and found.node.value and isinstance(found.node.value, kind):
                 return found
+    check_whole(tree)
     if not way or not isinstance(way[-1].node.value, dict):
         return None
     beside = [
@@ -177,25 +211,27 @@ def plain_text(value: Any, way: Sequence[Place], tree: Tree) -> str:
     return _scalar(value, ascii=_is_beyond_ascii(value) and _escapes(way, tree))
 
 
-def written(value: Any, style: Style, margin: str, model: Place | None = None) -> str:
+def written(
+    value: Any, style: Style, margin: str, model: Place | None = None, *, in_line: bool = False
+) -> str:
     """A value as text whose first line has that margin."""
     if isinstance(value, Verbatim):
         return value.text
     if is_plain(value):
         return _scalar(value, ascii=style.ascii)
-    if model is not None and not model.is_multiline():
-        style = replace(style, newline="")
-    inner = margin + style.indent
+    in_line = in_line or not style.newline or (model is not None and not model.is_multiline())
+    inner = margin if in_line else margin + style.indent
+
+    def item_text(step: str | int, item: Any) -> str:
+        return written(item, style, inner, _like(model, step, item), in_line=in_line)
+
     if isinstance(value, dict):
         opening, closing = "{", "}"
-        items = [
-            key_text(key, style) + style.colon + written(item, style, inner, _like(model, key, item))
-            for key, item in value.items()
-        ]
+        items = [key_text(key, style) + style.colon + item_text(key, item) for key, item in value.items()]
     else:
         opening, closing = "[", "]"
-        items = [written(item, style, inner, _like(model, 0, item)) for item in value]
-    if not style.newline:
+        items = [item_text(0, item) for item in value]
+    if in_line:
         return opening + style.comma.join(items) + closing
     line = style.newline + inner
     return opening + line + ("," + line).join(items) + style.newline + margin + closing

@@ -1,4 +1,4 @@
-"""Edits of a text in chunks: each is done in a small text of the chunks around it, as if that were all."""
+"""Edits of a text in chunks: each is done in the case that it changes, or in a small text of those around."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evaltui.core.jsondoc.edits import (
     check_index,
     missing,
 )
-from evaltui.core.jsondoc.spans import Node, Tree
+from evaltui.core.jsondoc.spans import BeyondPartError, Node, Tree
 from evaltui.core.jsondoc.splices import Splice, applied
 from evaltui.core.jsondoc.writing import cut_out, paste, performed
 from evaltui.core.model.problems import JsonPath
@@ -42,6 +42,8 @@ class Editor:
     def __init__(self, chunks: Chunks) -> None:
         self._frozen: Chunks | None = None
         self._window: _Window | None = None
+        self._part: tuple[StoredCase, str, Tree] | None = None
+        """The case that was changed last, what stands before it, and the tree of both."""
         self._set(chunks)
 
     def _set(self, chunks: Chunks) -> None:
@@ -75,10 +77,29 @@ class Editor:
             number = path[1]
             if not isinstance(number, int) or not 0 <= number < len(self._cases):
                 raise missing(path[:2])
-            window = self._window_around(number, _side(edit))
-            local = replace(edit, path=(self._key, number - window.low, *path[2:]))
-            return self._perform_in(window, local, window.low)
+            try:
+                return self._perform_in_case(number, replace(edit, path=path[2:]))
+            except (BeyondPartError, EditError):
+                # How it is done, or why it cannot be done, is told in the cases around.
+                window = self._window_around(number, _side(edit))
+                local = replace(edit, path=(self._key, number - window.low, *path[2:]))
+                return self._perform_in(window, local, window.low)
         return self._perform_on_list(edit, path)
+
+    def _perform_in_case(self, number: int, edit: Edit) -> list[Splice]:
+        """Raises BeyondPartError where it takes more than the case to see how new text looks."""
+        case, lead = self._cases[number], self._leads[number]
+        if self._part is None or self._part[:2] != (case, lead):
+            # With what stands before it: the line that it begins in tells its margin.
+            node = Node(case.value, len(case.text), len(lead))
+            self._part = case, lead, Tree(lead + case.text, node, None)
+        tree, splices = performed(self._part[2], edit)
+        if not splices:
+            return []
+        case = self._cases[number] = StoredCase(tree.text[len(lead) :], tree.root.value)
+        self._part, self._window, self._frozen = (case, lead, tree), None, None
+        begin = len(self._head) + self._offset_of(number)
+        return [splice.later(begin) for splice in splices]
 
     def _perform_on_list(self, edit: Edit, path: JsonPath) -> list[Splice]:
         match edit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from evaltui.core.jsondoc.edits import (
@@ -25,16 +25,17 @@ from evaltui.core.jsondoc.edits import (
     missing,
     text_value,
 )
-from evaltui.core.jsondoc.spans import Place, Tree
+from evaltui.core.jsondoc.spans import BeyondPartError, Place, Tree, check_whole
 from evaltui.core.jsondoc.splices import Splice, smallest
 from evaltui.core.jsondoc.style import (
+    Style,
     Verbatim,
     is_plain,
     key_text,
     margin_at,
+    margin_in,
     model_for,
     plain_text,
-    style_at,
     written,
 )
 from evaltui.core.model.problems import JsonPath
@@ -157,16 +158,35 @@ def _put_changes(tree: Tree, path: JsonPath, value: Any) -> Done:
     way = tree.deepest_way(path)
     if len(way) <= len(path):
         return _put(tree, path, value)
+    place = way[-1]
+    edits = list(narrowed((), place.node.value, value))
+    match edits:
+        case []:
+            return tree, []
+        case [Put((), item)]:
+            return _fill(tree, way[:-1], path, place, item)
+    before = tree.part(place)
+    try:
+        part, splices = _all_done(before, (), edits)
+    except BeyondPartError:
+        return _all_done(tree, path, edits)
+    start = place.start - before.root.lead
+    root = part.root
+    tree = tree.replaced(path, part.text[root.lead :], root.value, root.children)
+    return tree, [splice.later(start) for splice in splices]
+
+
+def _all_done(tree: Tree, path: JsonPath, edits: Iterable[Put | Insert | Remove]) -> Done:
+    """The tree after edits of what is at a path, in which their own paths begin."""
     done: list[Splice] = []
-    for edit in narrowed(path, way[-1].node.value, value):
+    for edit in edits:
+        where = (*path, *edit.path)
         match edit:
-            case Put(where, item) if where == path:
-                return _fill(tree, way[:-1], path, way[-1], item)
-            case Put(where, item):
+            case Put(_, item):
                 tree, splices = _put(tree, where, item)
-            case Insert(where, index, item):
+            case Insert(_, index, item):
                 tree, splices = _insert(tree, where, index, item)
-            case Remove(where):
+            case Remove():
                 tree, splices = _remove(tree, where)
         done += splices
     return tree, done
@@ -193,11 +213,13 @@ def _fill(tree: Tree, way: list[Place], path: JsonPath, place: Place, value: Any
         if splice.old == splice.new:
             return tree, []
         return tree.replaced(path, text, value), [splice]
-    model = model_for(way, path, value)
+    if not way:
+        check_whole(tree)
+    model = model_for(way, tree, path, value)
     if not way and value and isinstance(value, dict | list) and isinstance(place.node.value, type(value)):
         model = place if place.node.value else None
-    style = style_at(way, tree, value, model)
-    text = written(value, style, margin_at(tree.text, place.begin), model)
+    style = Style(way, tree, value, model)
+    text = written(value, style, margin_in(tree, place.begin) if style.newline else "", model)
     return _replace(tree, place.start, place.end, text)
 
 
@@ -215,26 +237,27 @@ def _add(tree: Tree, way: list[Place], path: JsonPath, index: int, value: Any) -
         return _fill(tree, way[:-1], path[:-1], holder, only)
     # A new element looks like the one before it rather than the one that it pushes on.
     like = (*path[:-1], step - 1) if isinstance(step, int) and step else path
-    model = model_for(way, like, value)
-    style = style_at(way, tree, {step: value} if isinstance(step, str) else value, model)
-    separator = _separator(holder, index, style.comma)
-    beside = holder.child(index - 1).end if index else holder.child(0).begin
-    margin = margin_at(tree.text, beside)
+    model = model_for(way, tree, like, value)
+    style = Style(way, tree, {step: value} if isinstance(step, str) else value, model)
+    separator = _separator(holder, index, style)
+    margin = ""
     if index and "\n" in separator:
         margin = margin_at(separator, len(separator))
+    elif style.newline:
+        margin = margin_in(tree, holder.child(index - 1).end if index else holder.child(0).begin)
     text = written(value, style, margin, model)
     if isinstance(step, str):
         text = key_text(step, style) + style.colon + text
     return paste(tree, holder, index, text, separator)
 
 
-def _separator(holder: Place, index: int, comma: str) -> str:
+def _separator(holder: Place, index: int, style: Style) -> str:
     """What goes between a new item and the one before it, or after it if it is the first: as beside it."""
     count = len(holder.nodes)
     if count == 1:
         only = holder.child(0)
         lead = holder.text[only.begin - only.node.lead : only.begin]
-        return "," + lead if "\n" in lead else comma
+        return "," + lead if "\n" in lead else style.comma
     like = holder.child(min(max(index, 1), count - 1))
     return holder.text[like.begin - like.node.lead : like.begin]
 
@@ -300,7 +323,7 @@ def _rename(tree: Tree, path: JsonPath, key: str) -> Done:
     check_new_key(holder.node.value, path, key)
     if key == path[-1]:
         return tree, []
-    text = key_text(key, style_at(way[:-1], tree, key))
+    text = key_text(key, Style(way[:-1], tree, key))
     done: list[Splice] = []
     for splice in list(_key_splices(holder, path[-1], text)):
         tree = tree.spliced(splice)

@@ -14,13 +14,15 @@ ABSENT: Any = object()
 
 def value_at(data: Any, path: JsonPath, default: Any = None) -> Any:
     """The value at a path, `default` where there is none."""
-    for step in path:
-        if isinstance(step, str):
-            if not isinstance(data, dict) or step not in data:
+    try:
+        for step in path:
+            # A text has items as well, and a list counts from its end below 0.
+            has_items = isinstance(data, dict) or (type(step) is int and step >= 0 and isinstance(data, list))
+            if not has_items:
                 return default
-        elif not isinstance(data, list) or not 0 <= step < len(data):
-            return default
-        data = data[step]
+            data = data[step]
+    except (KeyError, IndexError):
+        return default
     return data
 
 
