@@ -19,7 +19,7 @@ from evaltui.core.jsondoc.edits import (
     Rename,
     apply_to_data,
 )
-from evaltui.core.jsondoc.splices import Splice, inverted
+from evaltui.core.jsondoc.splices import Splice, applied, inverted
 
 SET = """\
 {
@@ -286,6 +286,22 @@ def big_set(count: int) -> str:
         for number in range(count)
     ]
     return json.dumps({"eval_set_id": "big", "eval_cases": cases}, indent=2)
+
+
+def test_splices_are_of_the_whole_text_whichever_case_is_edited_after_which():
+    cases = [{"eval_id": f"case_{number}", "args": {"a": 1}} for number in range(6)]
+    text = json.dumps({"eval_set_id": "x", "eval_cases": cases}, indent=2)
+    document = JsonDocument(text)
+    splices = []
+    for number in (4, 1, 5, 1, 0, 3):
+        before = document.text
+        value = {"a": f"longer than what was there before {number}", "b": [number]}
+        made = document.apply([Put(("eval_cases", number, "args"), value)])
+        assert applied(before, made) == document.text
+        splices += made
+        cases[number]["args"] = value
+    assert applied(text, splices) == document.text == json.dumps(json.loads(document.text), indent=2)
+    assert document.value["eval_cases"] == cases
 
 
 def test_an_edit_reads_what_is_around_it_only(monkeypatch):

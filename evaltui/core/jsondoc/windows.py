@@ -96,9 +96,9 @@ class Editor:
         tree, splices = performed(self._part[2], edit)
         if not splices:
             return []
+        begin = len(self._head) + self._offset_of(number)
         case = self._cases[number] = StoredCase(tree.text[len(lead) :], tree.root.value)
         self._part, self._window, self._frozen = (case, lead, tree), None, None
-        begin = len(self._head) + self._offset_of(number)
         return [splice.later(begin) for splice in splices]
 
     def _perform_on_list(self, edit: Edit, path: JsonPath) -> list[Splice]:
