@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evaltui.core.compare.repeats import case_over_repeats
@@ -163,37 +163,21 @@ def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: Sco
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
     lower = own.exists and own.lower_is_better
     tried = trial(scores, threshold, saved_threshold, _pass_if(config), lower_is_better=lower)
+    row = MetricRow(name, "", asked, threshold, saved_threshold, trial=tried, lower_is_better=lower)
     if own.exists:
         fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]
-        return MetricRow(
-            name,
-            own.meaning,
-            asked,
-            threshold,
-            saved_threshold,
-            own.interval or (_ASSUMED if fits else None),
-            ours=own.function is not None,
-            trial=tried,
-            assumed=own.interval is None,
-            lower_is_better=lower,
-        )
+        interval = own.interval or (_ASSUMED if fits else None)
+        ours, assumed = own.function is not None, own.interval is None
+        return replace(row, meaning=own.meaning, interval=interval, ours=ours, assumed=assumed)
     info = METRICS.get(name)
     if info is None:
         unknown = f"no metric is called so{did_you_mean(name, METRICS)}"
         if value_at(config.config, ("criteria", name, "function")) is not None:
             unknown = MISPLACED
-        return MetricRow(name, "", asked, threshold, saved_threshold, why_not=unknown, trial=tried)
-    return MetricRow(
-        name,
-        info.meaning,
-        asked,
-        threshold,
-        saved_threshold,
-        info.interval,
-        info.needs,
-        gates=info.gates,
-        ours=info.source == "evaltui",
-        trial=tried,
+        return replace(row, why_not=unknown)
+    ours = info.source == "evaltui"
+    return replace(
+        row, meaning=info.meaning, interval=info.interval, needs=info.needs, gates=info.gates, ours=ours
     )
 
 

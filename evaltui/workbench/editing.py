@@ -261,7 +261,9 @@ class Editing:
             with self.background.progress(f"saving {names} …"):
                 conflict = await self._files.save(path, lambda merged: self._show_files([merged]))
         except (OSError, EvalSetError) as error:
-            self.say(f"{names} not saved: {_reason(error)}")
+            # Without the number of the error, and without a name that is shown already.
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            self.say(f"{names} not saved: {reason}")
             return False
         self._show_files(paths)
         self._decided(paths, conflict)
@@ -373,10 +375,3 @@ class Editing:
         if step is not None:
             self._show(step)
         return True
-
-
-def _reason(error: OSError | EvalSetError) -> str:
-    """Without the number of the error, and without a name that is said already."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error)

@@ -87,7 +87,15 @@ def read_keymap(path: Path) -> Keymap:
             chosen[action] = _keys(action, value)
         except ValueError as error:
             problems.append(str(error))
-    return _without_clashes(chosen, problems)
+    while clash := next(_clashes(chosen), None):
+        key, *actions = clash
+        for action in actions:
+            chosen.pop(action, None)
+        both = " and ".join(actions)
+        problems.append(
+            f"{key_name(key)} would mean both {both}; both keep the keys that they have by default"
+        )
+    return Keymap(chosen, tuple(problems))
 
 
 def _keys(action: str, value: Any) -> Keys:
@@ -128,17 +136,6 @@ def _is_punctuation(name: str) -> bool:
         except KeyError:
             continue
     return False
-
-
-def _without_clashes(chosen: dict[str, Keys], problems: list[str]) -> Keymap:
-    while clash := next(_clashes(chosen), None):
-        key, one, other = clash
-        for action in (one, other):
-            chosen.pop(action, None)
-        problems.append(
-            f"{key_name(key)} would mean both {one} and {other}; both keep the keys that they have by default"
-        )
-    return Keymap(chosen, tuple(problems))
 
 
 def _clashes(chosen: Mapping[str, Keys]) -> Iterator[tuple[str, str, str]]:

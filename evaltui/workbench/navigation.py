@@ -115,6 +115,18 @@ class Navigation:
             self.selection = selection
             self._changed()
 
+    def is_hidden(self, selection: Selection) -> bool:
+        """Whether the filter keeps other cases only."""
+        return (
+            bool(self.filtered.filter) and selection.path is not None and selection.case not in self._kept()
+        )
+
+    def show(self, selection: Selection) -> None:
+        """Selects something; a filter that hides it is cleared."""
+        if self.is_hidden(selection):
+            self.set_filter("")
+        self.select(selection)
+
     def select_nearest(self, wanted: Selection) -> None:
         """Selects what is wanted, or what is left of it; the caller notifies."""
         eval_set = self._sets.by_case_path(wanted.path)

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
-from evaltui.core.conversation.replay import steps_of_invocation
+from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.eval_set import Invocation
-from evaltui.core.model.events import Event, split
+from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
@@ -131,19 +130,15 @@ def _of_adk(run: AdkRun) -> Iterator[_Found]:
     """It keeps no events, but what was said and called tells of some."""
     for case in run.cases:
         events = {
-            number: tuple(_events(repeat.actual))
+            number: tuple(
+                event
+                for turn, invocation in enumerate(repeat.actual)
+                for event in events_of_invocation(invocation, turn)
+            )
             for number, repeat in enumerate(case.repeats)
             if repeat.actual
         }
         yield _Found(case, events, by_label=True)
-
-
-def _events(actual: Sequence[Invocation]) -> Iterator[Event]:
-    for turn, invocation in enumerate(actual):
-        user, *others = steps_of_invocation(invocation, turn)
-        yield Event("user", user.content, turn=turn)
-        for step in others:
-            yield from split(step)
 
 
 # Cases that none of the newest runs had stay `not run`.

@@ -99,26 +99,18 @@ class RunController:
 
     # Starting
 
-    def run_case(self) -> None:
-        """Runs the selected case; with a set selected, all of its cases."""
+    def run_case(self, repeated: Repeated | None = None) -> None:
+        """Runs the selected case, so often as is asked for; with a set selected, all of its cases."""
         case = self._navigation.selection.case
         if case is None:
-            self.run_set()
+            self.run_set(repeated)
         else:
-            self._start(case.eval_id, {self._sets.file_of(case.path): (case.eval_id,)})
-
-    def run_repeatedly(self, repeated: Repeated) -> None:
-        """Runs the selected case so often; with a set selected, all of its cases."""
-        selection = self._navigation.selection
-        if (case := selection.case) is not None:
             self._start(case.eval_id, {self._sets.file_of(case.path): (case.eval_id,)}, repeated)
-        elif eval_set := self._sets.by_case_path(selection.path):
-            self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
 
-    def run_set(self) -> None:
+    def run_set(self, repeated: Repeated | None = None) -> None:
         """Runs every case of the selected set."""
         if eval_set := self._sets.by_case_path(self._navigation.selection.path):
-            self._start(eval_set.eval_set_id, {eval_set.path: None})
+            self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
 
     def run_all(self) -> None:
         self._start("every set", {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases})

@@ -19,7 +19,6 @@ from evaltui.text.values import counted
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
@@ -176,11 +175,8 @@ class DueCases:
 
     def calls_of(self, cases: Iterable[CaseId]) -> ModelCalls:
         """What the cases made when they were run last; of one that was never run, nothing is known."""
-        return sum((_calls(self._outcomes.get(case)) for case in cases), NO_CALLS)
-
-
-def _calls(outcome: CaseOutcome | None) -> ModelCalls:
-    return ModelCalls(known=False) if outcome is None else outcome.calls
+        outcomes = map(self._outcomes.get, cases)
+        return sum((one.calls if one else ModelCalls(known=False) for one in outcomes), NO_CALLS)
 
 
 class ReactionStep(StrEnum):

@@ -1,4 +1,4 @@
-"""Sets and cases as a whole: new, copied, renamed, deleted, put in another order or into another set.
+"""Sets and cases as a whole: new, copied, renamed, deleted, converted, put in another order or another set.
 
 Every function says what it has done, or why it could not, and is one step for undo.
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaltui.core.editing import set as eval_sets
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.files.eval_sets import SUFFIXES, migrated_text, read_eval_set, set_name
 from evaltui.files.folders import agent_folder
 from evaltui.workbench.case_plan import (
     Plan,
@@ -30,9 +33,11 @@ from evaltui.workbench.case_plan import (
 )
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.navigation import CaseClipboard
+from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.state import Selection
 
-_TURNS = "this is a turn: turns are edited in the case"
+if TYPE_CHECKING:
+    from evaltui.core.model.eval_set import EvalSet
 
 
 # What the user means
@@ -51,20 +56,15 @@ def refuses_cases(editing: Editing) -> str | None:
     if not cases:
         return "select a case first" if editing.sets.listed else "there is no eval set yet"
     if editing.navigation.selection.turn is not None and not editing.navigation.marking.marked:
-        return _TURNS
+        return "this is a turn: turns are edited in the case"
     paths = {editing.sets.file_of(path) for path in {case.path for case in cases}}
     return next(filter(None, map(editing.refuses_to_edit, paths)), None)
-
-
-def refuses_set(editing: Editing) -> str | None:
-    """Why the selected set cannot be changed, as a sentence."""
-    return editing.refuses_to_edit(editing.navigation.file)
 
 
 def refuses_paste(editing: Editing) -> str | None:
     if editing.navigation.marking.clipboard is None:
         return "no case has been copied or cut"
-    return refuses_set(editing)
+    return editing.refuses_to_edit(editing.navigation.file)
 
 
 # New
@@ -109,14 +109,9 @@ def new_case(editing: Editing) -> bool:
         ids, wanted = eval_set.eval_ids, eval_set.proposed_id
         index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else None
         after = Selection(editing.navigation.selection.path, wanted)
-        done = editing.do(
-            f"add {wanted}",
-            path,
-            lambda eval_set: eval_set.add_case(index, wanted),
-            after=after,
-        )
+        done = editing.do(f"add {wanted}", path, lambda one: one.add_case(index, wanted), after=after)
         if done:
-            show(editing, after)
+            editing.navigation.show(after)
             editing.say(f"added {wanted}: f2 gives it another id")
         return done
     return False
@@ -145,19 +140,13 @@ def rename_case(editing: Editing, case: CaseId, number: int, wanted: str) -> boo
             raise EditError(f"{file.name} has changed meanwhile: select the case again")
         return eval_set.rename_case(number, wanted)
 
-    done = editing.do(
-        f"rename {case.eval_id} to {wanted}",
-        file,
-        rename,
-        after=Selection(*moved),
-        moved={case: moved},
-    )
-    if not done:
+    label, after = f"rename {case.eval_id} to {wanted}", Selection(*moved)
+    if not editing.do(label, file, rename, after=after, moved={case: moved}):
         return False
     if case in marking:
         marking.toggle([case])
         marking.toggle([moved])
-    show(editing, Selection(*moved))
+    editing.navigation.show(after)
     editing.say(f"renamed {case.eval_id} to {wanted}")
     return True
 
@@ -202,7 +191,7 @@ def duplicate(editing: Editing) -> None:
 
         def done() -> None:
             editing.navigation.marking.clear()
-            show(editing, Selection(*copies[0]))
+            editing.navigation.show(Selection(*copies[0]))
             editing.say(f"duplicated {_named(cases)}")
 
         plan.do(f"duplicate {_named(cases)}", Selection(*copies[0]), done)
@@ -218,20 +207,20 @@ def delete(editing: Editing) -> None:
 
         def done() -> None:
             editing.navigation.marking.clear()
-            them = "it" if len(cases) == 1 else "them"
-            editing.say(f"deleted {_named(cases)}: u brings {them} back")
+            editing.say(f"deleted {_named(cases)}: u brings {_them(cases)} back")
 
         plan.do(f"delete {_named(cases)}", _beside(editing, cases), done)
 
 
 def move(editing: Editing, step: int) -> None:
     """Each chosen case one place up (-1) or down (1) among those of its set that are shown."""
+    filtered = editing.navigation.filtered.kept
     with refusing(editing.say):
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
         for path, numbers in numbers_in_sets(editing, cases).items():
             here = plan.of(path)
-            shown = _shown(editing, path) or range(here.count)
+            shown = filtered.get(editing.sets.case_path(path)) or range(here.count)
             plan.add(path, Changes(here.move_cases(moves(shown, set(numbers), step))))
         if not plan.edits:
             editing.say("it is the first one already" if step < 0 else "it is the last one already")
@@ -254,8 +243,9 @@ def copy(editing: Editing, *, cut: bool = False) -> None:
         marking.clipboard = CaseClipboard(cases, cut, sources)
         marking.clear()
         done, puts = ("cut", "moves") if cut else ("copied", "puts")
-        them = "it" if len(cases) == 1 else "them"
-        editing.say(f"{done} {_named(cases)}: ctrl+v {puts} {them} after the selected case, in any set")
+        editing.say(
+            f"{done} {_named(cases)}: ctrl+v {puts} {_them(cases)} after the selected case, in any set"
+        )
 
 
 def paste(editing: Editing) -> None:
@@ -289,7 +279,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
 
     def done() -> None:
         # What is pasted once more comes after it.
-        show(editing, Selection(*last))
+        editing.navigation.show(Selection(*last))
         editing.say(f"pasted {named}")
 
     plan.do(f"paste {named}", Selection(*last), done)
@@ -320,50 +310,26 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
 
     def done() -> None:
         editing.navigation.marking.clipboard = None
-        show(editing, Selection(*last))
-        editing.say(f"moved {named}: u moves {'it' if len(clipboard.cases) == 1 else 'them'} back")
+        editing.navigation.show(Selection(*last))
+        editing.say(f"moved {named}: u moves {_them(clipboard.cases)} back")
 
     plan.do(f"move {named}", Selection(*last), done, moved)
-
-
-# Going to a case
-
-
-def show(editing: Editing, selection: Selection) -> None:
-    """Select it; a filter that hides it is cleared."""
-    if _is_hidden(editing, selection):
-        editing.navigation.set_filter("")
-    editing.navigation.select(selection)
 
 
 def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
     """As `chosen`. Raises EditError where nobody can see which case that is."""
     cases = chosen(editing)
-    if not editing.navigation.marking.marked and _is_hidden(editing, editing.navigation.selection):
+    if not editing.navigation.marking.marked and editing.navigation.is_hidden(editing.navigation.selection):
         raise EditError("the filter hides the selected case: esc shows every case")
     return cases
-
-
-def _is_hidden(editing: Editing, selection: Selection) -> bool:
-    """Whether a filter keeps other cases only."""
-    if not editing.navigation.filtered.filter or selection.path is None:
-        return False
-    eval_set = editing.sets.by_case_path(selection.path)
-    kept = editing.navigation.filtered.kept.get(selection.path, ())
-    return eval_set is None or selection.eval_id not in {eval_set.cases[number].eval_id for number in kept}
 
 
 def _named(cases: Sequence[CaseId]) -> str:
     return cases[0].eval_id if len(cases) == 1 else f"{len(cases)} cases"
 
 
-def _shown(editing: Editing, path: Path) -> Sequence[int]:
-    """The numbers of the cases that a filter keeps; none without a filter."""
-    return (
-        editing.navigation.filtered.kept.get(editing.sets.case_path(path), ())
-        if editing.navigation.filtered.filter
-        else ()
-    )
+def _them(cases: Sequence[CaseId]) -> str:
+    return "it" if len(cases) == 1 else "them"
 
 
 def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
@@ -372,7 +338,7 @@ def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
     eval_set = editing.sets.by_case_path(here.path)
     if eval_set is None or here.case not in gone:
         return here
-    shown = _shown(editing, eval_set.path) or range(len(eval_set.cases))
+    shown = editing.navigation.filtered.kept.get(eval_set.case_path) or range(len(eval_set.cases))
     left = {case.eval_id for case in gone if case.path == eval_set.case_path}
     before: str | None = None
     passed = False
@@ -384,3 +350,49 @@ def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
                 return Selection(eval_set.case_path, eval_id)
             before = eval_id
     return Selection(eval_set.case_path, before)
+
+
+def refuses_to_convert(sets: OpenSets, selection: Selection) -> str | None:
+    """Why the selected file cannot be converted, as a sentence."""
+    eval_set = sets.by_case_path(selection.path)
+    if eval_set is None:
+        return "nothing is selected"
+    if eval_set.format is None:
+        return f"{eval_set.path.name} cannot be read: {eval_set.problems[0]}"
+    if eval_set.format == "eval set":
+        return f"{eval_set.path.name} has no old format, so there is nothing to convert"
+    return None
+
+
+def converted(path: Path) -> tuple[EvalSet | None, tuple[Problem, ...]]:
+    """What a file of an old format holds, None where it has errors, and its problems."""
+    loaded = read_eval_set(path)
+    return loaded.eval_set, loaded.problems
+
+
+def name_for_converted(old: Path) -> str:
+    """A name that is free, beside the old file: `late.evalset.json` for `late.test.json`."""
+    name = set_name(old)
+    candidates = [f"{name}.evalset.json", f"{name}_converted.evalset.json"]
+    more = (f"{name}_converted_{number}.evalset.json" for number in count(2))
+    return next(one for one in chain(candidates, more) if not old.with_name(one).exists())
+
+
+def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | None:
+    """Why the new file cannot be called so, as a sentence."""
+    new = old.parent / wanted
+    if not wanted.endswith(SUFFIXES) or wanted in SUFFIXES:
+        return f"a set is found by its file's name, which ends in {' or '.join(SUFFIXES)}"
+    if new.parent != old.parent or new.name != wanted:
+        return "the new file is put beside the old one: a name without folders"
+    if new.exists() or editing.open_file(new) is not None:
+        return f"there is a file {wanted} already, which stays as it is"
+    return None
+
+
+async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[[str], None]) -> bool:
+    """Writes what was converted to a new file, which is selected; the old file stays as it is."""
+    if not editing.new_file(new, migrated_text(eval_set, new)) or not await editing.save(new):
+        return False
+    say(f"wrote {new.name}; the old file is as it was")
+    return True

@@ -164,7 +164,7 @@ def a_set(workbench: Workbench) -> None:
 
 def several_times(workbench: Workbench) -> None:
     select(workbench, "other.evalset.json")
-    workbench.runs.run_repeatedly(Repeated(3, "majority"))
+    workbench.runs.run_case(Repeated(3, "majority"))
 
 
 def some(workbench: Workbench) -> None:

@@ -52,7 +52,7 @@ async def test_errors_and_repeats(begin):
         return list(case.conversation)
 
     workbench = await begin(FakeRuns(act))
-    workbench.runs.run_repeatedly(Repeated(2, "all"))
+    workbench.runs.run_case(Repeated(2, "all"))
     await workbench.runs.finished()
     scored = workbench.outcomes.get(next(workbench.sets.every_case()))
     assert [repeat.status for repeat in scored.result.repeats] == [Status.PASSED, Status.ERROR]

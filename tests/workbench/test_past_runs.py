@@ -201,7 +201,7 @@ async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
 async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
     first = await open_workbench()
     first.navigation.select(Selection(greeter.name, "bad"))
-    first.runs.run_repeatedly(Repeated(3, "majority"))
+    first.runs.run_case(Repeated(3, "majority"))
     await first.runs.finished()
     workbench, key = await open_workbench(), CaseId(greeter.name, "bad")
     await workbench.outcomes.open_run(first.runs.current.log, "run of yesterday")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.workbench import case_plan, converting, set_editing
+from evaltui.workbench import case_plan, set_editing
 from evaltui.workbench.case_list import Row, TreeRows
 from evaltui.workbench.case_plan import gathered, moves
 from evaltui.workbench.state import Selection
@@ -482,7 +482,7 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     assert set_editing.refuses_cases(workbench.editing) == "select a case first"
     select(workbench, "older", "older")
     assert "has an old format: M converts it" in set_editing.refuses_cases(workbench.editing)
-    assert "has an old format: M converts it" in set_editing.refuses_set(workbench.editing)
+    assert "has an old format: M converts it" in workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
 async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
@@ -514,22 +514,22 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "older", "older")
-    assert converting.refuses_to_convert(workbench.sets, workbench.navigation.selection) is None
+    assert set_editing.refuses_to_convert(workbench.sets, workbench.navigation.selection) is None
     before = old.read_bytes()
-    eval_set, problems = converting.converted(old)
+    eval_set, problems = set_editing.converted(old)
     assert not problems
-    new = folder / converting.name_for_converted(old)
+    new = folder / set_editing.name_for_converted(old)
     assert new.name == "older.evalset.json"
-    assert await converting.convert(workbench.editing, eval_set, new, workbench.say)
+    assert await set_editing.convert(workbench.editing, eval_set, new, workbench.say)
     assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
     assert old.read_bytes() == before
     assert workbench.navigation.selection == Selection(new.name)
     assert workbench.sets.by_path(new).format == "eval set"
     assert not workbench.editing.unsaved()
-    assert "nothing to convert" in converting.refuses_to_convert(
+    assert "nothing to convert" in set_editing.refuses_to_convert(
         workbench.sets, workbench.navigation.selection
     )
-    assert converting.name_for_converted(old) == "older_converted.evalset.json"
+    assert set_editing.name_for_converted(old) == "older_converted.evalset.json"
 
 
 @pytest.mark.parametrize(
@@ -547,7 +547,7 @@ async def test_the_name_of_the_new_file_is_checked(folder, wanted, reason):
     old = folder / "older.test.json"
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
-    problem = converting.converted_name_problem(workbench.editing, old, wanted)
+    problem = set_editing.converted_name_problem(workbench.editing, old, wanted)
     assert problem is None if reason is None else reason in problem
 
 
@@ -555,10 +555,10 @@ async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
     old = folder / "older.test.json"
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
-    eval_set, _ = converting.converted(old)
+    eval_set, _ = set_editing.converted(old)
     new = folder / "new.evalset.json"
     new.write_text("mine")
-    assert not await converting.convert(workbench.editing, eval_set, new, workbench.say)
+    assert not await set_editing.convert(workbench.editing, eval_set, new, workbench.say)
     assert new.read_text() == "mine"
     assert workbench.notice.text == "there is a file new.evalset.json already"
 

@@ -45,7 +45,7 @@ async def coin(write_agent, write_set):
 
 
 async def run(workbench):
-    workbench.runs.run_repeatedly(Repeated(5, "majority"))
+    workbench.runs.run_case(Repeated(5, "majority"))
     await workbench.runs.finished()
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
     assert scored is not None, workbench.runs.current.remarks
@@ -75,7 +75,7 @@ async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
 
 async def test_a_set_is_run_several_times(coin):
     coin.navigation.select(Selection(coin.navigation.selection.path))
-    coin.runs.run_repeatedly(Repeated(2, "all"))
+    coin.runs.run_case(Repeated(2, "all"))
     await coin.runs.finished()
     assert [
         len(scored.result.repeats) for _, scored in coin.outcomes.results.of(coin.navigation.selection.path)
@@ -202,5 +202,5 @@ async def test_what_is_proposed(coin):
 
 
 async def run_set(workbench):
-    workbench.runs.run_repeatedly(Repeated(2, 0.5))
+    workbench.runs.run_case(Repeated(2, 0.5))
     await workbench.runs.finished()

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from evaltui.core.conversation.invocations import steps_from_events
 from evaltui.core.conversation.waiting import REQUESTS, CallPlace, call_places
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents, tool_calls
-from evaltui.core.model.events import Event, Json, Step, is_final
+from evaltui.core.model.events import Event, Json, Step, is_final, split
 
 # The tool by which agents of google-adk hand the conversation on: to whom is in `agent_name`.
 _TRANSFER = "transfer_to_agent"
@@ -48,6 +48,16 @@ def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection
         replace(step, turn=turn, id=f"past-{turn}.{number}", final=step is not user and is_final(step))
         for number, step in enumerate(steps)
     ]
+
+
+def events_of_invocation(
+    invocation: Invocation, turn: int, responded: Collection[str] = ()
+) -> Iterator[Event]:
+    """A turn as the events of a run, as far as an invocation tells of them; `responded` as above."""
+    user, *others = steps_of_invocation(invocation, turn, responded)
+    yield Event("user", user.content, turn=turn)
+    for step in others:
+        yield from split(step)
 
 
 def expected_places(turns: Sequence[Invocation]) -> dict[str, CallPlace]:

@@ -35,7 +35,7 @@ from evaltui.tui.screens.prompt import (
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FieldText
 from evaltui.tui.widgets.lines import OneLine, PageLines, Title, fit_for_terminal, rule
-from evaltui.workbench import converting
+from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
@@ -230,8 +230,8 @@ class ConvertScreen(QuestionScreen[None]):
         super().__init__()
         self._workbench = workbench
         self._old = old
-        self._eval_set, self._problems = converting.converted(old)
-        self._new = old.parent / converting.name_for_converted(old)
+        self._eval_set, self._problems = set_editing.converted(old)
+        self._new = old.parent / set_editing.name_for_converted(old)
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -261,7 +261,7 @@ class ConvertScreen(QuestionScreen[None]):
 
     @property
     def _problem(self) -> str | None:
-        return converting.converted_name_problem(self._workbench.editing, self._old, self._wanted)
+        return set_editing.converted_name_problem(self._workbench.editing, self._old, self._wanted)
 
     @property
     def answers(self) -> PageLines:
@@ -284,5 +284,5 @@ class ConvertScreen(QuestionScreen[None]):
             self.query_one(QuestionNote).show(problem)
             return
         new, workbench = self._old.parent / self._wanted, self._workbench
-        if await converting.convert(workbench.editing, self._eval_set, new, workbench.say):
+        if await set_editing.convert(workbench.editing, self._eval_set, new, workbench.say):
             self.dismiss()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.widgets import Input, TextArea
@@ -15,7 +14,6 @@ from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench import set_editing
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -74,7 +72,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_find_case(self) -> None:
         from evaltui.tui.screens.finding import FindCaseScreen
 
-        ask(self, FindCaseScreen(self.workbench), partial(set_editing.show, self.workbench.editing))
+        ask(self, FindCaseScreen(self.workbench), self.workbench.navigation.show)
 
     # Leaving
 
@@ -175,7 +173,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         question = PromptScreen(repeat_title(sets, selection), usual, repeat_problem, REPEAT_EXAMPLE)
 
         def run(asked: str) -> None:
-            workbench.runs.run_repeatedly(parse_repeated(asked))
+            workbench.runs.run_case(parse_repeated(asked))
             self.show_result()
 
         ask(self, question, run)

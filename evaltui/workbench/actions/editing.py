@@ -8,8 +8,7 @@ from evaltui.text.values import cut
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import refuses_in_list, refuses_in_result
 from evaltui.workbench.actions.action import Action, Scope, action, not_read
-from evaltui.workbench.converting import refuses_to_convert
-from evaltui.workbench.set_editing import refuses_cases, refuses_paste, refuses_set
+from evaltui.workbench.set_editing import refuses_cases, refuses_paste, refuses_to_convert
 from evaltui.workbench.workbench import Workbench
 
 
@@ -206,7 +205,7 @@ def _no_place(workbench: Workbench) -> str | None:
     """Why there cannot be a new case; where there is no set at all, one is made first."""
     if reason := not_read(workbench):
         return reason
-    return refuses_set(workbench.editing) if workbench.sets.listed else None
+    return workbench.editing.refuses_to_edit(workbench.navigation.file) if workbench.sets.listed else None
 
 
 def _no_case(workbench: Workbench) -> str | None:
@@ -233,7 +232,7 @@ TREE: tuple[Action, ...] = (
         "rename",
         "Rename the case, or the set",
         "f2",
-        refusal=lambda workbench: refuses_set(workbench.editing),
+        refusal=lambda workbench: workbench.editing.refuses_to_edit(workbench.navigation.file),
     ),
     _in_list(
         "delete_case",

@@ -5,18 +5,18 @@ Importing this loads the models: do it in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import MAX_REASONS, describe_call
 from evaltui.core.compare.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.conversation.replay import expected_places, steps_of_invocation
+from evaltui.core.conversation.replay import events_of_invocation, expected_places
 from evaltui.core.conversation.waiting import CallPlace, responses_in
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import EvalCase, Invocation, scored_text
-from evaltui.core.model.events import SIMULATED_USER, Event, Json, split
+from evaltui.core.model.eval_set import EvalCase, scored_text
+from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.simulated_users import SimulatedUserError
 from evaltui.text.values import counted, show_change, visible
@@ -116,7 +116,7 @@ def origin(
         case_id,
         _session(case),
         messages,
-        tuple(tuple(_expected(turn, number, responded)) for number, turn in enumerate(turns)),
+        tuple(tuple(events_of_invocation(turn, number, responded)) for number, turn in enumerate(turns)),
         places=expected_places(turns),
     )
     scenario = case.conversation_scenario
@@ -143,13 +143,6 @@ def _session(case: EvalCase) -> SessionStart:
     if given is None:
         return SessionStart()
     return SessionStart(given.app_name, given.user_id, given.session_id or "", given.state)
-
-
-def _expected(invocation: Invocation, turn: int, responded: Collection[str]) -> Iterator[Event]:
-    user, *others = steps_of_invocation(invocation, turn, responded)
-    yield Event("user", user.content, turn=turn)
-    for step in others:
-        yield from split(step)
 
 
 def _whole_turns(events: Sequence[Event], *, failed: bool) -> tuple[tuple[Event, ...], ...]:

@@ -147,7 +147,7 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
             f"add {choices.eval_id}", path, lambda eval_set: _changes(eval_set, draft), after=after
         )
         if done:
-            set_editing.show(editing, after)
+            editing.navigation.show(after)
             reason = _never_passes(path, draft)
             editing.say(
                 f"{choices.eval_id} {reason}"
