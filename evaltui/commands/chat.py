@@ -76,7 +76,8 @@ class _Chat:
                     break
                 if self._lines.unread:
                     raise BrokenPipeError
-            self._end()
+            if (call := expected_call(self._waiting)) is not None:
+                self._lines.note(f"{call.name} still waits for a response")
         finally:
             self._runner.run(self._conversation.close())
         return HAD_ERRORS if self._had_errors else 0
@@ -124,10 +125,6 @@ class _Chat:
         if (call := expected_call(waiting)) is not None:
             self._lines.show_request(call, waiting)
         return True
-
-    def _end(self) -> None:
-        if (call := expected_call(self._waiting)) is not None:
-            self._lines.note(f"{call.name} still waits for a response")
 
     def _turn(self, content: Json) -> None:
         self._begun += 1

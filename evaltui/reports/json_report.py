@@ -11,7 +11,6 @@ from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.eval_set import dump
 from evaltui.core.model.outcome import (
-    ArgDiff,
     Call,
     CallDiff,
     CaseResult,
@@ -20,7 +19,6 @@ from evaltui.core.model.outcome import (
     Judgement,
     MetricResult,
     RepeatResult,
-    StateDiff,
     Status,
     TurnResult,
 )
@@ -79,11 +77,16 @@ def case_result_json(case: CaseResult) -> Json:
             "metrics": [_metric(metric) for metric in case.metrics],
             "repeats": [_repeat(repeat) for repeat in case.repeats],
             "turns": [_turn(turn) for turn in case.turns],
-            "state": [_state(diff) for diff in case.state],
+            "state": [_fields(diff, "path", "expected", "actual") for diff in case.state],
             **_stopped(case),
         }
     )
     return document
+
+
+def _fields(of: object, *names: str) -> Json:
+    """Fields that are in the report under their own names."""
+    return {name: getattr(of, name) for name in names}
 
 
 def _set(info: SetInfo) -> Json:
@@ -100,14 +103,7 @@ def _set(info: SetInfo) -> Json:
 
 
 def _error(error: ErrorInfo | None) -> Json | None:
-    if error is None:
-        return None
-    return {
-        "type": error.type,
-        "message": error.message,
-        "traceback": error.traceback,
-        "where": error.where,
-    }
+    return None if error is None else _fields(error, "type", "message", "traceback", "where")
 
 
 def _metric(metric: MetricResult) -> Json:
@@ -126,19 +122,9 @@ def _metric(metric: MetricResult) -> Json:
 
 def _judge(metric: MetricResult) -> Json:
     """Who judged; metrics that nobody has to judge do without the key."""
-    judge = metric.judge
-    if judge is None:
+    if metric.judge is None:
         return {}
-    return {
-        "judge": {
-            "model": judge.model,
-            "prompt": judge.prompt,
-            "asked": judge.asked,
-            "answered": judge.answered,
-            "replayed": judge.replayed,
-            "unasked": judge.unasked,
-        }
-    }
+    return {"judge": _fields(metric.judge, "model", "prompt", "asked", "answered", "replayed", "unasked")}
 
 
 def _score(turn: InvocationScore) -> Json:
@@ -150,18 +136,10 @@ def _score(turn: InvocationScore) -> Json:
 
 def _judgement(judgement: Judgement) -> Json:
     return {
-        "id": judgement.id,
-        "subject": judgement.subject,
-        "score": judgement.score,
-        "rationale": judgement.rationale,
+        **_fields(judgement, "id", "subject", "score", "rationale"),
         "evidence": [{"kind": kind, "text": text} for kind, text in judgement.evidence],
         "votes": [
-            {
-                "score": vote.score,
-                "label": vote.label,
-                "rationale": vote.rationale,
-                "problem": vote.problem or None,
-            }
+            _fields(vote, "score", "label", "rationale") | {"problem": vote.problem or None}
             for vote in judgement.votes
         ],
     }
@@ -208,11 +186,7 @@ def _turn(turn: TurnResult) -> Json:
     return {
         "expectation": turn.expectation,
         "calls": [_call_diff(diff) for diff in turn.calls],
-        "response": {
-            "expected": turn.response.expected,
-            "actual": turn.response.actual,
-            "score": turn.response.score,
-        },
+        "response": _fields(turn.response, "expected", "actual", "score"),
         "unscored": [{"author": author, "text": text} for author, text in turn.unscored],
         **({"user": turn.user} if turn.user else {}),
     }
@@ -223,37 +197,21 @@ def _call_diff(diff: CallDiff) -> Json:
         "op": diff.op,
         "expected": _call(diff.expected),
         "actual": _call(diff.actual),
-        "args": [_arg_diff(arg) for arg in diff.args],
+        "args": [
+            _fields(arg, "path", "op", "expected", "actual") | {"rule": arg.rule or None} for arg in diff.args
+        ],
     }
 
 
 def _call(call: Call | None) -> Json | None:
-    return None if call is None else {"name": call.name, "args": call.args}
-
-
-def _arg_diff(arg: ArgDiff) -> Json:
-    return {
-        "path": arg.path,
-        "op": arg.op,
-        "expected": arg.expected,
-        "actual": arg.actual,
-        "rule": arg.rule or None,
-    }
-
-
-def _state(diff: StateDiff) -> Json:
-    return {"path": diff.path, "expected": diff.expected, "actual": diff.actual}
+    return None if call is None else _fields(call, "name", "args")
 
 
 def _check(check: MetricCheck) -> Json:
     return {
         "metric": check.metric,
         "status": check.readiness.value,
-        "why": check.why,
-        "fix": check.fix,
-        "optional": check.optional,
-        "sets": check.sets,
-        "cases": check.cases,
+        **_fields(check, "why", "fix", "optional", "sets", "cases"),
         "without": [{"eval_set_id": set_id, "eval_id": eval_id} for set_id, eval_id in check.without],
     }
 
@@ -285,7 +243,7 @@ def _compared_run(run: RunSummary) -> Json:
 
 
 def _total(total: Total | None) -> Json | None:
-    return None if total is None else {"base": total.base, "candidate": total.candidate}
+    return None if total is None else _fields(total, "base", "candidate")
 
 
 def _change(change: CaseChange) -> Json:
@@ -305,11 +263,5 @@ def _change(change: CaseChange) -> Json:
 def _summary(summary: CaseSummary | None) -> Json | None:
     if summary is None:
         return None
-    return {
-        "status": summary.status.value,
-        "passes": summary.passes,
-        "runs": summary.runs,
-        "passed": summary.passed,
-        "seconds": summary.seconds,
-        "tokens": summary.tokens,
-    }
+    numbers = _fields(summary, "passes", "runs", "passed", "seconds", "tokens")
+    return {"status": summary.status.value, **numbers}

@@ -167,7 +167,8 @@ def _write_metrics(page: Page, metrics: Sequence[MetricResult]) -> None:
 
 
 def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
-    score, _, needs = _score(metric).partition(", needs ")
+    written = scores(metric.score, metric.threshold, metric.lower_is_better)
+    score, _, needs = ("–" if metric.score is None else written).partition(", needs ")
     row = f" {pad(visible(metric.name), names)}  {score:>5}  {needs:>5}"
     word = f"  {WORDS[metric.status]}"
     # The glyph says the same.
@@ -190,10 +191,6 @@ def _write_ways(page: Page, ways: Sequence[tuple[str, float | None]], metric: Me
         passes = score is not None and metric.threshold is not None and score >= metric.threshold
         spans += [(f"{way} ", "muted"), glyph(Status.PASSED if passes else Status.FAILED), ("   ", "")]
     page.row(*spans)
-
-
-def _score(metric: MetricResult) -> str:
-    return "–" if metric.score is None else scores(metric.score, metric.threshold, metric.lower_is_better)
 
 
 def _write_measured(page: Page, metrics: Sequence[MetricResult]) -> None:

@@ -18,7 +18,6 @@ from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph, verdi
 from evaltui.text.values import cut, show_value, visible, visible_block
 from evaltui.tui.pages.turns import inline_args
 from evaltui.tui.pages.writer import Page, write_error, write_problems
-from evaltui.workbench.outcomes import CasePast
 from evaltui.workbench.results import Results, figure
 from evaltui.workbench.workbench import Workbench
 
@@ -239,14 +238,11 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId) -> None:
         )
     else:
         _write_not_run(page, workbench, case)
-        _write_history(page, workbench.outcomes.history(case))
+        past = workbench.outcomes.history(case)
+        if past is not None and past.history.points:
+            from evaltui.tui.pages.runs import write_history
 
-
-def _write_history(page: Page, past: CasePast | None) -> None:
-    if past is not None and past.history.points:
-        from evaltui.tui.pages.runs import write_history
-
-        write_history(page, past)
+            write_history(page, past)
 
 
 def _write_not_run(page: Page, workbench: Workbench, case: CaseId) -> None:

@@ -93,7 +93,10 @@ def _model(span: Span) -> Line:
 def _tool(span: Span, room: int) -> Line:
     called, returned = span.event("tool_call"), span.event("tool_result")
     call = _part_of(called, "function_call") or _part_of(returned, "function_response")
-    line: Line = [(visible(str(call.get("name", ""))), "bold"), (_args(call.get("args")), "muted")]
+    line: Line = [
+        (visible(str(call.get("name", ""))), "bold"),
+        (cut(inline_args(call.get("args")), _LONGEST), "muted"),
+    ]
     if returned is not None:
         # Of long arguments and a long result, both are seen to begin.
         line = cut_line(line, max(_LABEL, room // 2))
@@ -164,10 +167,6 @@ def _short(text: str) -> str:
     return visible(cut(" ".join(text[: 4 * _LONGEST].split()), _LONGEST))
 
 
-def _args(args: Mapping[str, Any] | None) -> str:
-    return cut(inline_args(args), _LONGEST)
-
-
 _LONGEST_TEXT = 20_000
 
 
@@ -222,14 +221,11 @@ def write_event(page: Page, event: Event) -> None:
 def _titled_texts(event: Event) -> list[tuple[str, str]]:
     parts: list[dict[str, Any]] = (event.content or {}).get("parts") or []
     texts = [("Thought" if part.get("thought") else "Text", str(part.get("text") or "")) for part in parts]
-    texts += [("Instruction", _instruction(event.data.get("system_instruction")))]
+    # In ADK it may be a whole content, which the JSON shows.
+    instruction = event.data.get("system_instruction")
+    texts += [("Instruction", instruction if isinstance(instruction, str) else "")]
     texts += [("Error", str(event.data.get("traceback") or event.data.get("message") or ""))]
     return [(title, text) for title, text in texts if text]
-
-
-def _instruction(given: object) -> str:
-    """A text; in ADK it may be a whole content, which the JSON shows."""
-    return given if isinstance(given, str) else ""
 
 
 NO_REQUEST = "no request to a model is known here: this framework, or this agent, reports none"
@@ -287,12 +283,10 @@ def _part(part: Json, role: str) -> Line:
         ]
     if result := part.get("function_response"):
         name = visible(str(result.get("name")))
-        return [("← ", "muted"), (name, role), (inline_args(_object(result.get("response"))), "muted")]
+        response = result.get("response")
+        shown = inline_args(response if isinstance(response, dict) else {"result": response})
+        return [("← ", "muted"), (name, role), (shown, "muted")]
     return [(f"({visible(', '.join(part))})", "muted")]
-
-
-def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {"result": value}
 
 
 def _write_tools(page: Page, request: Request) -> None:

@@ -99,9 +99,11 @@ class Status(Bar):
             return []
         of_save = reaction if reaction is not None and reaction.run == run.number else None
         if run.over:
-            remarks = [*_after_save(of_save), *self._unready(run), *_remarks(run)]
-            return [(" ", ""), *_over(run), *remarks, *self._waiting()]
-        return [(" ", ""), *_progress(run), *_because_of_save(of_save), *self._unready(run)]
+            remarks = (span for one in run.remarks for span in ((" · ", "muted"), (visible(one), "warning")))
+            after = [*_after_save(of_save), *self._unready(run), *remarks]
+            return [(" ", ""), *_over(run), *after, *self._waiting()]
+        calls = f" · {calls_in_words(of_save.calls)}" if of_save else ""
+        return [(" ", ""), *_progress(run), (calls, "muted"), *self._unready(run)]
 
     def _unready(self, run: Run) -> Line:
         """Which metrics do not run as they should."""
@@ -133,14 +135,15 @@ def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
     return [(f"{what}{done}", "muted"), *_after_save(reaction)]
 
 
-def _because_of_save(reaction: Reaction | None) -> Line:
-    return [] if reaction is None else [(f" · {calls_in_words(reaction.calls)}", "muted")]
-
-
 def _after_save(reaction: Reaction | None) -> Line:
     if reaction is None or reaction.seconds is None:
         return []
     return [(f" · verdict {show_seconds(reaction.seconds)} after the save", "muted")]
+
+
+def _tally(run: Run) -> Line:
+    tally = counts(run.counts)
+    return [(" · ", "muted"), *tally] if tally else []
 
 
 def _progress(run: Run) -> Line:
@@ -151,14 +154,12 @@ def _progress(run: Run) -> Line:
         ]
     done, left = len(run.done), len(run.selected) - len(run.done)
     what = "cancelling" if run.stage is Stage.CANCELLING else f"running {visible(run.title)}"
-    tally = counts(run.counts)
-    middle: Line = [(" · ", "muted"), *tally] if tally else []
     remaining = run.seconds_left
     time_left = f", about {show_seconds(remaining)} to go" if remaining is not None else ""
     return [
         (f"◐ {what}", "bold accent"),
         (f" · {done} of {done + left} done, {left} left", ""),
-        *middle,
+        *_tally(run),
         (f" · {show_seconds(run.seconds)}{time_left}", ""),
     ]
 
@@ -169,15 +170,7 @@ def _over(run: Run) -> Line:
         Stage.CANCELLED: f"run {run.number} cancelled after {len(run.done)} of {len(run.selected)}",
         Stage.FAILED: f"run {run.number} could not be done",
     }[run.stage]
-    tally = counts(run.counts)
-    middle: Line = [(" · ", "muted"), *tally] if tally else []
-    return [(visible(what), "muted"), *middle, (f" · {show_seconds(run.seconds)}", "muted")]
-
-
-def _remarks(run: Run) -> Iterator[Span]:
-    for remark in run.remarks:
-        yield " · ", "muted"
-        yield visible(remark), "warning"
+    return [(visible(what), "muted"), *_tally(run), (f" · {show_seconds(run.seconds)}", "muted")]
 
 
 class Footer(Bar, ActionLine):

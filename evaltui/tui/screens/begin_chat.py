@@ -17,7 +17,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse
 from evaltui.text.lines import Line, pad
-from evaltui.text.values import visible
+from evaltui.text.values import counted, visible
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.screens.prompt import FormLabel, FormScreen, Hint, Hints, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choices import ChoiceLine, ChoiceList
@@ -147,28 +147,28 @@ class ChatFromScreen(FormScreen):
         scored = self._workbench.outcomes.get(case)
         recorded = [
             Way(
-                f"{_turns(turn)} as in the last run",
+                f"{counted(turn, 'turn')} as in the last run",
                 f"{scored.run.name}, nothing is sent" if scored else "",
                 lambda: chat.continue_from(case, turn, "recorded", "result"),
                 self._why_not("result") if scored else "there is no result yet",
             ),
             Way(
-                f"{_turns(turn)} as the case expects",
+                f"{counted(turn, 'turn')} as the case expects",
                 "nothing is sent",
                 lambda: chat.continue_from(case, turn, "recorded", "case"),
                 self._why_not("case"),
             ),
         ]
         again = Way(
-            f"{_turns(turn)} said again",
-            f"{_messages(turn)} to the agent",
+            f"{counted(turn, 'turn')} said again",
+            f"{counted(turn, 'message')} to the agent",
             lambda: chat.continue_from(case, turn, "live"),
             self._refused,
         )
         start = Way("begin as the case begins", "nothing is sent", recorded[1].begin, self._why_not("case"))
         play = Way(
             "the whole case said again",
-            f"{_messages(self._turns)} to the agent",
+            f"{counted(self._turns, 'message')} to the agent",
             lambda: chat.play(case),
             self._refused or (None if self._turns else "it has no turns"),
         )
@@ -208,14 +208,6 @@ class ChatFromScreen(FormScreen):
     @on(ChoiceList.OptionHighlighted)
     def _show_why_not(self) -> None:
         self.query_one(QuestionNote).show(self._ways[self.choices.current].why_not)
-
-
-def _turns(count: int) -> str:
-    return f"{count} turn{'' if count == 1 else 's'}"
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'' if count == 1 else 's'}"
 
 
 _EMPTY = "an empty session"

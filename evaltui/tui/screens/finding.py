@@ -180,11 +180,12 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         with Vertical(id=(self.box or "").removeprefix("#")):
             yield QuestionTitle(self.title_text)
             yield QuestionInput(placeholder=self.placeholder)
-            yield FoundLines(self._line, lambda: self.nothing, self.clicks_to_choose)
+            yield FoundLines(
+                lambda number, width: self.found_line(self.found[number], width),
+                lambda: self.nothing,
+                self.clicks_to_choose,
+            )
             yield QuestionKeys("take", "leave_question", "next_answer", "previous_answer")
-
-    def _line(self, number: int, width: int) -> Line:
-        return self.found_line(self.found[number], width)
 
     def on_mount(self) -> None:
         self._search()
@@ -192,11 +193,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._timer = once(self, _PAUSE, self._search_now)
-
-    def _search_now(self) -> None:
-        if self.is_here:
-            self._search()
+        self._timer = once(self, _PAUSE, lambda: self._search() if self.is_here else None)
 
     def _search(self) -> None:
         query = self.query_one(QuestionInput).value.strip()

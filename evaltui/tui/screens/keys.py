@@ -210,14 +210,11 @@ class JumpLabel(OneLine):
         self._jump = jump
 
     def line(self, width: int) -> Line:
-        return self._label()
-
-    def _label(self) -> Line:
         return [(f"  {self._jump.key}", "bold accent"), (f"  {self._jump.title}  ", "bold")]
 
     def on_mount(self) -> None:
         place, width = self._jump.place, 16
-        self.styles.width = max(width, cells(self._label()))
+        self.styles.width = max(width, cells(self.line(width)))
         self.styles.offset = (
             place.x + max(0, (place.width - width) // 2),
             place.y + max(1, (place.height - 2 * self._jump.rows) // 2 + 2 * self._jump.row),

@@ -9,18 +9,16 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Input
 
-from evaltui.text.lines import Line, cells, wrap
+from evaltui.text.lines import Line, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import ExactTextArea, once
-from evaltui.tui.widgets.lines import DrawnLine, paint, rule
+from evaltui.tui.widgets.lines import paint
 from evaltui.workbench.actions import Scope
 
 # Terminals paste the end of a line as a carriage return.
@@ -239,61 +237,3 @@ class MessageField(ExactTextArea):
     @property
     def wrapped_row(self) -> int:
         return self.wrapped_document.location_to_offset(self.cursor_location).y
-
-
-class MessageBox(Vertical):
-    """A rule with a note, what is attached, and the field. A subclass knows the conversation."""
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self.field = MessageField(self.detach, id=f"{id}-field")
-        self._rule = DrawnLine(self._draw_rule)
-        self._chips = DrawnLine(lambda width: self.chips(), id=f"{id}-chips")
-
-    @abstractmethod
-    def note(self) -> tuple[Line, Line]:
-        """What the rule above the message shows on its left and on its right."""
-
-    @abstractmethod
-    def chips(self) -> Line:
-        """What goes along with the message."""
-
-    @abstractmethod
-    def detach(self) -> None:
-        """Removes the file that was attached last."""
-
-    def compose(self) -> ComposeResult:
-        yield self._rule
-        yield self._chips
-        with Horizontal(id=f"{self.id}-line"):
-            yield DrawnLine(self._draw_prompt, id=f"{self.id}-prompt")
-            yield self.field
-
-    def _draw_rule(self, width: int) -> Line:
-        left, right = self.note()
-        heavy = self.field.has_focus
-        if left:
-            return rule(left, right, width, heavy=heavy)
-        stroke, role = ("━", "bold accent") if heavy else ("─", "muted")
-        ending: Line = (
-            [(" ", ""), *right, (f" {stroke * 2}", role)] if right and cells(right) + 8 <= width else []
-        )
-        return [(stroke * (width - cells(ending)), role), *ending]
-
-    def _draw_prompt(self, width: int) -> Line:
-        return [("> ", "bold accent" if self.field.has_focus else "muted")]
-
-    def follow(self) -> None:
-        """Draw what may have changed around the field."""
-        self._chips.display = bool(self._chips.line(self.size.width))
-        self._chips.refresh()
-        self._rule.refresh()
-
-    def on_click(self, event: events.Click) -> None:
-        self.field.focus()
-
-    def on_descendant_focus(self) -> None:
-        self._rule.refresh()
-
-    def on_descendant_blur(self) -> None:
-        self._rule.refresh()

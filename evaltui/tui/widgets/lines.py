@@ -327,10 +327,7 @@ class GrowingLines(CursorLines, can_focus=True, inherit_bindings=False):
         super().lines_changed(count)
         if was_at_end or self.cursor >= count:
             self.cursor = max(0, count - 1)
-            self.call_after_refresh(self._show_cursor)
-
-    def _show_cursor(self) -> None:
-        self.show_line(self.cursor)
+            self.call_after_refresh(lambda: self.show_line(self.cursor))
 
     def start_at(self, number: int) -> None:
         """Forget where the cursor was: the lines are others."""

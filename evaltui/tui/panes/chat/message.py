@@ -5,10 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
 from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_of
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
 from evaltui.core.model.events import Json, describe_response
-from evaltui.text.lines import Line
+from evaltui.text.lines import Line, cells
 from evaltui.text.values import show_duration, show_size, visible
 from evaltui.tui.action_screen import ask
 from evaltui.tui.exchange import (
@@ -22,7 +26,8 @@ from evaltui.tui.exchange import (
 )
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.block_lines import BlockLines
-from evaltui.tui.widgets.fields import MessageBox
+from evaltui.tui.widgets.fields import MessageField
+from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.chat.conversation import ChatTurn, text_of
 from evaltui.workbench.keymap import key_name
@@ -177,8 +182,8 @@ def _chip(name: str, part: Json) -> str:
 _TICK = 0.2
 
 
-class ChatMessage(MessageBox):
-    """Stands below `rows`, the conversation."""
+class ChatMessage(Vertical):
+    """Stands below `rows`, the conversation: a rule with a note, what is attached, and the field."""
 
     def __init__(self, workbench: Workbench, rows: BlockLines, *, id: str) -> None:
         super().__init__(id=id)
@@ -186,6 +191,9 @@ class ChatMessage(MessageBox):
         self._chat = workbench.chat
         self._rows = rows
         self._draft = MessageDraft()
+        self.field = MessageField(self.detach, id=f"{id}-field")
+        self._rule = DrawnLine(self._draw_rule)
+        self._chips = DrawnLine(lambda width: self.chips(), id=f"{id}-chips")
 
     def on_mount(self) -> None:
         # The clock of a turn that runs.
@@ -206,6 +214,42 @@ class ChatMessage(MessageBox):
         """Gives the focus to the field."""
         self.follow()
         self.screen.set_focus(self.field, scroll_visible=False)
+
+    def compose(self) -> ComposeResult:
+        yield self._rule
+        yield self._chips
+        with Horizontal(id=f"{self.id}-line"):
+            yield DrawnLine(
+                lambda width: [("> ", "bold accent" if self.field.has_focus else "muted")],
+                id=f"{self.id}-prompt",
+            )
+            yield self.field
+
+    def _draw_rule(self, width: int) -> Line:
+        left, right = self.note()
+        heavy = self.field.has_focus
+        if left:
+            return rule(left, right, width, heavy=heavy)
+        stroke, role = ("━", "bold accent") if heavy else ("─", "muted")
+        ending: Line = (
+            [(" ", ""), *right, (f" {stroke * 2}", role)] if right and cells(right) + 8 <= width else []
+        )
+        return [(stroke * (width - cells(ending)), role), *ending]
+
+    def follow(self) -> None:
+        """Draw what may have changed around the field."""
+        self._chips.display = bool(self._chips.line(self.size.width))
+        self._chips.refresh()
+        self._rule.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        self.field.focus()
+
+    def on_descendant_focus(self) -> None:
+        self._rule.refresh()
+
+    def on_descendant_blur(self) -> None:
+        self._rule.refresh()
 
     # Around the field
 
