@@ -143,7 +143,7 @@ class Secrets:
             new = [self._masked(one) for one in data]
             if all(one is old for one, old in zip(new, data, strict=True)):
                 return data
-            return _made_like(data, new)
+            return type(data)(*new) if hasattr(data, "_fields") else type(data)(new)
         if dataclasses.is_dataclass(data) and not isinstance(data, type):
             names = [one.name for one in dataclasses.fields(data) if one.init and one.name not in _NAMES]
             changes = self._changes({name: getattr(data, name) for name in names})
@@ -177,12 +177,6 @@ def _instead(match: re.Match[str]) -> str:
     if match["private"]:
         return "<private key>"
     return f"{match['user']}<password>" if match["user"] else f"{match['scheme'] or ''}<key>"
-
-
-def _made_like(data: list[Any] | tuple[Any, ...], new: list[Any]) -> Any:
-    if hasattr(data, "_fields"):
-        return type(data)(*new)
-    return type(data)(new)
 
 
 def _spelt_in_json(text: str) -> tuple[str, str]:

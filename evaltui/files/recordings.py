@@ -18,6 +18,7 @@ from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, writte
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import RECORDINGS
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
+from evaltui.text.values import some_of
 
 SUFFIX = ".jsonl"
 
@@ -153,10 +154,9 @@ def _parsed(path: Path, text: str) -> Recordings:
 
 
 def _problem(path: Path, damaged: Sequence[int]) -> str:
-    where = ", ".join(map(str, damaged[:_MOST_LINES_NAMED]))
-    more = f" and {len(damaged) - _MOST_LINES_NAMED} more" if len(damaged) > _MOST_LINES_NAMED else ""
+    where = some_of([str(number) for number in damaged], _MOST_LINES_NAMED)
     lines = "line" if len(damaged) == 1 else "lines"
-    return f"{path}: {lines} {where}{more} cannot be read as recordings; left in the file and passed over"
+    return f"{path}: {lines} {where} cannot be read as recordings; left in the file and passed over"
 
 
 def save_recordings(

@@ -28,7 +28,7 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text
-from evaltui.text.values import did_you_mean
+from evaltui.text.values import did_you_mean, some_of
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")
@@ -162,10 +162,6 @@ def _folders_of_sets(level: Path) -> list[Path]:
     return [one for one in beside if one.name == "tests" or not (is_agent(one) or is_project(one))]
 
 
-def _no_folder(_: Path) -> bool:
-    return False
-
-
 def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
     for file in json_files(folder):
@@ -174,7 +170,8 @@ def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
     for number, level in enumerate(levels_above(folder), start=1):
         # The tests of a whole project may have agents of their own, with their sets.
-        for file in json_files_below(_folders_of_sets(level), has_agent_file if number > 1 else _no_folder):
+        leave_out = has_agent_file if number > 1 else lambda _: False
+        for file in json_files_below(_folders_of_sets(level), leave_out):
             yield file, f"{'../' * number}{file.parent.relative_to(level).as_posix()}/"
     for file in json_files_below(path for path in given if path.is_dir()):
         yield file, "given"
@@ -206,11 +203,11 @@ def select(workspace: Workspace, selectors: Sequence[str] = ()) -> list[Selectio
     """
     if not selectors:
         if not workspace.sets:
+            skipped = [f"; {one.path} was skipped: {one.reason}" for one in workspace.skipped[:1]]
             raise SelectionError(
                 f"no eval sets found for {workspace.folder}; looked for *.evalset.json and *.test.json "
                 "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
-                "above, up to the root of its project"
-                f"{_skipped_hint(workspace)}"
+                f"above, up to the root of its project{''.join(skipped)}"
             )
         return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
     chosen: dict[Path, Selection] = {}
@@ -235,7 +232,10 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
                 return _with_cases(sets, name, cases)
             except SelectionError as error:
                 failure = failure or error
-    raise failure or _no_such_set(workspace, selector)
+    name = selector.partition(":")[0]
+    ids = [eval_set.eval_set_id for eval_set in workspace.sets]
+    hint = did_you_mean(name, ids) or _list_of(ids)
+    raise failure or SelectionError(f"no eval set {name!r} in {workspace.folder}{hint}")
 
 
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
@@ -286,22 +286,5 @@ def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
     raise SelectionError(f"{name} has no cases, so there is nothing to run")
 
 
-def _no_such_set(workspace: Workspace, selector: str) -> SelectionError:
-    name = selector.partition(":")[0]
-    ids = [eval_set.eval_set_id for eval_set in workspace.sets]
-    hint = did_you_mean(name, ids) or _list_of(ids)
-    return SelectionError(f"no eval set {name!r} in {workspace.folder}{hint}")
-
-
 def _list_of(known: Sequence[str]) -> str:
-    if not known:
-        return "; it has none"
-    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
-    return f"; it has {', '.join(known[:5])}{more}"
-
-
-def _skipped_hint(workspace: Workspace) -> str:
-    if not workspace.skipped:
-        return ""
-    first = workspace.skipped[0]
-    return f"; {first.path} was skipped: {first.reason}"
+    return f"; it has {some_of(known, 5)}" if known else "; it has none"

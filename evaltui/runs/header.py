@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.files.folders import OWN_FOLDER
 from evaltui.text.values import in_words
@@ -75,12 +76,10 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
     """Raises ValueError where something is missing or of another kind than it is."""
     sets = data.get("sets", [])
     by_label = "selected" in data or not isinstance(sets, list)
-    files = _object(data, "files")
-    for name in files:
-        _text(files, name)
+    files = members_of(data, "files", str)
     for name, kind in _KINDS.items():
-        if name in data and not isinstance(data[name], kind):
-            raise ValueError(f"{name} is {in_words(data[name])}")
+        if name in data:
+            member(data, name, kind)
     if "runs" in data and data["runs"] < 1:
         raise ValueError(f"runs is {in_words(data['runs'])}")
     _check_choices(data)
@@ -95,17 +94,12 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
         )
     else:
         found = tuple(_logged_set(one) for one in sets)
-    started = datetime.fromisoformat(_text(data, "started"))
+    started = datetime.fromisoformat(member(data, "started", str))
     return RunHeader(started, found, files, data, by_label, twins)
 
 
 # What the run was begun with, as far as it was asked for.
-_KINDS: dict[str, tuple[type, ...]] = {
-    "runs": (int,),
-    "agent_name": (str,),
-    "config": (str,),
-    "initial_session": (str,),
-}
+_KINDS = {"runs": int, "agent_name": str, "config": str, "initial_session": str}
 
 
 def _check_choices(data: Json) -> None:
@@ -124,18 +118,18 @@ def _check_choices(data: Json) -> None:
 def _logged_set(data: Any) -> LoggedSet:
     if not isinstance(data, dict):
         raise ValueError(f"an eval set is {in_words(data)}")
-    config = _object(data, "config") if "config" in data else None
-    path, eval_set_id = _text(data, "path"), _text(data, "eval_set_id")
+    config = member(data, "config", dict) if "config" in data else None
+    path, eval_set_id = member(data, "path", str), member(data, "eval_set_id", str)
     return LoggedSet(path, eval_set_id, _texts(data, "eval_ids"), config, bool(data.get("whole")))
 
 
 def _sets_by_label(log: Path, data: Json) -> Iterator[LoggedSet]:
     """Earlier versions kept the sets, and the selected cases, by set id."""
-    selected, sets = _object(data, "selected"), _object(data, "sets")
+    selected, sets = member(data, "selected", dict, {}), members_of(data, "sets", dict)
     for eval_set_id in dict.fromkeys([*selected, *sets]):
-        one = _object(sets, eval_set_id)
-        config = _object(one, "config") if "config" in one else None
-        path = _as_seen(log, _text(one, "path")) if "path" in one else eval_set_id
+        one = sets.get(eval_set_id, {})
+        config = member(one, "config", dict) if "config" in one else None
+        path = _as_seen(log, member(one, "path", str)) if "path" in one else eval_set_id
         eval_ids = _texts(selected, eval_set_id) if eval_set_id in selected else ()
         yield LoggedSet(path, eval_set_id, eval_ids, config, bool(one.get("whole")))
 
@@ -146,20 +140,6 @@ def _as_seen(log: Path, path: str) -> str:
     if not Path(path).is_absolute() or (own.name, runs) != (OWN_FOLDER, "runs"):
         return path
     return Path(os.path.relpath(path, own.parent)).as_posix()
-
-
-def _object(data: Mapping[str, Any], name: str) -> Json:
-    value = data.get(name, {})
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} is {in_words(value)}")
-    return value
-
-
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name)
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is {in_words(value) if name in data else 'missing'}")
-    return value
 
 
 def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -109,20 +109,14 @@ class KeptRun:
     status: Status | None
     seconds: float | None
     summary: RunSummary
-    _case: Callable[[CaseId], CaseResult]
-    _events: Callable[[CaseId], dict[int, list[Event]]]
+    case: Callable[[CaseId], CaseResult]
+    """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
+    events: Callable[[CaseId], dict[int, list[Event]]]
+    """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
 
     @property
     def id(self) -> str:
         return self.summary.id
-
-    def case(self, case: CaseId) -> CaseResult:
-        """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
-        return self._case(case)
-
-    def events(self, case: CaseId) -> dict[int, list[Event]]:
-        """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
-        return self._events(case)
 
 
 def open_run(path: Path) -> KeptRun:
@@ -140,8 +134,8 @@ def _open_adk_result(path: Path) -> KeptRun:
         status=worst_status(case.status for case in run.cases),
         seconds=None,
         summary=summary,
-        _case=cases.__getitem__,
-        _events=lambda _: {},
+        case=cases.__getitem__,
+        events=lambda _: {},
     )
 
 
@@ -154,8 +148,8 @@ def _open_log(path: Path) -> KeptRun:
         status=run.footer.status if run.footer else None,
         seconds=run.footer.seconds if run.footer else None,
         summary=summary_of(run),
-        _case=lambda case: case_of(path, cases[case]),
-        _events=lambda case: _events_of(path, cases[case]),
+        case=lambda case: case_of(path, cases[case]),
+        events=lambda case: _events_of(path, cases[case]),
     )
 
 
@@ -268,11 +262,8 @@ class CaseHistory:
 
     def sparkline(self, metric: str = "") -> str:
         """One character per run, by a metric's score or by the share of runs that passed; `·` without one."""
-        return spark([_figure(point.summary, metric) for point in self.points])
-
-
-def _figure(summary: CaseSummary, metric: str) -> float | None:
-    return summary.scores.get(metric) if metric else summary.passed / summary.runs
+        cases = [point.summary for point in self.points]
+        return spark([case.scores.get(metric) if metric else case.passed / case.runs for case in cases])
 
 
 _BARS = "▁▂▃▄▅▆▇█"

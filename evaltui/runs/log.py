@@ -205,7 +205,6 @@ def is_being_written(path: Path) -> bool:
 
 
 def latest_run(agent_dir: Path) -> Path | None:
-    """The log of the run that was started last."""
     return next(reversed(run_logs(agent_dir)), None)
 
 

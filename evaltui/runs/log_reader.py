@@ -14,6 +14,7 @@ from typing import Any
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
+from evaltui.core.model.json_values import member
 from evaltui.core.model.outcome import WORST_FIRST, Status
 from evaltui.runs.header import RunHeader, header_from_json
 from evaltui.runs.log import SUFFIX, VERSION
@@ -63,12 +64,6 @@ class StoredRun:
     @property
     def complete(self) -> bool:
         return self.footer is not None
-
-    def events(self) -> Iterator[Json]:
-        """The events in the order in which they were written, read from the file."""
-        for line in _lines(self.path):
-            if not line.startswith(_OUR_LINE):
-                yield from _parsed(self.path, line)
 
 
 @dataclass(frozen=True)
@@ -159,9 +154,7 @@ def _footer(path: Path) -> Footer | None:
     if data is None or "status" not in data:
         return None
     with _damage(path, "its footer"):
-        seconds = data.get("seconds")
-        if seconds is not None and type(seconds) not in (int, float):
-            raise ValueError(f"seconds is {seconds!r}")
+        seconds = member(data, "seconds", (int, float, type(None)), None)
         return Footer(Status(data["status"]), seconds)
 
 
@@ -246,11 +239,6 @@ def repeats_of(path: Path, case: LoggedCase) -> list[Json]:
     return results
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from file
-
-
 def events_between(
     path: Path, stretch: tuple[int, int], case: CaseId, eval_set_id: str
 ) -> dict[int, list[Json]]:
@@ -291,11 +279,10 @@ def event_of(path: Path, data: Json) -> Event:
         return Event.from_json(data)
 
 
-_NUMBER = (int, float)
 _KINDS_IN_EVENTS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("kind", "agent", "id", "parent", "branch"), str),
     **dict.fromkeys(("content", "usage", "data"), dict),
-    **dict.fromkeys(("duration", "t"), _NUMBER),
+    **dict.fromkeys(("duration", "t"), (int, float)),
     "turn": int,
 }
 
@@ -327,18 +314,19 @@ def lines_of_cases(path: Path) -> Iterator[CaseLine]:
     A last line that was cut off is left out. Raises OSError, and ValueError for a log that is damaged.
     """
     header = read_header(path)
-    for line in _lines(path):
-        if line.startswith((_HEADER, _RESULT, _INDEX, _FOOTER)) or b'"case":' not in line:
-            continue
-        for data in _parsed(path, line):
-            if "case" not in data:
+    with path.open("rb") as file:
+        for line in file:
+            if line.startswith((_HEADER, _RESULT, _INDEX, _FOOTER)) or b'"case":' not in line:
                 continue
-            eval_set_id = data.get("set", "")
-            with _damage(path, "a line"):
-                case = header.id_of(data.get("path"), eval_set_id, data["case"])
-                if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
-                    raise ValueError("it has no result")
-            yield CaseLine(case, eval_set_id, _repeat_number(path, data), data)
+            for data in _parsed(path, line):
+                if "case" not in data:
+                    continue
+                eval_set_id = data.get("set", "")
+                with _damage(path, "a line"):
+                    case = header.id_of(data.get("path"), eval_set_id, data["case"])
+                    if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
+                        raise ValueError("it has no result")
+                yield CaseLine(case, eval_set_id, _repeat_number(path, data), data)
 
 
 def _parsed(path: Path, line: bytes) -> Iterator[Json]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from evaltui.runs.history import run_id, stored_repeat
 from evaltui.runs.log import is_being_written
 from evaltui.runs.log_reader import event_of, lines_of_cases, read_header, read_run
 from evaltui.runs.sets import SetSource, SetToRun
+from evaltui.text.values import some_of
 
 Known = Mapping[CaseId, Mapping[int, RepeatResult]]
 
@@ -85,7 +86,7 @@ def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
     if header.twins:
         raise ResumeError(twins_in_words(header), differs=True)
     if changed := files_changed_since(path, header.files, agent_dir):
-        raise ResumeError(f"the agent was changed since: {_some(changed)}", differs=True)
+        raise ResumeError(f"the agent was changed since: {some_of(changed, _MOST_NAMES)}", differs=True)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened:
         raise ResumeError("its log does not say which cases it was begun with", differs=True)
@@ -107,9 +108,8 @@ def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
             known[case] = mine
             missing += runs - len(mine)
     if changed_cases:
-        raise ResumeError(
-            f"cases that it had finished were changed since: {_some(changed_cases)}", differs=True
-        )
+        named = some_of(changed_cases, _MOST_NAMES)
+        raise ResumeError(f"cases that it had finished were changed since: {named}", differs=True)
     if not missing and read_run(path).complete:
         raise ResumeError("is complete and had no errors: nothing is left to run")
     eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
@@ -126,7 +126,7 @@ def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
         raise ResumeError(f"there is no set {name} in {began.path} any more", differs=True)
     here = {eval_id for eval_id, _ in ids_and_turns(found.cases)}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
-        raise ResumeError(f"{name} has no {_some(gone)} any more", differs=True)
+        raise ResumeError(f"{name} has no {some_of(gone, _MOST_NAMES)} any more", differs=True)
     # As the log has it.
     config = found.config.config.model_dump(mode="json", exclude_defaults=True)
     now = secrets_of(agent_dir).masked(config)
@@ -184,8 +184,3 @@ def _changed_before(path: Path, moment: float) -> bool:
         return path.stat().st_mtime <= moment
     except OSError:
         return False
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more

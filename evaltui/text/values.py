@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 MAX_VALUE = 48
@@ -196,6 +196,12 @@ def in_words(value: Any) -> str:
             return "an object"
         case _:
             return "a list"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`: the first ones by name."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def nearest(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:

@@ -53,14 +53,18 @@ EDITOR = """
 
 @pytest.fixture
 def file(tmp_path) -> Path:
-    path = tmp_path / "a.evalset.json"
-    path.write_bytes(BASE.encode())
+    return written(tmp_path, BASE)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "a.evalset.json"
+    path.write_bytes(text.encode())
     return path
 
 
-def crashed(file: Path, *words: object) -> None:
+def crashed(file: Path, *words: object, editor: str = EDITOR) -> None:
     """A process edits the file and dies."""
-    command = [sys.executable, "-c", textwrap.dedent(EDITOR), str(file), *map(str, words)]
+    command = [sys.executable, "-c", textwrap.dedent(editor), str(file), *map(str, words)]
     assert subprocess.run(command, check=False).returncode == -9
 
 
@@ -256,18 +260,11 @@ KILLED_WHILE_PACKING = """
 
 @pytest.fixture
 def large(tmp_path) -> Path:
-    path = tmp_path / "large.evalset.json"
-    path.write_bytes(LARGE.encode())
-    return path
-
-
-def killed(file: Path, when: str) -> None:
-    command = [sys.executable, "-c", textwrap.dedent(KILLED_WHILE_PACKING), str(file), when]
-    assert subprocess.run(command, check=False).returncode == -9
+    return written(tmp_path, LARGE)
 
 
 def test_a_kill_while_a_large_text_is_packed_loses_no_edit(large, tmp_path):
-    killed(large, "packing")
+    crashed(large, "packing", editor=KILLED_WHILE_PACKING)
     (found,) = recoverable(tmp_path)
     assert "base" not in "".join(line[:200] for line in found.journal.open())
     assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3"]
@@ -276,7 +273,7 @@ def test_a_kill_while_a_large_text_is_packed_loses_no_edit(large, tmp_path):
 
 
 def test_a_large_text_that_was_packed_is_not_needed_on_disk(large, tmp_path):
-    killed(large, "packed")
+    crashed(large, "packed", editor=KILLED_WHILE_PACKING)
     large.unlink()
     (found,) = recoverable(tmp_path)
     assert (found.base_text, found.matches) == (LARGE, False)
@@ -285,7 +282,7 @@ def test_a_large_text_that_was_packed_is_not_needed_on_disk(large, tmp_path):
 
 @pytest.mark.parametrize("theirs", [LARGE.replace('"b"', '"other"'), None])
 def test_edits_of_a_large_text_that_nobody_has_any_more_are_kept_and_not_restored(large, tmp_path, theirs):
-    killed(large, "packing")
+    crashed(large, "packing", editor=KILLED_WHILE_PACKING)
     if theirs is None:
         large.unlink()
     else:
@@ -300,7 +297,7 @@ def test_edits_of_a_large_text_that_nobody_has_any_more_are_kept_and_not_restore
 
 
 def test_a_text_that_was_packed_by_half_is_taken_from_the_file(large, tmp_path):
-    killed(large, "packed")
+    crashed(large, "packed", editor=KILLED_WHILE_PACKING)
     (found,) = recoverable(tmp_path)
     header, *lines = found.journal.read_bytes().splitlines(keepends=True)
     (base,) = (line for line in lines if line.startswith(b'{"base":'))

@@ -18,7 +18,7 @@ from evaltui.core.compare.run_comparison import (
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import glyph
-from evaltui.text.values import show_score, visible
+from evaltui.text.values import counted, show_score, visible
 
 _LISTED: dict[Kind, tuple[str, str]] = {
     "broken": ("broken", "error"),
@@ -43,7 +43,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     """What changed, case by case, and the sum; a line per case."""
     base, candidate = comparison.base, comparison.candidate
     passing = sum(case.passes for case in base.cases.values())
-    head = f" ({_counted(len(base.cases))}, {passing} pass)"
+    head = f" ({counted(len(base.cases), 'case')}, {passing} pass)"
     yield cut([("compared with ", "bold"), (visible(base.id), "bold"), (head, "")], width)
     changed = "; ".join(visible(text) for text in what_changed(base, candidate))
     if changed:
@@ -65,11 +65,7 @@ def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
     if kind not in _LISTED:
         return ()
     cases = comparison.of(kind)
-    return tuple(filter(_moved, cases)) if kind == "unchanged" else cases
-
-
-def _moved(change: CaseChange) -> bool:
-    return any(map(_differs, change.scores))
+    return [one for one in cases if any(map(_differs, one.scores))] if kind == "unchanged" else cases
 
 
 def _differs(score: ScoreChange) -> bool:
@@ -134,10 +130,6 @@ def _spent(comparison: Comparison) -> Iterator[str]:
         yield f"time {seconds.base:.1f} s → {seconds.candidate:.1f} s{seconds.growth}"
     if tokens := comparison.tokens:
         yield f"{tokens.base:.0f} → {tokens.candidate:.0f} tokens{tokens.growth}"
-
-
-def _counted(cases: int) -> str:
-    return "1 case" if cases == 1 else f"{cases} cases"
 
 
 def _indented(margin: str, text: str, width: int) -> Iterator[Line]:

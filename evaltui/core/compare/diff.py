@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -207,24 +207,18 @@ def diff_args(
     Objects and lists that both sides have are compared item by item; anything else is one row. `None` and
     `{}` differ as a whole: one `changed` row with the path "". What the rules let pass is `same`.
     """
-    if expected == actual and not expected:
-        return ()
-    return tuple(_arg_rows(expected, actual, rules))
-
-
-def _arg_rows(
-    expected: dict[str, Any] | None, actual: dict[str, Any] | None, rules: ToolRules | None
-) -> Iterator[ArgDiff]:
-    for path, mine, theirs in arg_places(expected, actual):
+    rows: list[ArgDiff] = []
+    for path, mine, theirs in arg_places(expected, actual) if expected or expected != actual else ():
         sides = None if mine is ABSENT else mine, None if theirs is ABSENT else theirs
         op = _op(mine, theirs)
         rule = rules.passing(expected, actual, path) if rules and op != "same" else None
         if rule is None:
-            yield ArgDiff(format_path(path), op, *sides)
+            rows.append(ArgDiff(format_path(path), op, *sides))
         else:
             # Both None and nothing are None here.
             absent = f" ({op})" if op in ("missing", "extra") else ""
-            yield ArgDiff(format_path(path), "same", *sides, rule_in_words(rule, path) + absent)
+            rows.append(ArgDiff(format_path(path), "same", *sides, rule_in_words(rule, path) + absent))
+    return tuple(rows)
 
 
 def _op(expected: Any, actual: Any) -> ArgOp:

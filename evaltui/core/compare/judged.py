@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from evaltui.core.model.outcome import InvocationScore, JudgedBy, MetricResult, Status, Vote
+from evaltui.core.model.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Status, Vote
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, scores, visible, visible_block
-
-if TYPE_CHECKING:
-    from evaltui.core.model.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Vote
-
 
 Subject = Literal["rubric", "sentence", "answer", "user", "score"]
 
@@ -72,7 +68,7 @@ class Finding:
     @property
     def word(self) -> str:
         """`yes`, `contradictory`, `4.2`, `not judged`"""
-        deciding = self._deciding
+        deciding = deciding_vote(self.judgement)
         return self._word(self.judgement.score, deciding.label if deciding else "") or "not judged"
 
     def word_of(self, vote: Vote) -> str:
@@ -117,14 +113,10 @@ class Finding:
     @property
     def why(self) -> str:
         """The rationale of the vote that decided; of what was not judged, why it was not. As it was given."""
-        deciding = self._deciding
+        deciding = deciding_vote(self.judgement)
         problems = (vote.problem for vote in self.judgement.votes if vote.problem)
         given = self.judgement.rationale or (deciding.rationale if deciding else "")
         return given or (next(problems, "") if self.judgement.score is None else "")
-
-    @property
-    def _deciding(self) -> Vote | None:
-        return deciding_vote(self.judgement)
 
 
 def deciding_vote(judgement: Judgement) -> Vote | None:
@@ -244,7 +236,9 @@ def finding_rows(found: Sequence[Finding], *, every_vote: bool) -> list[list[Row
     `every_vote`; else, as all that has several, for the one that decided and one that speaks against it."""
     rows = [list(_rows(finding, every_vote=every_vote)) for finding in found]
     width = max((cells(row.head) for some in rows for row in some), default=0)
-    return [[Row(_filled(row.head, width), row.text) for row in some] for some in rows]
+    return [
+        [Row([*head, (" " * (width - cells(head) + 2), "")], text) for head, text in some] for some in rows
+    ]
 
 
 def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
@@ -277,10 +271,6 @@ def _verdict(finding: Finding) -> Line:
 
 def _vote_head(finding: Finding, vote: Vote) -> Line:
     return [mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", "")]
-
-
-def _filled(head: Line, width: int) -> Line:
-    return [*head, (" " * (width - cells(head) + 2), "")]
 
 
 def _about(finding: Finding) -> Line:

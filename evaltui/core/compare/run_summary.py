@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.text.values import in_words
 
 Json = dict[str, Any]
 
@@ -72,42 +72,26 @@ class CaseSummary:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CaseSummary:
         """Raises ValueError for what is no summary."""
-        status = Status(_checked(data, "status", str))
-        runs = _checked(data, "runs", int, 1)
-        passed = _checked(data, "passed", int, int(status is Status.PASSED))
+        status = Status(member(data, "status", str))
+        runs = member(data, "runs", int, 1)
+        passed = member(data, "passed", int, int(status is Status.PASSED))
         if not 0 <= passed <= runs or runs < 1:
             raise ValueError(f"{passed} of {runs} runs cannot have passed")
         return cls(
-            eval_set_id=_checked(data, "eval_set_id", str),
-            eval_id=_checked(data, "eval_id", str),
+            eval_set_id=member(data, "eval_set_id", str),
+            eval_id=member(data, "eval_id", str),
             status=status,
             runs=runs,
             passed=passed,
-            policy=_checked(data, "pass_if", str, "all"),
-            policy_met=_checked(data, "policy_met", bool, passed == runs),
-            scores=_checked_all(data, "scores", (int, float)),
-            seconds=_checked(data, "seconds", (int, float, type(None)), None),
-            tokens=_checked(data, "tokens", (int, float, type(None)), None),
-            expects=_checked(data, "expects", str, ""),
-            judges=_checked_all(data, "judges", (str,)),
-            path=_checked(data, "path", str, ""),
+            policy=member(data, "pass_if", str, "all"),
+            policy_met=member(data, "policy_met", bool, passed == runs),
+            scores=members_of(data, "scores", (int, float)),
+            seconds=member(data, "seconds", (int, float, type(None)), None),
+            tokens=member(data, "tokens", (int, float, type(None)), None),
+            expects=member(data, "expects", str, ""),
+            judges=members_of(data, "judges", (str,)),
+            path=member(data, "path", str, ""),
         )
-
-
-def _checked(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> Any:
-    value = data.get(name, absent)
-    if value is ...:
-        raise ValueError(f"{name} is missing")
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{name} is {in_words(value)}")
-    return value
-
-
-def _checked_all(data: Mapping[str, Any], name: str, kind: tuple[type, ...]) -> Any:
-    values = _checked(data, name, dict, {})
-    for one in values:
-        _checked(values, one, kind)
-    return values
 
 
 def summarize(case: CaseResult) -> CaseSummary:

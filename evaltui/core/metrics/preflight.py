@@ -17,7 +17,7 @@ from evaltui.core.model.eval_set import EvalCase, answer_text
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
-from evaltui.text.values import visible
+from evaltui.text.values import some_of, visible
 
 
 class CaseTraits(NamedTuple):
@@ -323,11 +323,10 @@ def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
         yield from _indented([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
-        ids = [eval_id for _, eval_id in check.without]
-        more = f" and {len(ids) - _MOST_CASES} more" if len(ids) > _MOST_CASES else ""
-        yield from _indented([(f"not for {visible(', '.join(ids[:_MOST_CASES]))}{more}", "muted")], width)
+        ids = some_of([eval_id for _, eval_id in check.without], _MOST_CASES)
+        yield from _indented([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
-        fix = f" {_sentence(check.fix)}." if check.fix else ""
+        fix = f" {check.fix[0].upper()}{check.fix[1:]}." if check.fix else ""
         yield from _indented([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
 
 
@@ -350,7 +349,3 @@ def _runs_for(check: MetricCheck) -> str:
             return f"{check.cases - len(check.without)} of {cases}"
         case Readiness.CANNOT:
             return f"none of {cases}"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

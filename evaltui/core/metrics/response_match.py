@@ -33,6 +33,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
 )
 from evaltui.core.model.outcome import MetricResult
+from evaltui.text.values import some_of
 
 _CJK = (
     (0x4E00, 0x9FFF),  # ideographs
@@ -191,9 +192,8 @@ def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -
     ]
     if threshold is None or not wordless or (len(scored) - len(wordless)) / len(scored) >= threshold:
         return ""
-    named = ", ".join(str(number + 1) for number in wordless[:_TURNS_NAMED])
-    more = f" and {len(wordless) - _TURNS_NAMED} more" if len(wordless) > _TURNS_NAMED else ""
-    turns = f"turn {named} expects" if len(wordless) == 1 else f"turns {named}{more} expect"
+    named = some_of([str(number + 1) for number in wordless], _TURNS_NAMED)
+    turns = f"turn {named} expects" if len(wordless) == 1 else f"turns {named} expect"
     return (
         f"never passes: {turns} an answer without a word, which {_METRIC} gives 0 (threshold {threshold:g}). "
         f"Mark it as context, or remove {_METRIC} from the config"

@@ -46,19 +46,17 @@ class CaseOutline(NamedTuple):
     """Paths are relative to the case."""
 
 
-def _either(data: Any, name: str) -> tuple[str, Any]:
-    """A field in either spelling: its key, and its value or None."""
-    if not isinstance(data, dict):
-        return name, None
-    key = spelt(name, data)
-    return key, data.get(key)
+def _get(data: Any, name: str) -> Any:
+    """A field in either spelling; None where there is none."""
+    return data.get(spelt(name, data)) if isinstance(data, dict) else None
 
 
 def required_field(
     data: Json, path: JsonPath, kind: type[str] | type[list[Any]], problems: list[Problem]
 ) -> Any:
     """The field that a path ends with, None where it is missing or of another kind, which is a problem."""
-    key, value = _either(data, str(path[-1]))
+    key = spelt(str(path[-1]), data)
+    value = data.get(key)
     if isinstance(value, kind):
         return value
     wanted = "text" if kind is str else "a list"
@@ -75,15 +73,15 @@ def outline_of(case: Any) -> CaseOutline:
     found: list[Problem] = []
     eval_id = required_field(case, ("eval_id",), str, found)
     problems = tuple(found)
-    _, conversation = _either(case, "conversation")
+    conversation = _get(case, "conversation")
     if isinstance(conversation, list):
-        texts = [_texts(_either(turn, "user_content")[1]) for turn in conversation]
+        texts = [_texts(_get(turn, "user_content")) for turn in conversation]
         first = texts[0][0] if texts and texts[0] else ""
         by_turn = tuple(map("\n".join, texts))
         return CaseOutline(eval_id, len(conversation), first, by_turn, _tools(conversation), problems)
-    _, scenario = _either(case, "conversation_scenario")
+    scenario = _get(case, "conversation_scenario")
     if isinstance(scenario, dict):
-        _, prompt = _either(scenario, "starting_prompt")
+        prompt = _get(scenario, "starting_prompt")
         prompts = (prompt,) if isinstance(prompt, str) else ()
         return CaseOutline(eval_id, None, "".join(prompts), prompts, (), problems)
     return CaseOutline(eval_id, 0, problems=problems)
@@ -92,7 +90,7 @@ def outline_of(case: Any) -> CaseOutline:
 def _texts(content: Any) -> list[str]:
     parts = _parts(content)
     texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
-    responses = [response for part in parts if (response := _either(part, "function_response")[1])]
+    responses = [response for part in parts if (response := _get(part, "function_response"))]
     return [*texts, *map(describe_response, responses)] if responses else texts
 
 
@@ -104,13 +102,12 @@ def _parts(content: Any) -> list[dict[str, Any]]:
 def _tools(conversation: list[Any]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for turn in conversation:
-        _, intermediate = _either(turn, "intermediate_data")
-        _, calls = _either(intermediate, "tool_uses")
-        _, events = _either(intermediate, "invocation_events")
+        intermediate = _get(turn, "intermediate_data")
+        calls, events = _get(intermediate, "tool_uses"), _get(intermediate, "invocation_events")
         found = list(calls) if isinstance(calls, list) else []
         for event in events if isinstance(events, list) else []:
             content = event.get("content") if isinstance(event, dict) else None
-            found += [_either(part, "function_call")[1] for part in _parts(content)]
+            found += [_get(part, "function_call") for part in _parts(content)]
         for call in found:
             if isinstance(call, dict) and isinstance(name := call.get("name"), str):
                 # Ten thousand cases share a few names.
@@ -128,10 +125,6 @@ def given_fingerprint(case: Any) -> str:
     turns = _get(case, "conversation")
     given["said"] = [_get(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
     return fingerprint(json.dumps(given, sort_keys=True, separators=(",", ":")))
-
-
-def _get(data: Any, name: str) -> Any:
-    return data.get(spelt(name, data)) if isinstance(data, dict) else None
 
 
 _TIMES_AND_IDS: dict[str, Any] = {

@@ -95,6 +95,10 @@ class _Camel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
 def _no_truth_value(value: Any) -> Any:
     # As a number, true would be 1 and false 0, which every score reaches.
     if isinstance(value, bool):
@@ -120,10 +124,8 @@ class BaseCriterion(_Camel):
     """
 
 
-class Interval(_Camel):
+class Interval(_Camel, _Strict):
     """The scores that a metric may give."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
     min_value: float
     open_at_min: bool = False
@@ -189,21 +191,16 @@ class EvalMetric(_Camel):
         return self.criterion is not None and self.criterion.lower_is_better
 
 
-class CodeConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class CodeConfig(_Strict):
     name: StrictStr
     """The path of the function, `module.function`."""
 
 
-class MetricValueInfo(_Camel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
-
+class MetricValueInfo(_Camel, _Strict):
     interval: Interval | None = None
 
 
-class MetricInfo(_Camel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
-
+class MetricInfo(_Camel, _Strict):
     metric_name: StrictStr
     description: str | None = None
     metric_value_info: MetricValueInfo
@@ -219,10 +216,9 @@ class CustomMetric(_Camel):
     description: str = ""
 
 
-class TurnMark(BaseModel):
+class TurnMark(_Strict):
     """A mark on a turn."""
 
-    model_config = ConfigDict(extra="forbid")
     set: StrictStr
     """The id of its set."""
     case: StrictStr
@@ -236,20 +232,18 @@ class TurnMark(BaseModel):
 PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
 
 
-class Repeats(BaseModel):
+class Repeats(_Strict):
     """How often cases are run, and what that must come to."""
 
-    model_config = ConfigDict(extra="forbid")
     runs: Annotated[StrictInt, Field(ge=1)] = 1
     """How often each case is run."""
     pass_if: PassIf = "all"
     """When a case whose runs differ counts as passed: all pass, most do, or such a share."""
 
 
-class EvaltuiBlock(BaseModel):
+class EvaltuiBlock(_Strict):
     """What ADK has no place for. Keys of later versions are refused rather than silently ignored."""
 
-    model_config = ConfigDict(extra="forbid")
     criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
     """Metrics that ADK does not have, by name."""
     optional: list[StrictStr] = Field(default_factory=list)

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from evaltui.core.model.problems import JsonPath
+from evaltui.text.values import in_words
 
 # What stands where a value is missing; None is a value.
 ABSENT: Any = object()
@@ -117,6 +118,24 @@ def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
 def dicts(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a list with their index."""
     return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))
+
+
+def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> Any:
+    """A member of an object, `absent` where it has none. Raises ValueError for one of another kind."""
+    value = data.get(name, absent)
+    if value is ...:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{name} is {in_words(value)}")
+    return value
+
+
+def members_of(data: Mapping[str, Any], name: str, kind: Any) -> dict[str, Any]:
+    """A member that is an object of such members, empty where there is none. Raises ValueError."""
+    values: dict[str, Any] = member(data, name, dict, {})
+    for one in values:
+        member(values, one, kind)
+    return values
 
 
 def text_of(value: Any) -> str:

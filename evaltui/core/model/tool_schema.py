@@ -115,11 +115,10 @@ class _Check:
         self._validator = Draft202012Validator({**whole, "$defs": self._definitions})
 
     def problems(self, value: Any) -> list[Problem]:
-        errors = []
+        errors: list[Any] = []
         # A schema that contains itself, or a value that is nested without end: what was found holds.
         with suppress(RecursionError):
-            for error in self._validator.iter_errors(value):
-                errors.append(error)  # noqa: PERF402
+            errors.extend(self._validator.iter_errors(value))
         return list(dict.fromkeys(_problems(errors)))
 
     def _translated(

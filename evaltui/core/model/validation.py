@@ -23,7 +23,7 @@ from evaltui.core.model.eval_set import (
     SessionInput,
     tool_calls,
 )
-from evaltui.core.model.json_values import camel, path_as_spelt, spelt
+from evaltui.core.model.json_values import camel, list_at, path_as_spelt, spelt
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos
 from evaltui.core.model.stored_cases import eval_ids_of
@@ -38,7 +38,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     if not isinstance(data, dict):
         return None, [_not_a_set(data)]
     cases_key = spelt("eval_cases", data)
-    raw_cases = _raw_cases(data)
+    raw_cases = list_at(data, (cases_key,))
     eval_set, problems = _validate_head(data)
     cases: list[EvalCase] = []
     for index, raw in enumerate(raw_cases):
@@ -58,7 +58,8 @@ def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     if not isinstance(data, dict):
         return None, [_not_a_set(data)]
     eval_set, problems = _validate_head(data)
-    return eval_set, [*problems, *_duplicate_ids(_raw_cases(data), spelt("eval_cases", data))]
+    cases_key = spelt("eval_cases", data)
+    return eval_set, [*problems, *_duplicate_ids(list_at(data, (cases_key,)), cases_key)]
 
 
 def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
@@ -92,23 +93,14 @@ def _not_a_set(data: Any) -> Problem:
 
 
 def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
-    eval_set, problems = _set_without_cases(data)
-    return eval_set, [*problems, *_set_warnings(data)]
-
-
-def _raw_cases(data: dict[str, Any]) -> list[Any]:
-    given = data.get(spelt("eval_cases", data))
-    return given if isinstance(given, list) else []
-
-
-def _set_without_cases(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
     # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
     twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}
     head = {key: value for key, value in data.items() if key not in twice}
     cases_key = spelt("eval_cases", data)
     if isinstance(head.get(cases_key), list):
         head[cases_key] = []
-    return validate_model(EvalSet, head)
+    eval_set, problems = validate_model(EvalSet, head)
+    return eval_set, [*problems, *_set_warnings(data)]
 
 
 def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:

@@ -54,7 +54,7 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.prompts import Prompt, fenced, prompt
-from evaltui.text.values import cut, visible
+from evaltui.text.values import cut, some_of, visible
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _TABLE_ROW = re.compile(r"\s*\|")
@@ -257,9 +257,8 @@ def _steps_as_adk(invocation: Invocation, turn: int, every_text: bool) -> Iterat
 
 def _options(given: MetricInput) -> JudgeModelOptions:
     options = judge_options(given.metric)
-    if "num_samples" in options.model_fields_set and not given.as_adk:
-        return options
-    return options.model_copy(update={"num_samples": 1})
+    as_given = "num_samples" in options.model_fields_set and not given.as_adk
+    return options if as_given else options.model_copy(update={"num_samples": 1})
 
 
 def _every_text(given: MetricInput) -> bool:
@@ -371,9 +370,8 @@ def _finding(one: dict[str, Any]) -> Finding:
 
 
 def _only_one(findings: Sequence[Finding]) -> Finding:
-    votes = [finding.vote for finding in findings]
-    alike = len({vote.score for vote in votes}) == 1
-    return findings[0] if alike else Finding(contradiction(vote.label for vote in votes))
+    alike = len({finding.vote.score for finding in findings}) == 1
+    return findings[0] if alike else Finding(contradiction(one.vote.label for one in findings))
 
 
 def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
@@ -387,10 +385,10 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
     wrong = [judgement for judgement in judgements if judgement.score == 0.0]
     reasons = []
     if status is Status.FAILED and wrong:
-        deciders = ((one, deciding(one.votes)) for one in wrong[:_SENTENCES_NAMED])
-        named = ", ".join(f"{_quote(one)} ({vote.label if vote else ''})" for one, vote in deciders)
-        more = f" and {len(wrong) - _SENTENCES_NAMED} more" if len(wrong) > _SENTENCES_NAMED else ""
-        reasons.append(f"{len(wrong)} of {len(judgements)} sentences are not supported: {named}{more}")
+        deciders = ((one, deciding(one.votes)) for one in wrong)
+        named = [f"{_quote(one)} ({vote.label if vote else ''})" for one, vote in deciders]
+        text = f"{len(wrong)} of {len(judgements)} sentences are not supported"
+        reasons.append(f"{text}: {some_of(named, _SENTENCES_NAMED)}")
     short = (counted(judgement.votes) for judgement in judgements if judgement.score is not None)
     reasons += [worst] if (worst := min(filter(None, short), default="")) else []
     return "; ".join(reasons)

@@ -92,13 +92,8 @@ async def _turn_by_turn(
 
 
 def _answer(given: MetricInput, turn: int) -> dict[str, str]:
-    shown = given.actual[: turn + 1]
-    return {
-        "turn": str(turn + 1),
-        "agents": fenced(agents(shown)),
-        "conversation": fenced(transcript(entries(shown, thoughts=given.thoughts))),
-        "answer": fenced(answer_of(given.actual[turn], given)),
-    }
+    answer = fenced(answer_of(given.actual[turn], given))
+    return _conversation(given, turn) | {"turn": str(turn + 1), "answer": answer}
 
 
 def _calls(given: MetricInput, turn: int) -> dict[str, str]:

@@ -6,7 +6,7 @@ The rule is that of google-adk 2.13, `PerTurnUserSimulatorQualityV1`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from evaltui.core.metrics.judges.judge import (
     SIMULATED_USER,
@@ -84,8 +84,9 @@ async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -
     samples = await ask_samples(
         judge, given.metric.metric_name, texts, options, SIMULATED_USER, as_adk=given.as_adk
     )
-    if given.as_adk and (failed := _first_failure(samples.values())):
-        return not_evaluated(given.metric, str(failed))
+    failed = [one for some in samples.values() for one in some if isinstance(one, JudgeFailedError)]
+    if given.as_adk and failed:
+        return not_evaluated(given.metric, str(failed[0]))
     turns = [_first_turn(messages[0], given.scenario, threshold)]
     turns += [_judged(given, messages[number], samples[number], threshold) for number in range(1, end)]
     ending = _judged(given, f"the end of the conversation ({stop})", samples[end], threshold)
@@ -141,10 +142,6 @@ def read_as_adk(text: str) -> Vote:
     found = _LABEL_OF_ADK.search(text)
     label = found[1].strip("}").replace(",", "").strip().lower() if found else ""
     return Vote(_WORDS_OF_ADK[label], label=label) if label in _WORDS_OF_ADK else unreadable(text)
-
-
-def _first_failure(asked: Iterable[Sequence[Sample]]) -> JudgeFailedError | None:
-    return next((one for some in asked for one in some if isinstance(one, JudgeFailedError)), None)
 
 
 def _stop_signal(given: MetricInput) -> str:
