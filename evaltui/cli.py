@@ -13,6 +13,7 @@ from typing import NoReturn
 from evaltui.commands.arguments import (
     chat_parser,
     compare_parser,
+    help_parser,
     lint_parser,
     metrics_parser,
     migrate_parser,
@@ -109,6 +110,16 @@ def _compare(options: argparse.Namespace) -> int:
     return compare_runs(options)
 
 
+def _help(options: argparse.Namespace) -> int:
+    from evaltui.commands.help import show_help
+    from evaltui.files.guide import TOPICS
+
+    if options.topic in _COMMANDS and options.topic not in TOPICS:
+        _COMMANDS[options.topic][0]().print_help()
+        return 0
+    return show_help(options.topic)
+
+
 def _new(options: argparse.Namespace) -> int:
     from evaltui.commands.eval_sets import new
 
@@ -147,6 +158,7 @@ _COMMANDS: dict[str, _Command] = {
     "lint": (lint_parser, _lint),
     "migrate": (migrate_parser, _migrate),
     "metrics": (metrics_parser, _metrics),
+    "help": (help_parser, _help),
 }
 _SUMMARIES = {
     "new": "Create a starter agent with an eval set",
@@ -158,4 +170,5 @@ _SUMMARIES = {
     "lint": "Check eval sets and configs",
     "migrate": "Convert a file of an old format to an eval set",
     "metrics": "List metrics and their requirements",
+    "help": "Show the guide",
 }

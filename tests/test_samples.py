@@ -1,4 +1,4 @@
-"""Every sample agent comes out as the README says."""
+"""Every sample agent comes out as the guide says."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from evaltui.files.workspace import open_workspace
 
 ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^\| `(\w+)` \| (.+) \| (\d+ passed.*) \|$", re.MULTILINE)
-SAMPLES = {name: (about, result) for name, about, result in ROW.findall((ROOT / "README.md").read_text())}
+SAMPLES = {
+    name: (about, result)
+    for name, about, result in ROW.findall((ROOT / "evaltui/guide/agents.md").read_text())
+}
 
 
-def test_the_readme_knows_every_sample():
+def test_the_guide_knows_every_sample():
     assert sorted(SAMPLES) == sorted(agents_in(ROOT / "sample_agents"))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-async def test_a_sample_comes_out_as_the_readme_says(name):
+async def test_a_sample_comes_out_as_the_guide_says(name):
     about, result = SAMPLES[name]
     if "google-adk" in about:
         pytest.importorskip("google.adk")

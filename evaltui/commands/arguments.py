@@ -235,17 +235,17 @@ def new_parser() -> Parser:
     parser = Parser(
         prog="evaltui new",
         description="Create a starter agent with an eval set and a config. It runs offline and passes.",
-        epilog="Existing files are never overwritten. exit codes: 0 created, 2 nothing written",
+        epilog="Existing files are never overwritten. Exit codes: 0 created, 2 usage error, nothing written.",
     )
     add = parser.add_argument
-    add("folder", type=Path, metavar="DIR", help="the agent's folder, created if missing")
+    add("folder", type=Path, metavar="DIR", help="Folder of the agent, created if missing")
     add(
         "--adk",
         action="store_const",
         const="adk",
         default="native",
         dest="kind",
-        help="a google-adk agent (default: an evaltui.Agent, which needs no framework)",
+        help="Create a google-adk agent (default: an evaltui.Agent, without a framework)",
     )
     return parser
 
@@ -292,6 +292,16 @@ def compare_parser() -> Parser:
         action="store_true",
         help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation",
     )
+    return parser
+
+
+def help_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui help",
+        description="Show a page of the guide, or the list of its topics.",
+        epilog="Exit codes: 0 shown, 2 unknown topic.",
+    )
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="Page, or a command for its options")
     return parser
 
 

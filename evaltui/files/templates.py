@@ -24,7 +24,7 @@ _REMARKS = {
     "test_config.json": "criteria",
 }
 _TEMPLATES = Path(__file__).parents[1] / "templates"
-# Nothing takes a template for a module of evaltui.
+# Keeps templates from being read as modules of evaltui or as eval sets of a nearby agent.
 _SUFFIX = ".txt"
 
 

@@ -171,7 +171,7 @@ class LargeSet:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown, as the README quotes it."""
+    """Markdown, as the guide quotes it."""
     lines = [
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}",
         "",

@@ -1,4 +1,4 @@
-"""Make the screenshots again: `python tests/pictures`."""
+"""Make the screenshots again: `python tests/pictures [NAME...]`."""
 
 import asyncio
 import sys
@@ -9,6 +9,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from drawing import FOLDER, PICTURES, draw
 
 FOLDER.mkdir(exist_ok=True)
-for picture in PICTURES:
+names = sys.argv[1:] or [picture.name for picture in PICTURES]
+for picture in [picture for picture in PICTURES if picture.name in names]:
     (FOLDER / f"{picture.name}.svg").write_text(asyncio.run(draw(picture)), encoding="utf-8")
     print(f"screenshots/{picture.name}.svg")

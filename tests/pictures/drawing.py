@@ -43,6 +43,7 @@ class Picture:
 
 
 TO_THE_FAILURE = ("R", "end of run", "f", "f", "f", "f", "history")
+TO_AN_ARGUMENT = (*TO_THE_FAILURE, "n", "e", "enter")
 # The thermostat does as it is told, and one case passes.
 MENDED = ("LOWEST_TARGET = 15", "LOWEST_TARGET = 12")
 TALK = ("Turn off the bedroom light",)
@@ -63,6 +64,7 @@ PICTURES = (
         "textual-dark",
         ("4", *TALK, "enter", "end of turn", *TALK_ON, "enter", "end of turn"),
     ),
+    Picture("edit", "home_automation", WIDE, "textual-dark", TO_AN_ARGUMENT),
     Picture(
         "watch", "home_automation", WIDE, "textual-dark", ("w", "R", "end of run", "mend agent", "history")
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaltui.workbench.actions.action import FOCUS_CHAINS, Action, Scope, chain_of
+from evaltui.workbench.actions.action import FOCUS_CHAINS, Action, Scope, chain_of, topic_of
 from evaltui.workbench.actions.chat import CHAT
 from evaltui.workbench.actions.editing import ACCEPTING, CASE, FILES, TREE
 from evaltui.workbench.actions.running import RUNNING, RUNS, WATCHING
@@ -22,6 +22,7 @@ __all__ = [
     "hints",
     "keys_of",
     "place_of",
+    "topic_of",
 ]
 
 _MOST_HINTS = 8

@@ -64,6 +64,29 @@ def chain_of(scope: Scope) -> tuple[Scope, ...]:
 FOCUS_CHAINS = tuple(chain_of(scope) for scope in Scope if scope is not Scope.MAIN)
 
 
+_TOPICS = {
+    Scope.CASES: "cases",
+    Scope.CASE: "cases",
+    Scope.FIELD: "cases",
+    Scope.VERSIONS: "cases",
+    Scope.RESULT: "results",
+    Scope.TRACE: "results",
+    Scope.ACCEPT: "results",
+    Scope.RUNS: "results",
+    Scope.COMPARISON: "results",
+    Scope.DETAILS: "results",
+    Scope.CHAT: "chat",
+    Scope.MESSAGE: "chat",
+    Scope.CRITERIA: "criteria",
+    Scope.CHOOSER: "agents",
+}
+
+
+def topic_of(scope: Scope) -> str:
+    """The page of the guide about a place, by its name in `evaltui.files.guide`."""
+    return _TOPICS.get(scope, "workbench")
+
+
 Refusal = Callable[[Workbench], str | None]
 
 

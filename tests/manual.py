@@ -1,0 +1,134 @@
+"""The parts of the README and of the guide that come from the code.
+
+`python -m tests.manual` writes them. A table stands between `<!-- NAME ARGUMENTS -->` and `<!-- /NAME -->`.
+A key in a sentence is followed by the id of its action: `r` and `<!-- run -->`, or by `<!-- typed -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import evaltui
+from evaltui.cli import _COMMANDS, _SUMMARIES
+from evaltui.commands.arguments import workbench_parser
+from evaltui.core.metrics.registry import METRICS
+from evaltui.files import guide
+from evaltui.workbench.actions import ACTIONS, BY_ID, Action, Scope, actions_in
+from evaltui.workbench.filtering import LANGUAGE
+from evaltui.workbench.keymap import key_name
+
+ROOT = Path(evaltui.__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = (README, *(guide.FOLDER / f"{name}.md" for name in guide.TOPICS))
+
+_TABLE = re.compile(r"(<!-- (\w+)(?: ([^>]+))? -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+_KEY = re.compile(r"`[^`\n]+`<!-- (\w+) -->")
+_NO_ACTION = "typed"
+
+
+def up_to_date(text: str) -> str:
+    """A page with its tables and keys as the code has them now. Raises ValueError for an unknown name."""
+    text = _TABLE.sub(lambda found: found[1] + _table(found[2], found[3]) + found[4], text)
+    return _KEY.sub(lambda found: found[0] if found[1] == _NO_ACTION else _key(found[1]), text)
+
+
+def _table(name: str, argument: str | None) -> str:
+    if name not in _TABLES:
+        raise ValueError(f"no table {name!r}: {', '.join(_TABLES)}")
+    return "".join(f"{line}\n" for line in _TABLES[name](argument or ""))
+
+
+def _key(action: str) -> str:
+    if action not in BY_ID:
+        raise ValueError(f"no action {action!r}")
+    return f"`{key_name(BY_ID[action].keys[0])}`<!-- {action} -->"
+
+
+def _keys(place: str) -> Iterator[str]:
+    """The actions of a place; those of every list are listed once, under `in every list`."""
+    scope = Scope(place) if place != "in every list" else None
+    yield "| keys | action | in `keys.toml` |"
+    yield "|---|---|---|"
+    for action in ACTIONS if scope is None else actions_in(scope):
+        if (scope is None) is _in_every_list(action):
+            keys = " ".join(f"`{key_name(key)}`" for key in action.keys)
+            yield f"| {keys} | {action.help} | `{action.id}` |"
+
+
+def _in_every_list(action: Action) -> bool:
+    return Scope.CASES in action.where and len(action.where) > 1
+
+
+def _filter(_: str) -> Iterator[str]:
+    yield "| filter | keeps cases |"
+    yield "|---|---|"
+    for form, meaning in LANGUAGE:
+        yield f"| `{form}` | {_in_cell(meaning)} |"
+
+
+def _commands(_: str) -> Iterator[str]:
+    yield "| command | |"
+    yield "|---|---|"
+    yield "| `evaltui [AGENT_DIR]` | Open the workbench |"
+    for name, summary in _SUMMARIES.items():
+        yield f"| `evaltui {name}` | {summary} |"
+
+
+def _options(command: str) -> Iterator[str]:
+    parser = workbench_parser({}) if command == "evaltui" else _COMMANDS[command][0]()
+    yield "| argument | meaning |"
+    yield "|---|---|"
+    for option in parser._actions:
+        if option.dest != "help":
+            yield f"| `{_in_cell(_form(option))}` | {_in_cell(option.help or '')} |"
+
+
+def _form(option: argparse.Action) -> str:
+    """`--record auto|replay|record|off`"""
+    value = "|".join(map(str, option.choices)) if option.choices else option.metavar
+    if isinstance(value, tuple):
+        value = " ".join(value)
+    if not option.option_strings:
+        return str(value)
+    return " ".join([", ".join(option.option_strings), *([value] if value else [])])
+
+
+def _metrics(kind: str) -> Iterator[str]:
+    """Those of a judge, or those that are computed."""
+    yield "| metric | range | meaning | needs |"
+    yield "|---|---|---|---|"
+    for info in METRICS.values():
+        if (info.judged is not None) is (kind == "judged"):
+            needs = ", ".join(need for need in info.needs if need != "a judge model")
+            low, high = info.interval or (0, None)
+            span = f"{low:g} and up" if high is None else f"{low:g} to {high:g}"
+            yield f"| `{info.name}` | {span} | {_in_cell(info.meaning)} | {needs} |"
+
+
+def _topics(folder: str) -> Iterator[str]:
+    yield "| page | |"
+    yield "|---|---|"
+    for topic in guide.topics():
+        yield f"| [{topic.title}]({folder}{topic.name}.md) | {topic.summary} |"
+
+
+def _in_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+_TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
+    "keys": _keys,
+    "filter": _filter,
+    "commands": _commands,
+    "options": _options,
+    "metrics": _metrics,
+    "topics": _topics,
+}
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(up_to_date(page.read_text(encoding="utf-8")), encoding="utf-8")

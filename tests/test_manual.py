@@ -1,0 +1,133 @@
+"""README and guide are true: tables and keys of the code, links, words, sizes."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from evaltui.cli import _COMMANDS
+from evaltui.files import guide
+from evaltui.workbench.actions import ACTIONS, Scope
+from evaltui.workbench.keymap import key_name
+from tests.manual import PAGES, README, ROOT, up_to_date
+
+LINES_OF_THE_README = 150
+LINK = re.compile(r"(?:\]\(|(?:src|href)=\")(?!https?:)([^)\"#\s]*)(?:#([\w-]+))?")
+TABLE = re.compile(r"<!-- (\w+)[^>]*-->\n.*?<!-- /\1 -->", re.DOTALL)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)(?!<!--)")
+LOOKS_LIKE_A_KEY = re.compile(
+    r"(?:(?:ctrl|shift|alt)\+\S+|f\d{1,2}|esc|enter|tab|space|backspace|delete|home|end|.)"
+)
+# By words.md; a word of more than one meaning is refused where it stands for the concept only.
+REFUSED = (
+    r"whatever|whoever|anyhow|the one that|what is|what came|told|said|sorry|please|\w!(?=\s)"
+    r"|there is no \w+ to|test suite|sitting|exchange|grave|gravest|waits for its turn|hold against"
+    r"|held against|clash|throw away|take back|taken back|ask back|stand-in|finding|kept answers|let pass"
+    r"|let be|something else is|nothing is|nobody"
+)
+# A line that begins a paragraph with a clause for its subject.
+CLAUSE_FIRST = re.compile(r"^(?:[-*] )?(?:What|That) \w+(?! \|)", re.MULTILINE)
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def without_code(text):
+    """The prose of a page: no code, comments and generated tables."""
+    return re.sub(r"`[^`\n]*`|<!--.*?-->", "", FENCE.sub("", TABLE.sub("", text)))
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+@every_page
+def test_tables_and_keys_are_those_of_the_code(page):
+    text = text_of(page)
+    assert text == up_to_date(text), "run: python -m tests.manual"
+
+
+def test_an_unknown_name_of_a_table_or_an_action_is_an_error():
+    with pytest.raises(ValueError, match="keyz"):
+        up_to_date("<!-- keyz -->\n<!-- /keyz -->")
+    with pytest.raises(ValueError, match="nothing_such"):
+        up_to_date("`r`<!-- nothing_such -->")
+
+
+def test_every_key_and_every_option_is_in_a_table():
+    texts = "".join(map(text_of, PAGES))
+    assert {scope for scope in Scope if f"<!-- keys {scope} -->" not in texts} == set()
+    assert [f"`{action.id}`" for action in ACTIONS if f"| `{action.id}` |" not in texts] == []
+    commands = ["evaltui", *(name for name in _COMMANDS if name != "help")]
+    assert [name for name in commands if f"<!-- options {name} -->" not in texts] == []
+
+
+@every_page
+def test_a_key_in_a_sentence_names_its_action(page):
+    text = FENCE.sub("", TABLE.sub("", text_of(page)))
+    keys = {key_name(key) for action in ACTIONS for key in action.keys}
+    unnamed = [code for code in CODE.findall(text) if LOOKS_LIKE_A_KEY.fullmatch(code) and code in keys]
+    assert unnamed == [], "write `key`<!-- action --> and run: python -m tests.manual"
+
+
+def anchors(text):
+    """What GitHub makes of the headings."""
+    headings = re.findall(r"^#{1,6} +(.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    for target, anchor in LINK.findall(FENCE.sub("", text_of(page))):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(text_of(file)), f"{target}#{anchor}"
+
+
+def test_the_guide_has_a_page_per_topic():
+    assert {path.stem for path in guide.FOLDER.glob("*.md")} == set(guide.TOPICS)
+    for topic in guide.topics():
+        assert re.match(r"# \S", text_of(guide.FOLDER / f"{topic.name}.md"))
+        assert topic.summary.endswith(".")
+        assert "\n" not in topic.summary
+        assert len(topic.summary) <= 80, topic.summary
+
+
+def test_every_page_is_one_step_from_the_readme():
+    linked = {target for target, _ in LINK.findall(text_of(README))}
+    assert {f"evaltui/guide/{name}.md" for name in guide.TOPICS} <= linked
+
+
+def test_the_guide_is_part_of_the_package():
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))
+    assert guide.FOLDER == ROOT / "evaltui" / "guide"
+    # Hatch ships every file of the package that git does not ignore.
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["evaltui"]}
+
+
+def test_the_readme_is_short():
+    assert len(text_of(README).splitlines()) <= LINES_OF_THE_README
+
+
+@every_page
+def test_words_are_plain(page):
+    prose = without_code(text_of(page))
+    assert re.findall(rf"(?i)\b(?:{REFUSED})\b.*", prose) == []
+    assert CLAUSE_FIRST.findall(prose) == []
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_words_of_help_are_plain(command):
+    text = " ".join(_COMMANDS[command][0]().format_help().split())
+    assert re.findall(rf"(?i)\b(?:{REFUSED})\b.*", text) == []
+
+
+@every_page
+def test_json_in_a_page_is_json(page):
+    for language, block in FENCE.findall(text_of(page)):
+        if language == "json":
+            json.loads(block if block.lstrip().startswith(("{", "[")) else f"{{{block}}}")

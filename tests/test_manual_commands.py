@@ -1,0 +1,131 @@
+"""Every command line of README and guide does what the page shows.
+
+A command exits with 0, or as its comment says: `# exit 1`. Lines below it are its output: `...` alone is any
+number of lines, `…` the rest of a line. The commands of a page run one after another in one folder with the
+sample agents. Commands that open a screen or never end are parsed.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from evaltui.cli import _COMMANDS
+from evaltui.commands.arguments import workbench_parser
+from tests.commands.command_line import call
+from tests.manual import PAGES, ROOT
+
+BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXIT = re.compile(r"#.*\bexit (\d)")
+# They install into an environment, and run this test.
+SETUP = "python3 -m venv .venv && .venv/bin/pip install -q -e "
+
+
+@dataclass
+class Command:
+    line: str
+    shown: list[str]
+
+    @property
+    def words(self):
+        return shlex.split(self.line, comments=True)
+
+    @property
+    def exit_code(self):
+        found = EXIT.search(self.line)
+        return int(found[1]) if found else 0
+
+    @property
+    def only_parsed(self):
+        return self.words[0] == "evaltui" and (self.words[1] not in _COMMANDS or "--watch" in self.words)
+
+
+def commands_of(page):
+    found = []
+    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        for line in block.splitlines():
+            if kind == "sh":
+                found.append(Command(line, []))
+            elif line.startswith("$ "):
+                found.append(Command(line.removeprefix("$ "), []))
+            else:
+                found[-1].shown.append(line)
+    return found
+
+
+def parse(words):
+    if words[0] in _COMMANDS:
+        return _COMMANDS[words[0]][0]().parse_intermixed_args(words[1:])
+    return workbench_parser({}).parse_intermixed_args(words)
+
+
+def run(command, monkeypatch, capfd):
+    """evaltui runs in this process, other programs in a shell. Returns exit code and standard output."""
+    source, _, line = command.line.rpartition(" | ")
+    line, _, file = line.partition(" > ")
+    words = shlex.split(line, comments=True)
+    if words[0] != "evaltui":
+        done = subprocess.run(command.line, shell=True, capture_output=True, text=True)
+        return done.returncode, done.stdout
+    if source:
+        given = subprocess.run(source, shell=True, capture_output=True, check=True).stdout
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+    capfd.readouterr()
+    code = call(*words[1:])
+    out = capfd.readouterr().out
+    if file:
+        Path(file).write_text(out, encoding="utf-8")
+    return code, "" if file else out
+
+
+def as_pattern(shown):
+    """A regex for the output; without lines shown, any output is right."""
+    if not shown:
+        return ".*"
+    lines = (r"(?:.*\n)*?" if line == "..." else re.escape(line).replace("…", ".*") + "\n" for line in shown)
+    return "".join(lines)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    shutil.copytree(
+        ROOT / "sample_agents",
+        tmp_path / "sample_agents",
+        ignore=shutil.ignore_patterns(".*", "__pycache__", "recordings"),
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem)
+def test_the_commands_of_a_page_do_as_it_says(page, folder, monkeypatch, capfd):
+    for command in commands_of(page):
+        if command.line.startswith(SETUP):
+            continue
+        if command.only_parsed:
+            options = parse(command.words[1:])
+            assert Path(options.agent_dir).exists()
+            continue
+        if "needs google-adk" in command.line:
+            pytest.importorskip("google.adk")
+        code, out = run(command, monkeypatch, capfd)
+        assert code == command.exit_code, command.line
+        assert re.fullmatch(as_pattern(command.shown), out, re.DOTALL if not command.shown else 0), (
+            f"{command.line} prints now:\n{out}"
+        )
+
+
+def test_two_commands_set_everything_up():
+    readme = [command.line for command in commands_of(PAGES[0]) if "venv" in command.line]
+    opens, tests = readme
+    assert opens.endswith(".venv/bin/evaltui sample_agents/home_automation")
+    assert tests.endswith(".venv/bin/python -m pytest")
+    assert all(line.startswith(SETUP) for line in readme)
