@@ -295,7 +295,7 @@ def test_splices_are_of_the_whole_text_whichever_case_is_edited_after_which():
     splices = []
     for number in (4, 1, 5, 1, 0, 3):
         before = document.text
-        value = {"a": f"longer than what was there before {number}", "b": [number]}
+        value = {"a": f"longer than what was there before {number}", "b": number}
         made = document.apply([Put(("eval_cases", number, "args"), value)])
         assert applied(before, made) == document.text
         splices += made
