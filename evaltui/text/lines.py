@@ -50,6 +50,20 @@ def cut(line: Line, width: int) -> Line:
     return [*kept, ("…", "muted")]
 
 
+def with_role(role: str, line: Sequence[Span], start: int = 0, end: int | None = None) -> Line:
+    """The line with a role under those of its texts, such as the tint of a side: all of it, or the characters
+    from `start` to before `end`."""
+    marked: Line = []
+    place = 0
+    for text, own in line:
+        first = min(max(start - place, 0), len(text))
+        last = len(text) if end is None else min(max(end - place, first), len(text))
+        parts = (text[:first], own), (text[first:last], f"{role} {own}".strip()), (text[last:], own)
+        marked += [part for part in parts if part[0]]
+        place += len(text)
+    return marked
+
+
 def _paint(text: str, style: str) -> str:
     codes = ";".join(_CODES[word] for word in style.split() if word in _CODES)
     return f"\x1b[{codes}m{text}\x1b[0m" if codes and text.strip() else text

@@ -47,13 +47,14 @@ ROLES: Mapping[str, str] = {
 COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 
 
-# How a call or an argument differs: its mark, the role, and a note.
+# How a call or an argument differs: its mark, the role, and a note. What is expected is green, what came
+# instead is red.
 CALL_MARKS: Mapping[str, tuple[str, str, str]] = {
     "same": ("=", "muted", ""),
-    "changed": ("~", "warning", ""),
-    "moved": ("↕", "warning", "moved"),
-    "missing": ("-", "error", "missing"),
-    "extra": ("+", "success", "extra"),
+    "changed": ("~", "error", ""),
+    "moved": ("↕", "error", "moved"),
+    "missing": ("-", "success", "missing"),
+    "extra": ("+", "error", "extra"),
 }
 
 

@@ -17,8 +17,8 @@ WordOp = Literal["same", "removed", "added"]
 # What stands before and after a part, and its role.
 MARKS: Mapping[WordOp, tuple[str, str, str]] = {
     "same": ("", "", ""),
-    "removed": ("[-", "-]", "error"),
-    "added": ("{+", "+}", "success"),
+    "removed": ("[-", "-]", "success exp"),
+    "added": ("{+", "+}", "error act"),
 }
 
 # Chinese and Japanese are written without spaces: there every character counts as a word.

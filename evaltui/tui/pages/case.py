@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.text.lines import Line, cells, pad
-from evaltui.text.values import show_value, visible, visible_block
+from evaltui.text.syntax import value_line
+from evaltui.text.values import visible, visible_block
 from evaltui.tui.pages.writer import LABEL, Page
 from evaltui.workbench.fields import Part, Row, RowId
 
@@ -99,7 +100,7 @@ def _head(row: Row) -> Line:
         case "response":
             return [("  ← ", "muted"), (f"{visible(row.name)}  ", "muted")]
         case "argument":
-            return [(" " * _ARGUMENT, ""), *([(f"{visible(row.name)}  ", "muted")] if row.name else [])]
+            return [(" " * _ARGUMENT, ""), *([(f"{visible(row.name)}  ", "key")] if row.name else [])]
         case "part":
             return [("  " + pad(visible(row.label), LABEL), "muted"), (f"{visible(row.name)}  ", "muted")]
         case _:
@@ -122,7 +123,8 @@ def _value(row: Row) -> Line:
         media = row.field is None and not row.quiet and row.value is None and row.role == "fact"
         return [(visible_block(row.shown), "bold accent" if media else "muted" if row.quiet else "")]
     if row.is_json:
-        return [(show_value(row.value, _MAX_VALUE), "muted" if row.quiet else "")]
+        shown = value_line(row.value, _MAX_VALUE)
+        return [(text, "muted") for text, _ in shown] if row.quiet else shown
     role = "bold" if row.role == "call" or row.id == ("id",) else "muted" if row.quiet else ""
     return [(visible_block(str(row.value)), role)]
 

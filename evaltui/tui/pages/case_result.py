@@ -288,8 +288,9 @@ def _write_difference(page: Page, expected: str, actual: str, first: list[Span])
     if much_in_common(parts):
         page.text(list(_marked(parts)), first)
     else:
-        page.text([("[-", "error"), (_shown(expected), "error"), ("-]", "error")], first)
-        page.block([("{+", "success"), (_shown(actual), "success"), ("+}", "success")], 2 + LABEL)
+        removed, added = MARKS["removed"], MARKS["added"]
+        page.text([(f"{removed[0]}{_shown(expected)}{removed[1]}", removed[2])], first)
+        page.block([(f"{added[0]}{_shown(actual)}{added[1]}", added[2])], 2 + LABEL)
 
 
 def _marked(parts: Sequence[tuple[WordOp, str]]) -> Iterator[Span]:

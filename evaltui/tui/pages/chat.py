@@ -10,20 +10,19 @@ from rich.cells import cell_len
 from evaltui.core.model.outcome import StateDiff
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
+from evaltui.text.syntax import arguments_line, change_lines, code, value_line
 from evaltui.text.values import (
     cut,
-    show_change,
     show_duration,
     show_size,
-    show_value,
     visible,
     visible_block,
     visible_lines,
 )
 from evaltui.tui.pages.case_result import write_answers
 from evaltui.tui.pages.trace import write_event
-from evaltui.tui.pages.turns import MARGIN, inline_args, write_call
-from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page, write_error, write_json
+from evaltui.tui.pages.turns import MARGIN, write_call
+from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page, write_code, write_error, write_json
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
 from evaltui.workbench.chat.rows import FileShown, Row, RowKind
 
@@ -90,7 +89,8 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
             yield [
                 ("← ", "muted"),
                 (visible(row.text), "bold"),
-                (f"  {show_value(row.result, _LONGEST_CALL)}", "muted"),
+                ("  ", ""),
+                *value_line(row.result, _LONGEST_CALL),
             ]
         case "request":
             yield from _request(row, room)
@@ -142,17 +142,15 @@ def file_chip(file: FileShown) -> str:
 
 
 def _called(row: Row) -> Line:
-    args = cut(inline_args(row.args), _LONGEST_CALL)
-    return [("→ ", "muted"), (visible(row.text), "bold"), (args, "muted")]
+    return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _LONGEST_CALL)]
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:
     """What is asked, what comes with it, and what may be typed."""
     asked = visible_block(row.text[:_LONGEST_TEXT])
     yield from wrap([("? ", "warning"), (asked, "bold")], room)
-    for name, value in (row.args or {}).items():
-        shown = show_value(value, _LONGEST_CALL)
-        yield from wrap([(f"  {visible(name)}  ", "muted"), (shown, "")], room)
+    for name, data in (row.args or {}).items():
+        yield from wrap([(f"  {visible(name)}  ", "key"), *value_line(data, _LONGEST_CALL)], room)
     yield from wrap([("  takes  ", "muted"), (visible(row.takes), "muted")], room)
 
 
@@ -166,29 +164,30 @@ def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
 
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     text = json.dumps(result, ensure_ascii=False, indent=2, default=repr)
-    lines = [
-        line for written in text.split("\n")[: 2 * _MOST_RESULT_LINES] for line in _hung(written, room - 2)
-    ]
+    written = code(text[:_LONGEST_TEXT], "json")[: 2 * _MOST_RESULT_LINES]
+    lines = [line for one in written for line in _hung(one, room - 2)]
     for line in lines[:_MOST_RESULT_LINES]:
         yield [("  ", ""), *line]
     if len(lines) > _MOST_RESULT_LINES:
         yield [("  … enter shows all of it", "muted")]
 
 
-def _hung(text: str, room: int) -> list[Line]:
-    shown = visible(text[:_LONGEST_TEXT])
-    indent = len(shown) - len(shown.lstrip(" "))
-    lines = wrap([(shown.lstrip(" "), "")], max(8, room - indent))
-    return [[(" " * indent, ""), *line] for line in lines]
+def _hung(line: Line, room: int) -> list[Line]:
+    """A line of code; what goes on in the next line is indented as it is."""
+    first = line[0][0] if line else ""
+    indent = len(first) - len(first.lstrip(" "))
+    first_line, *more = wrap(line, room)
+    rest = wrap([span for one in more for span in one], max(8, room - indent)) if more else []
+    return [first_line, *([(" " * indent, ""), *one] for one in rest)]
 
 
 def _changes(row: Row, room: int) -> Iterator[Line]:
     for change in row.changes[:_MOST_CHANGES]:
-        before, after = show_change(change.expected, change.actual, max(16, room // 2))
-        shown: Line = [("state  ", "muted"), (visible(change.path), ""), ("  ", "")]
+        before, after = change_lines(change.expected, change.actual, max(16, room // 2))
+        shown: Line = [("state  ", "warning"), (visible(change.path), "key"), ("  ", "")]
         if change.expected is not None:
-            shown += [(before, "muted"), (" → ", "muted")]
-        yield cut_line([*shown, (after if change.actual is not None else "removed", "")], room)
+            shown += [*before, (" → ", "muted")]
+        yield cut_line([*shown, *(after if change.actual is not None else [("removed", "")])], room)
     if len(row.changes) > _MOST_CHANGES:
         yield [(f"state  … {len(row.changes) - _MOST_CHANGES} more keys: enter shows them", "muted")]
 
@@ -255,8 +254,7 @@ def write_details(page: Page, row: Row, turn: ChatTurn) -> None:
                 page.row((event.kind.replace("_", " ").capitalize(), "bold"))
             write_event(page, event)
     else:
-        for line in visible_lines(row.text):
-            page.block([(line, "")], 2)
+        write_code(page, row.text, "markdown")
 
 
 def write_session(page: Page, transcript: Transcript) -> None:
@@ -272,7 +270,7 @@ def write_session(page: Page, transcript: Transcript) -> None:
             page.blank()
             page.row((f"Turn {number + 1} changed", "bold"))
         for key, (before, after) in changed.items():
-            page.hanging([(f"  {visible(key)}  ", ""), (before, "muted"), (" → ", "muted"), (after, "")], 4)
+            page.hanging([(f"  {visible(key)}  ", "key"), *before, (" → ", "muted"), *after], 4)
     _write_state(page, "State at the beginning", session.state)
 
 
@@ -283,7 +281,9 @@ def _write_state(page: Page, title: str, state: Mapping[str, object]) -> None:
         write_json(page, dict(state))
 
 
-def _changed(before: Mapping[str, object], after: Mapping[str, object] | None) -> dict[str, tuple[str, str]]:
+def _changed(
+    before: Mapping[str, object], after: Mapping[str, object] | None
+) -> dict[str, tuple[Line, Line]]:
     """The keys with another value, each with both values as they are shown."""
     if after is None:
         return {}
@@ -295,8 +295,8 @@ def _changed(before: Mapping[str, object], after: Mapping[str, object] | None) -
     return {key: (_value(before, key), _value(after, key)) for key in keys}
 
 
-def _value(state: Mapping[str, object], key: str) -> str:
-    return show_value(state[key], 200) if key in state else "nothing"
+def _value(state: Mapping[str, object], key: str) -> Line:
+    return value_line(state[key], 200) if key in state else [("nothing", "muted")]
 
 
 def _write_changes(page: Page, changes: Sequence[StateDiff], before: str, after: str) -> None:
@@ -354,8 +354,9 @@ def _write_start(page: Page, transcript: Transcript) -> None:
     """What was chosen for the conversation."""
     session = transcript.session
     chosen = {"agent": transcript.agent_name or "", "user": session.user_id, "app": session.app_name}
-    chosen["state"] = show_value(session.state, _MOST_STATE) if session.state else ""
     for label, value in chosen.items():
         if value:
             page.labelled(label, [(visible(value), "")])
+    if session.state:
+        page.labelled("state", value_line(session.state, _MOST_STATE))
     page.blank()

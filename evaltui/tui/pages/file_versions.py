@@ -11,12 +11,15 @@ from typing import NamedTuple
 from evaltui.core.jsondoc.merge import Clash
 from evaltui.core.jsondoc.splices import LineChange, smallest
 from evaltui.files.open_file import FileConflict
-from evaltui.text.lines import Line, Span
+from evaltui.text.lines import Line, Span, with_role
+from evaltui.text.syntax import json_line
 from evaltui.text.values import visible, visible_lines
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.accepting import FileChange
 
+# As in git: what goes is red, what comes green.
 _ROLES = {"-": "error", "+": "success"}
+_FILLS = {"error": "act", "success": "exp"}
 # Longer lines are shown around what differs in them: a whole file may be one line.
 _LONGEST_LINE = 400
 _AROUND = 40
@@ -79,7 +82,9 @@ def _differing(text: str, partner: str, role: str) -> list[Span]:
         after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
         if len(differs) > _LONGEST_LINE:
             differs = f"{differs[: _LONGEST_LINE // 2]} … {differs[-_LONGEST_LINE // 2 :]}"
-    return [(visible(before), ""), (visible(differs), role), (visible(after), "")]
+    start = len(visible(before))
+    line = with_role(_FILLS[role], json_line(before + differs + after))
+    return with_role(f"{_FILLS[role]}-hi", line, start, start + len(visible(differs)))
 
 
 # Lines that are the same are shown this far around those that differ.

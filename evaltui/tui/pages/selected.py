@@ -15,8 +15,8 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph, verdict
-from evaltui.text.values import cut, show_value, visible, visible_block
-from evaltui.tui.pages.turns import inline_args
+from evaltui.text.syntax import arguments_line, value_line
+from evaltui.text.values import cut, visible, visible_block
 from evaltui.tui.pages.writer import Page, write_error, write_problems
 from evaltui.workbench.results import Results, figure
 from evaltui.workbench.workbench import Workbench
@@ -256,6 +256,7 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId) -> None:
 
 # This page is written anew for every few events; the trace has all of them.
 _MOST = 200
+_MAX_VALUE = 200
 
 
 def write_live(page: Page, events: Sequence[Event]) -> None:
@@ -278,10 +279,10 @@ def _write_event(page: Page, event: Event) -> None:
         elif event.kind == "tool_call":
             call = part.get("function_call") or {}
             name: Span = (visible(str(call.get("name", ""))), "bold")
-            page.hanging([("  → ", "bold accent"), name, (inline_args(call.get("args")), "muted")], 6)
+            page.hanging([("  → ", "tool"), name, *arguments_line(call.get("args"), _MAX_VALUE)], 6)
         elif event.kind == "tool_result":
             response = (part.get("function_response") or {}).get("response")
-            page.text([(show_value(response, 200), "muted")], [("  ← ", "muted")])
+            page.text(value_line(response, _MAX_VALUE), [("  ← ", "muted")])
         elif event.kind == "text" and part.get("text"):
             page.labelled(visible(event.agent) or "agent", [(_text(part), "")])
     if event.kind == "console":

@@ -11,9 +11,9 @@ from evaltui.core.trace.spans import Request, Span
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.lines import cut as cut_line
-from evaltui.text.values import cut, show_duration, show_value, visible, visible_block, visible_lines
-from evaltui.tui.pages.turns import inline_args
-from evaltui.tui.pages.writer import Page, write_json
+from evaltui.text.syntax import arguments_line, value_line
+from evaltui.text.values import cut, show_duration, visible, visible_block
+from evaltui.tui.pages.writer import Page, write_code, write_json
 
 _LABEL = 9
 _TOKENS = 11
@@ -70,7 +70,7 @@ def _what(span: Span, room: int) -> Line:
         case "transfer":
             return [("→ ", "muted"), (visible(str(event.data.get("to", ""))), "bold")]
         case "state":
-            return [(cut(inline_args(event.data.get("delta")), _LONGEST).lstrip(), "muted")]
+            return arguments_line(event.data.get("delta"), _LONGEST)[1:]
         case "console":
             return [(_short(str(event.data.get("text", ""))), "muted")]
     if event.data.get("partial"):
@@ -93,15 +93,12 @@ def _model(span: Span) -> Line:
 def _tool(span: Span, room: int) -> Line:
     called, returned = span.event("tool_call"), span.event("tool_result")
     call = _part_of(called, "function_call") or _part_of(returned, "function_response")
-    line: Line = [
-        (visible(str(call.get("name", ""))), "bold"),
-        (cut(inline_args(call.get("args")), _LONGEST), "muted"),
-    ]
+    line: Line = [(visible(str(call.get("name", ""))), "bold"), *arguments_line(call.get("args"), _LONGEST)]
     if returned is not None:
         # Of long arguments and a long result, both are seen to begin.
         line = cut_line(line, max(_LABEL, room // 2))
         response = _part_of(returned, "function_response").get("response")
-        line += [("  ← ", "muted"), (show_value(response, _LONGEST), "muted")]
+        line += [("  ← ", "muted"), *value_line(response, _LONGEST)]
     return line
 
 
@@ -167,7 +164,7 @@ def _short(text: str) -> str:
     return visible(cut(" ".join(text[: 4 * _LONGEST].split()), _LONGEST))
 
 
-_LONGEST_TEXT = 20_000
+_MAX_VALUE = 160
 
 
 def write_events(page: Page, events: Sequence[Event]) -> None:
@@ -209,10 +206,7 @@ def write_event(page: Page, event: Event) -> None:
     for title, text in _titled_texts(event):
         page.blank()
         page.row((title, "bold"))
-        for line in visible_lines(text[:_LONGEST_TEXT]):
-            page.block([(line, "")], 2)
-        if len(text) > _LONGEST_TEXT:
-            page.row((f"  … {len(text) - _LONGEST_TEXT:,} characters are left out here", "warning"))
+        write_code(page, text, "pytb" if title == "Error" else "markdown")
     page.blank()
     page.row(("JSON", "bold"))
     write_json(page, event.to_json())
@@ -256,8 +250,10 @@ def write_request(page: Page, request: Request | None) -> None:
 def _write_instruction(page: Page, instruction: str) -> None:
     page.blank()
     page.row(("System instruction", "bold"))
-    for line in visible_lines(instruction) if instruction else ["none"]:
-        page.block([(line, "" if instruction else "muted")], 2)
+    if instruction:
+        write_code(page, instruction, "markdown")
+    else:
+        page.block([("none", "muted")], 2)
 
 
 def _write_contents(page: Page, request: Request) -> None:
@@ -276,16 +272,13 @@ def _part(part: Json, role: str) -> Line:
         text = visible_block(str(part["text"]))
         return [("(thought) ", "muted"), (text, role)] if part.get("thought") else [(text, role)]
     if call := part.get("function_call"):
-        return [
-            ("→ ", "muted"),
-            (visible(str(call.get("name"))), role),
-            (inline_args(call.get("args")), "muted"),
-        ]
+        name = visible(str(call.get("name")))
+        return [("→ ", "tool"), (name, role), *arguments_line(call.get("args"), _MAX_VALUE)]
     if result := part.get("function_response"):
         name = visible(str(result.get("name")))
         response = result.get("response")
-        shown = inline_args(response if isinstance(response, dict) else {"result": response})
-        return [("← ", "muted"), (name, role), (shown, "muted")]
+        shown = response if isinstance(response, dict) else {"result": response}
+        return [("← ", "muted"), (name, role), *arguments_line(shown, _MAX_VALUE)]
     return [(f"({visible(', '.join(part))})", "muted")]
 
 

@@ -23,9 +23,10 @@ from evaltui.core.compare.judged import (
     was_judged,
 )
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult, MetricResult, Status, Vote, worst_status
-from evaltui.text.lines import Line, Span, cells, pad
+from evaltui.text.lines import Line, Span, cells, pad, with_role
 from evaltui.text.outcomes import CALL_MARKS, glyph, verdict
-from evaltui.text.values import scores, show_change, show_value, type_change, visible
+from evaltui.text.syntax import arguments_line, change_lines, value_line
+from evaltui.text.values import scores, type_change, visible
 from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page
 from evaltui.workbench.state import DifferenceAt
 
@@ -101,13 +102,10 @@ def _write_beside(page: Page, diff: CallDiff) -> None:
     left: Line = [("nothing", "muted")]
     right: Line = [("missing", role)]
     if diff.expected:
-        left = [name, (inline_args(diff.expected.args, _UNBROKEN), "muted")]
+        left = [name, *arguments_line(diff.expected.args, _MAX_VALUE, _UNBROKEN)]
     if diff.actual:
-        right = [
-            name,
-            (f"  {note}" if note else "", role),
-            (inline_args(diff.actual.args, _UNBROKEN), "muted"),
-        ]
+        mark_of_it: Line = [(f"  {note}", role)] if note else []
+        right = [name, *mark_of_it, *arguments_line(diff.actual.args, _MAX_VALUE, _UNBROKEN)]
     page.columns(left, right, mark)
 
 
@@ -119,62 +117,55 @@ def write_made_call(page: Page, diff: CallDiff) -> None:
 
 def _write_inline(page: Page, head: Line, args: Mapping[str, Any] | None, note: str) -> None:
     mark: Line = [(f"  {note}", _ROLES[note])] if note else []
-    page.hanging([*head, *mark, (inline_args(args, _UNBROKEN), "muted")], 6)
-
-
-def inline_args(args: Mapping[str, Any] | None, joint: str = " ") -> str:
-    """`  location "Kitchen", degrees 19`, or nothing where there are no arguments."""
-    shown = (
-        f"{visible(str(name))}{joint}{show_value(value, _MAX_VALUE)}" for name, value in (args or {}).items()
-    )
-    return f"  {', '.join(shown)}" if args else ""
+    page.hanging([*head, *mark, *arguments_line(args, _MAX_VALUE, _UNBROKEN)], 6)
 
 
 def _write_arg(page: Page, arg: ArgDiff, paths: int, *, beside: bool) -> None:
     mark, role, note = CALL_MARKS[arg.op]
     path = pad(visible(arg.path) or "args", paths)
-    head: Line = [("    ", ""), (mark if arg.op != "same" else " ", role), (f" {path}  ", "")]
+    head: Line = [("    ", ""), (mark if arg.op != "same" else " ", role), (f" {path}  ", "key")]
     if arg.rule:
         _write_passed(page, arg, [("    ≈ ", "muted"), (f"{path}  ", "muted")], beside=beside)
     elif arg.op == "changed" and not beside:
         write_change(page, head, arg.expected, arg.actual)
     elif arg.op == "changed":
-        before, after = show_change(arg.expected, arg.actual, _MAX_VALUE)
+        before, after = change_lines(arg.expected, arg.actual, _MAX_VALUE)
         kind = type_change(arg.expected, arg.actual)
-        page.columns(
-            [(before, "error")], [(after, "success"), (f"  type: {kind}" if kind else "", "muted")], head
-        )
+        right: Line = [*with_role("act", after), (f"  type: {kind}" if kind else "", "muted")]
+        page.columns(with_role("exp", before), right, head)
     elif arg.op == "same":
-        value = (show_value(arg.expected, _MAX_VALUE), "muted")
-        head = [(text, "muted") for text, _ in head]
-        page.columns([value], [value], head) if beside else page.text([value], head)
+        shown = value_line(arg.expected, _MAX_VALUE)
+        page.columns(shown, shown, head) if beside else page.text(shown, head)
     else:
-        value = (show_value(arg.expected if arg.op == "missing" else arg.actual, _MAX_VALUE), role)
-        absent: Span = (note if arg.op == "missing" else "nothing", "muted")
+        gone = arg.op == "missing"
+        side, of = ("exp", arg.expected) if gone else ("act", arg.actual)
+        shown = with_role(side, value_line(of, _MAX_VALUE))
+        absent: Span = (note if gone else "nothing", "muted")
         if not beside:
-            page.text([value, (f"  {note}", "muted")], head)
-        elif arg.op == "missing":
-            page.columns([value], [absent], head)
+            page.text([*shown, (f"  {note}", "muted")], head)
+        elif gone:
+            page.columns(shown, [absent], head)
         else:
-            page.columns([absent], [value, (f"  {note}", "muted")], head)
+            page.columns([absent], [*shown, (f"  {note}", "muted")], head)
 
 
 def _write_passed(page: Page, arg: ArgDiff, head: Line, *, beside: bool) -> None:
     """A difference that a rule lets pass: seen, and not to be looked at."""
-    before, after = show_change(arg.expected, arg.actual, _MAX_VALUE)
+    before, after = change_lines(arg.expected, arg.actual, _MAX_VALUE)
     rule: Span = (f"  rule: {visible(arg.rule)}", "muted")
     if beside:
-        page.columns([(before, "muted")], [(after, "muted"), rule], head)
+        page.columns(before, [*after, rule], head)
     else:
-        page.text([(before, "muted"), (" ≈ ", "muted"), (after, "muted"), rule], head)
+        page.text([*before, (" ≈ ", "muted"), *after, rule], head)
 
 
 def write_change(page: Page, head: Line, expected: Any, actual: Any) -> None:
     """`19 → "19"`, and the type of the new value if it is another one."""
-    before, after = show_change(expected, actual, _MAX_VALUE)
+    before, after = change_lines(expected, actual, _MAX_VALUE)
     kind = type_change(expected, actual)
     note = f"  type: {kind}" if kind else ""
-    page.text([(before, "error"), (" → ", "muted"), (after, "success"), (note, "muted")], head)
+    sides = [*with_role("exp", before), (" → ", "muted"), *with_role("act", after)]
+    page.text([*sides, (note, "muted")], head)
 
 
 def write_judged(page: Page, metric: MetricResult, turn: int, *, unfolded: bool) -> None:

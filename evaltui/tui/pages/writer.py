@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap, wrap_behind
-from evaltui.text.values import type_change, visible, visible_block, visible_lines
+from evaltui.text.syntax import code
+from evaltui.text.values import type_change, visible, visible_block
 from evaltui.workbench.results import place_of
 from evaltui.workbench.state import DifferenceAt
 
@@ -165,47 +166,24 @@ def write_error(page: Page, error: ErrorInfo) -> None:
     if error.traceback.strip() in ("", head.strip()):
         return
     page.blank()
-    trace = visible_lines(error.traceback.rstrip("\n"))
+    trace = error.traceback.rstrip("\n").split("\n")
     if len(trace) > _MAX_TRACEBACK:
         page.row((f"  … {len(trace) - _MAX_TRACEBACK} lines above are left out", "muted"))
         trace = trace[-_MAX_TRACEBACK:]
-    for line in trace:
-        indent = len(line) - len(line.lstrip(" "))
-        page.block([(line.lstrip(" "), "muted")], min(2 + indent, 10))
-
-
-# An image in base64 is megabytes that nobody reads.
-_MOST_CHARACTERS = 200_000
+    write_code(page, "\n".join(trace), "pytb")
 
 
 def write_json(page: Page, value: Any, indent: int = 2) -> None:
+    """A value as `write_code` writes it."""
+    write_code(page, json.dumps(value, indent=2, ensure_ascii=False, default=repr), "json", indent)
+
+
+def write_code(page: Page, text: str, lexer: str, indent: int = 2) -> None:
     """Every line behind `indent` cells; what goes on in the next line is indented once more."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=repr)
-    left_out = len(text) - _MOST_CHARACTERS
-    for line in _coloured(text[:_MOST_CHARACTERS]):
+    for line in code(text, lexer):
         first = line[0][0] if line else ""
         margin = indent + len(first) - len(first.lstrip(" "))
         page.hanging([(" " * indent, ""), *line], min(margin + 2, page.width // 2))
-    if left_out > 0:
-        page.row((" " * indent, ""), (f"… {left_out:,} characters are left out here", "warning"))
-
-
-def _coloured(text: str) -> Iterator[Line]:
-    # The first frame has no JSON.
-    from pygments.lexers.data import JsonLexer
-    from pygments.token import Keyword, Name, Number, String
-
-    roles = {Name.Tag: "key", String: "string", Number: "number", Keyword: "number"}
-    line: Line = []
-    for token, written in JsonLexer().get_tokens(text):
-        role = next((role for kind, role in roles.items() if token[: len(kind)] == kind), "muted")
-        before, *others = written.split("\n")
-        line.append((visible(before), role))
-        for other in others:
-            yield [span for span in line if span[0]]
-            line = [(visible(other), role)]
-    if any(span for span, _ in line):
-        yield line
 
 
 def write_sides(page: Page, difference: Difference) -> None:
@@ -224,5 +202,4 @@ def _write_value(page: Page, value: Any) -> None:
     if isinstance(value, str) and "\n" in value:
         page.blank()
         page.row(("  as text", "muted"))
-        for line in visible_lines(value):
-            page.block([(line, "")], 2)
+        write_code(page, value, "markdown")

@@ -19,9 +19,10 @@ from evaltui.core.compare.proposals import Proposal as RuleProposal
 from evaltui.core.compare.rules import match_in_words
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.problems import EvalSetError
-from evaltui.text.lines import Line, cells
+from evaltui.text.lines import Line, cells, with_role
 from evaltui.text.outcomes import GLYPHS, WORDS
-from evaltui.text.values import show_value, visible
+from evaltui.text.syntax import value_line
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
 from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
@@ -259,9 +260,9 @@ class RelaxScreen(FormScreen):
         missing, extra = arg.op == "missing", arg.op == "extra"
         return [
             (" expected ", "muted"),
-            ("nothing" if extra else show_value(arg.expected, room), "muted" if extra else ""),
+            *([("nothing", "muted")] if extra else with_role("exp", value_line(arg.expected, room))),
             ("   actual ", "muted"),
-            ("nothing" if missing else show_value(arg.actual, room), "muted" if missing else ""),
+            *([("nothing", "muted")] if missing else with_role("act", value_line(arg.actual, room))),
         ]
 
     def _proposal_line(self, number: int, is_current: bool) -> Line:

@@ -11,7 +11,8 @@ from textual.containers import Vertical
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.open_file import FileConflict
-from evaltui.text.lines import Line, cells, cut
+from evaltui.text.lines import Line, cells, cut, with_role
+from evaltui.text.syntax import json_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.file_versions import VersionRow, both_versions, choices_of, compared
@@ -207,8 +208,8 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         half = (self.size.width - 3) // 2
         side = self._decided.get(row.choice)
         mark = ("~" if row.differs else " ", "bold")
-        left = cut([(row.mine or "", _role(row, side, "mine"))], half - 3)
-        right: Line = [(row.theirs or "", _role(row, side, "theirs"))]
+        left = cut(_side(row, side, "mine"), half - 3)
+        right = _side(row, side, "theirs")
         gap = " " * (half - 3 - cells(left) + 1)
         return [mark, (" ", ""), *left, (gap, ""), ("│ ", "muted"), *right]
 
@@ -217,13 +218,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         if not row.differs:
             return [("    ", ""), (row.mine or "", "muted")]
         of: Side = "mine" if row.mine is not None else "theirs"
-        text = row.mine if row.mine is not None else row.theirs
-        return [
-            ("  ", ""),
-            ("<" if of == "mine" else ">", "bold"),
-            (" ", ""),
-            (text or "", _role(row, side, of)),
-        ]
+        return [("  ", ""), ("<" if of == "mine" else ">", "bold"), (" ", ""), *_side(row, side, of)]
 
     # Keys and mouse
 
@@ -300,8 +295,9 @@ def _is_wide(width: int) -> bool:
     return width >= SIDE_BY_SIDE
 
 
-def _role(row: VersionRow, chosen: Side | None, side: Side) -> str:
-    """What will not be kept is dim, what differs is not."""
+def _side(row: VersionRow, chosen: Side | None, side: Side) -> Line:
+    """The line of one side. What is the same or will not be kept has no colours."""
+    text = (row.mine if side == "mine" else row.theirs) or ""
     if not row.differs or chosen not in (None, side):
-        return "muted"
-    return "bold"
+        return [(text, "muted")]
+    return with_role("bold", json_line(text))

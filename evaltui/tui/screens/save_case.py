@@ -13,7 +13,8 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from evaltui.text.lines import Line, cells, cut, pad
-from evaltui.text.values import show_value, visible
+from evaltui.text.syntax import value_line
+from evaltui.text.values import visible
 from evaltui.tui.screens.prompt import FormLabel, FormScreen, Hint, Hints, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import FieldLine
@@ -266,8 +267,8 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         kept = choices.final_state if is_final else choices.state
         label = "expect the state at the end" if is_final else "begin with the state before"
         head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "bold accent" if here else "")]
-        shown = show_value(state, 400) if state else "empty"
-        return cut([*head, (shown, "muted")], max(cells(head), self.line_width - 1))
+        shown: Line = value_line(state, 400) if state else [("empty", "muted")]
+        return cut([*head, *shown], max(cells(head), self.line_width - 1))
 
     def _state_of(self, choices: SaveChoices, *, is_final: bool) -> Any:
         transcript = self._transcript

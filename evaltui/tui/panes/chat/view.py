@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from evaltui.core.model.events import Event
 from evaltui.text.lines import Line, Span
-from evaltui.text.values import show_value, visible
+from evaltui.text.syntax import value_line
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.chat import (
     ONE_LINE,
@@ -77,7 +78,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         if transcript.agent_name:
             line += [("  with ", "muted"), (visible(transcript.agent_name), "")]
         if state := transcript.state:
-            line.append((f"  state {show_value(state, _MOST_STATE)}", "muted"))
+            line += [("  state ", "muted"), *value_line(state, _MOST_STATE)]
         return line
 
     def mark(self) -> Span | None:

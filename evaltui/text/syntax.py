@@ -1,0 +1,158 @@
+"""Values and code in colour: the tokens of pygments to roles, in one place for everything that is drawn."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from evaltui.text.lines import Line
+from evaltui.text.values import MAX_VALUE, show_change, show_value, visible
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+# More is read by nobody, and takes long to draw.
+MOST_LINES = 2_000
+MOST_CHARACTERS = 200_000
+# Longer texts are drawn once, when their page is written.
+_LONGEST_CACHED = 16_000
+
+# The first frame has no code: pygments waits for the first value.
+_LEXERS: Mapping[str, tuple[str, str]] = {
+    "json": ("pygments.lexers.data", "JsonLexer"),
+    "yaml": ("pygments.lexers.data", "YamlLexer"),
+    "python": ("pygments.lexers.python", "PythonLexer"),
+    "pytb": ("pygments.lexers.python", "PythonTracebackLexer"),
+    "markdown": ("pygments.lexers.markup", "MarkdownLexer"),
+    "diff": ("pygments.lexers.diff", "DiffLexer"),
+}
+# What a fence of Markdown may call them.
+_ALIASES = {"py": "python", "python3": "python", "yml": "yaml", "md": "markdown", "patch": "diff"}
+# The first part of a token's name that is here counts, the longest before shorter ones.
+_ROLES: Mapping[str, str] = {
+    "Comment": "comment",
+    # A text that was cut has no closing quote.
+    "Error": "string",
+    "Generic.Deleted": "error",
+    "Generic.Error": "error",
+    "Generic.Heading": "bold accent",
+    "Generic.Inserted": "success",
+    "Generic.Strong": "bold",
+    "Generic.Subheading": "bold accent",
+    "Generic.Traceback": "muted",
+    "Keyword": "keyword",
+    "Keyword.Constant": "number",
+    "Literal.Number": "number",
+    "Literal.String": "string",
+    "Literal.String.Backtick": "number",
+    "Literal.String.Doc": "comment",
+    "Name.Class": "function",
+    "Name.Decorator": "keyword",
+    "Name.Exception": "keyword",
+    "Name.Function": "function",
+    "Name.Tag": "key",
+    "Operator": "comment",
+    "Operator.Word": "keyword",
+    "Punctuation": "comment",
+}
+
+
+def code(text: str, lexer: str) -> Sequence[Line]:
+    """The lines of a text, safe for terminals; `lexer` is one of json, yaml, python, pytb, markdown and diff.
+
+    A text in another language has no colours. After 2,000 lines or 200 KB a last line says how much is left
+    out.
+    """
+    return _cached(text, lexer) if len(text) <= _LONGEST_CACHED else _code(text, lexer)
+
+
+def value_line(data: Any, limit: int = MAX_VALUE) -> Line:
+    """A value as JSON on one line, cut to `limit` characters with `…`."""
+    return json_line(show_value(data, limit))
+
+
+def change_lines(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[Line, Line]:
+    """Two values that differ, each as by `value_line`, cut such that the first difference can be seen."""
+    before, after = show_change(expected, actual, limit)
+    return json_line(before), json_line(after)
+
+
+def json_line(text: str) -> Line:
+    """JSON of one line."""
+    lines = code(text, "json")
+    return list(lines[0]) if lines else []
+
+
+def arguments_line(args: Mapping[str, Any] | None, limit: int, joint: str = " ") -> Line:
+    """`  location "Kitchen"  degrees 19`, each value cut to `limit` characters; empty without arguments."""
+    line: Line = []
+    for name, data in (args or {}).items():
+        line += [("  ", ""), (visible(str(name)), "key"), (joint, ""), *value_line(data, limit)]
+    return line
+
+
+@lru_cache(maxsize=1024)
+def _cached(text: str, lexer: str) -> Sequence[Line]:
+    return _code(text, lexer)
+
+
+def _code(text: str, name: str) -> Sequence[Line]:
+    name = _ALIASES.get(name, name)
+    shown = "\n".join(text[:MOST_CHARACTERS].split("\n", MOST_LINES)[:MOST_LINES])
+    lines = _plain(shown) if name not in _LEXERS or len(text) > MOST_CHARACTERS else _colored(shown, name)
+    left_out = text.count("\n") + 1 - len(lines)
+    if left_out > 0:
+        lines.append([(f"… {left_out:,} more lines", "muted")])
+    elif len(shown) < len(text):
+        lines.append([(f"… {len(text) - len(shown):,} more characters", "muted")])
+    return lines
+
+
+def _plain(text: str) -> list[Line]:
+    return [[(_safe(line), "")] if line else [] for line in text.split("\n")]
+
+
+def _colored(text: str, name: str) -> list[Line]:
+    lines: list[Line] = [[]]
+    for token, written in _lexer(name).get_tokens(text):
+        role = _traceback_role(str(token)) if name == "pytb" else _role(str(token))
+        first, *others = written.split("\n")
+        _add(lines[-1], first, role)
+        for other in others:
+            lines.append([])
+            _add(lines[-1], other, role)
+    # Lexers end a text with a line feed, whether it has one or not.
+    return lines[: text.count("\n") + 1]
+
+
+def _add(line: Line, text: str, role: str) -> None:
+    if line and (line[-1][1] == role or (text.isspace() and "underline" not in line[-1][1])):
+        line[-1] = (line[-1][0] + _safe(text), line[-1][1])
+    elif text:
+        line.append((_safe(text), role))
+
+
+def _safe(text: str) -> str:
+    return visible(text.removesuffix("\r").replace("\t", "    "))
+
+
+@cache
+def _role(token: str) -> str:
+    name = token.removeprefix("Token.")
+    while name and name not in _ROLES:
+        name = name.rpartition(".")[0]
+    return _ROLES.get(name, "")
+
+
+def _traceback_role(token: str) -> str:
+    """A file's name is one to go to."""
+    return "underline function" if token == "Token.Name.Builtin" else _role(token)
+
+
+@cache
+def _lexer(name: str) -> Lexer:
+    module, kind = _LEXERS[name]
+    made: Lexer = getattr(importlib.import_module(module), kind)(stripnl=False, ensurenl=True)
+    return made
