@@ -298,20 +298,15 @@ class Outcomes:
 
     async def open_run(self, path: Path, title: str) -> bool:
         """Shows what came of a previous run instead of the last results; False where it cannot be read."""
-        from evaltui.workbench.past_runs import Opening, open_past_run
+        from evaltui.workbench.past_runs import open_past_run
 
-        if self._sets.workspace is None:
+        sets, workspace = self._sets, self._sets.workspace
+        if workspace is None:
             return False
-        opening = Opening(
-            path,
-            title,
-            self._sets.workspace,
-            self._sets.open,
-            self._changed,
-            self._agent.code_version,
-        )
+        run, traces = RunRef(log=path, title=title), Traces(self._changed)
+        code = self._agent.code_version
         try:
-            past = await asyncio.to_thread(open_past_run, opening)
+            past = await asyncio.to_thread(open_past_run, run, path, workspace, sets.open, traces, code)
         except (OSError, ValueError) as error:
             self._say(str(error))
             return False

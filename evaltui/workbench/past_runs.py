@@ -51,26 +51,22 @@ class PastRun:
         return run_id(self.path)
 
 
-@dataclass(frozen=True)
-class Opening:
-    """What a run is opened with. `code` is the version of the agent's code now."""
+def open_past_run(
+    run: RunRef,
+    path: Path,
+    workspace: Workspace,
+    open_set: Callable[[Path], EvalSetFile],
+    traces: Traces,
+    code: int,
+) -> PastRun:
+    """In a thread. `code` is the version of the agent's code now.
 
-    path: Path
-    title: str
-    workspace: Workspace
-    open_set: Callable[[Path], EvalSetFile]
-    changed: Callable[[], None]
-    code: int = 0
-
-
-def open_past_run(opening: Opening) -> PastRun:
-    """In a thread. Raises OSError, and ValueError for what is neither a run log nor a result file."""
-    run = RunRef(log=opening.path, title=opening.title)
-    results, traces = Results(), Traces(opening.changed)
-    workspace = opening.workspace
+    Raises OSError, and ValueError for what is neither a run log nor a result file.
+    """
+    results = Results()
     opened: dict[str, EvalSetFile] = {}
     gone = unclear = 0
-    for found in _found(opening.path):
+    for found in _found(path):
         eval_set_id = found.result.eval_set_id
         case = workspace.find(found.result.id, eval_set_id, by_label=found.by_label)
         if case is None:
@@ -78,7 +74,7 @@ def open_past_run(opening: Opening) -> PastRun:
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
         if case.path not in opened:
-            opened[case.path] = opening.open_set(workspace.by_case_path[case.path].path)
+            opened[case.path] = open_set(workspace.by_case_path[case.path].path)
         stored, config = opened[case.path].case(case.eval_id), opened[case.path].config
         if stored is None or config is None:
             gone += 1
@@ -90,15 +86,15 @@ def open_past_run(opening: Opening) -> PastRun:
             run,
             stored,
             config.config,
-            code=opening.code,
+            code=code,
             pass_if=pass_if_of(result.policy),
         )
         results.put(case, scored)
         if found.logged is not None:
-            traces.keep_stretch(case, run, opening.path, found.logged)
+            traces.keep_stretch(case, run, path, found.logged)
         else:
             traces.keep(case, run, found.events)
-    return PastRun(opening.path, opening.title, results, traces, gone, unclear)
+    return PastRun(path, run.title, results, traces, gone, unclear)
 
 
 def case_changed(scored: CaseOutcome) -> bool:

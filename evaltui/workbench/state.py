@@ -146,9 +146,6 @@ class Stage(StrEnum):
     FAILED = "failed"
 
 
-OVER = frozenset({Stage.FINISHED, Stage.CANCELLED, Stage.FAILED})
-
-
 # Fewer cases that are done say little of those to come.
 _ENOUGH = 3
 
@@ -209,7 +206,7 @@ class Run:
 
     @property
     def over(self) -> bool:
-        return self.stage in OVER
+        return self.stage in (Stage.FINISHED, Stage.CANCELLED, Stage.FAILED)
 
     @property
     def seconds(self) -> float:

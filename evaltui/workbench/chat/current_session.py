@@ -57,9 +57,9 @@ class CurrentSession:
     def _follow_code(self) -> None:
         """Looks at the code from now on whenever a file in the agent's folders changes."""
         if self._following is None:
-            self._following = asyncio.create_task(self._look_when_told())
+            self._following = asyncio.create_task(self._follow_files())
 
-    async def _look_when_told(self) -> None:
+    async def _follow_files(self) -> None:
         from evaltui.files.watching import Changed, WatchedFiles
 
         async def on_change(_: Changed) -> None:
