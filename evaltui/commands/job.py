@@ -157,22 +157,15 @@ def _resumed(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         sets = FileSets(agent_dir, config and Path(config), session and Path(session))
         resumption = read_resumption(agent_dir, path, sets)
     except ResumeError as error:
-        raise UsageError(_refusal(run_id(path), error)) from error
+        run = run_id(path)
+        refusal = f"cannot go on: {error}. Run everything anew, and see what changed with --baseline {run}"
+        raise UsageError(f"--resume: run {run} {refusal if error.differs else error}") from error
     except (EvalSetError, SelectionError):
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"--resume: {error}") from error
     asked = RunRequest(agent_dir, parallel=options.parallel, workers=options.workers, timeout=options.timeout)
     return resuming(asked, resumption), sets
-
-
-def _refusal(run: str, error: ResumeError) -> str:
-    if not error.differs:
-        return f"--resume: run {run} {error}"
-    return (
-        f"--resume: run {run} cannot go on: {error}. Run everything anew, "
-        f"and see what changed with --baseline {run}"
-    )
 
 
 def _baseline(options: argparse.Namespace) -> RunSummary | None:

@@ -80,16 +80,12 @@ def _write_closed(page: Page, row: Row) -> None:
             page.row((row.label, "bold"))
         case "turn":
             page.row((row.label, "bold"), ("  ", ""), *value)
-        case "call":
-            page.hanging([("  · ", "muted"), *value], 6)
-        case "response":
-            page.hanging([("  ← ", "muted"), (f"{visible(row.name)}  ", "muted"), *value], 6)
-        case "argument":
+        case "call" | "response":
+            page.hanging([*_head(row), *value], 6)
+        case "argument" | "fact":
             page.text(value, _head(row))
         case "part":
             page.labelled(visible(row.label), [(f"{visible(row.name)}  ", "muted"), *value])
-        case "fact":
-            page.labelled(visible(row.label), value)
 
 
 def _head(row: Row) -> Line:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from textual import events
 from textual.message import Message
 
-from evaltui.core.compare.judged import was_judged
+from evaltui.core.compare.judged import Finding, was_judged
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import MetricResult
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
 from evaltui.tui.action_screen import bindings
@@ -22,10 +22,6 @@ from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.results import differences_of, result_as_json
 from evaltui.workbench.workbench import Workbench
-
-if TYPE_CHECKING:
-    from evaltui.core.compare.judged import Finding
-    from evaltui.core.model.outcome import MetricResult
 
 _NO_DIFFERENCES = "no calls, answers or state differ from what is expected"
 

@@ -77,7 +77,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._choose(0)
-        self.set_interval(_TICK, self._show_progress)
+        self.set_interval(_TICK, lambda: None if self._current in self._proposals else self.on_resize())
 
     def on_resize(self) -> None:
         self.query_one(AcceptLines).write_page()
@@ -124,10 +124,6 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         )
         if number == self._current and self.is_here:
             self.query_one(AcceptLines).show(self._write_proposal)
-
-    def _show_progress(self) -> None:
-        if self._current not in self._proposals:
-            self.query_one(AcceptLines).write_page()
 
     def action_accept_it(self) -> None:
         proposal = self._proposals.get(self._current)

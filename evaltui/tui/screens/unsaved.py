@@ -159,7 +159,11 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
 
     @on(CursorLines.Opened)
     async def action_decide(self) -> None:
-        await self._restore()
+        if await self._recovery.restore(self.rows.current):
+            if len(self._recovery.restored) == len(self._recovery.offers):
+                self.action_leave_open()
+            else:
+                self.rows.go_to_open()
         self._draw()
 
     def action_throw_away(self) -> None:
@@ -167,16 +171,6 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
         self._draw()
 
     def action_leave_open(self) -> None:
-        self._leave()
-
-    async def _restore(self) -> None:
-        if await self._recovery.restore(self.rows.current):
-            if len(self._recovery.restored) == len(self._recovery.offers):
-                self._leave()
-            else:
-                self.rows.go_to_open()
-
-    def _leave(self) -> None:
         self._recovery.finish()
         self.dismiss()
 

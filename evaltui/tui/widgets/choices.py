@@ -55,8 +55,7 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
     def on_focus(self) -> None:
         self.draw()
 
-    def on_blur(self) -> None:
-        self.draw()
+    on_blur = on_focus
 
     def on_click(self, event: events.Click) -> None:
         if event.chain == 1 and not self._at_once:
@@ -127,5 +126,4 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
     def on_focus(self) -> None:
         self.refresh()
 
-    def on_blur(self) -> None:
-        self.refresh()
+    on_blur = on_focus

@@ -140,12 +140,17 @@ class HorizontalRule(OneLine):
         return [("─" * width, "muted")]
 
 
-def both_ends(left: Sequence[Span], right: Sequence[Span], width: int) -> Line:
-    """One text on the left, one on the right; the left one is cut where they would meet."""
+def both_ends(
+    left: Sequence[Span], right: Sequence[Span], width: int, *, gap: int = 2, least: int = 2
+) -> Line:
+    """One text on the left, one on the right; the left one is cut where they would meet.
+
+    `gap` cells are between them; the right one is left out where less than `least` are left for the other.
+    """
     room = width - cells(right)
-    if room < 4:
+    if not right or room - gap < least:
         return cut(list(left), width)
-    kept = cut(list(left), max(0, room - 2))
+    kept = cut(list(left), room - gap)
     return [*kept, (" " * (room - cells(kept)), ""), *right]
 
 
@@ -190,8 +195,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def on_focus(self) -> None:
         self.refresh()
 
-    def on_blur(self) -> None:
-        self.refresh()
+    on_blur = on_focus
 
     def render_line(self, y: int) -> Strip:
         number = self.scroll_offset.y + y

@@ -248,8 +248,7 @@ class ChatMessage(Vertical):
     def on_descendant_focus(self) -> None:
         self._rule.refresh()
 
-    def on_descendant_blur(self) -> None:
-        self._rule.refresh()
+    on_descendant_blur = on_descendant_focus
 
     # Around the field
 

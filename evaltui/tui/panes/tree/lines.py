@@ -12,6 +12,7 @@ from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
 from evaltui.text.values import visible
+from evaltui.tui.widgets.lines import both_ends
 from evaltui.workbench.results import figure, turn_status
 from evaltui.workbench.workbench import Workbench
 
@@ -43,7 +44,7 @@ class TreeLines:
         ]
 
     def of_set(self, eval_set: EvalSetFile, width: int, *, folded: bool) -> Line:
-        return _both_ends(*self._set_line(eval_set, folded=folded), width)
+        return both_ends(*self._set_line(eval_set, folded=folded), width, gap=1, least=_MIN_NAME)
 
     def _set_line(self, eval_set: EvalSetFile, *, folded: bool) -> tuple[Line, Line]:
         fold = "▸ " if folded else "▾ "
@@ -65,7 +66,7 @@ class TreeLines:
         return name, right
 
     def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
-        return _both_ends(*self._case_line(eval_set, case, width), width)
+        return both_ends(*self._case_line(eval_set, case, width), width, gap=1, least=_MIN_NAME)
 
     def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
         case_id = CaseId(eval_set.case_path, case.eval_id)
@@ -121,11 +122,3 @@ def _verdict(result: CaseResult, room: int) -> Line:
     number: Line = [(f"{visible(figure(result)):>5}", "muted")]
     word: Line = [(f"{WORDS[result.status]}", ROLES[result.status]), (" ", ""), *number]
     return word if cells(word) + 2 < room else number
-
-
-def _both_ends(left: Line, right: Line, width: int) -> Line:
-    room = width - cells(right) - 1
-    if not right or room < _MIN_NAME:
-        return cut(left, width)
-    kept = cut(left, room)
-    return [*kept, (" " * (width - cells(kept) - cells(right)), ""), *right]
