@@ -28,6 +28,11 @@ def request(text="hi", **fields):
     return LlmRequest(contents=[content], config=types.GenerateContentConfig(), **fields)
 
 
+def reporting():
+    events = []
+    return Reporter(events.append), events
+
+
 async def test_a_request_tells_what_the_model_was_given():
     def add(a: int, b: int) -> int:
         return a + b
@@ -133,6 +138,30 @@ async def test_a_parent_s_method_is_not_counted_again():
     talk = await chat(AdkAdapter(agent(Loudest(answers={"anything": say("hey")}))), "hi")
     assert len(talk.of("model_request")) == len(talk.of("model_response")) == 1
     assert talk.of("model_response")[0].content["parts"][0]["text"] == "hey!"
+
+
+async def test_a_parent_s_method_that_is_called_at_once_is_not_counted_again():
+    class Shorter(ScriptedLlm):
+        def generate_content_async(self, llm_request, stream=False):
+            return super().generate_content_async(llm_request.model_copy(), stream)
+
+    talk = await chat(AdkAdapter(agent(Shorter(answers={"anything": say("hey")}))), "hi")
+    assert len(talk.of("model_request")) == len(talk.of("model_response")) == 1
+
+
+async def test_a_model_that_fails_when_it_is_called_is_reported():
+    class Unready(BaseLlm):
+        def generate_content_async(self, llm_request, stream=False):
+            raise RuntimeError("no key")
+
+    reporter, events = reporting()
+    with recording(reporter), pytest.raises(RuntimeError, match="no key"):
+        async for _ in Unready(model="unready").generate_content_async(request()):
+            pass
+    assert [(event.kind, event.data.get("message")) for event in events] == [
+        ("model_request", None),
+        ("error", "no key"),
+    ]
 
 
 async def test_a_model_that_hands_its_request_on_counts_once_and_one_that_asks_another_twice():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import uuid
 from collections.abc import Sequence
@@ -202,5 +203,10 @@ def _run_config() -> RunConfig:
     """
     providers = trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider()
     if all(type(one).__module__.startswith(_STAND_INS) for one in providers):
-        return RunConfig(telemetry=TelemetryConfig(genai_semconv_stability_opt_in="stable"))
+        return RunConfig(telemetry=_brief())
     return RunConfig()
+
+
+@functools.cache
+def _brief() -> TelemetryConfig:
+    return TelemetryConfig(genai_semconv_stability_opt_in="stable")

@@ -84,14 +84,13 @@ def model_exchange(model: BaseLlm, request: LlmRequest, streamed: bool, agent: s
     return recorder.model_call(asked, agent)
 
 
-async def answers(exchange: ModelExchange | None, ask: _Ask) -> AsyncGenerator[LlmResponse, None]:
-    """The recorded responses, chunk by chunk, or those that the model gives.
+async def _exchanged(exchange: ModelExchange, ask: _Ask) -> AsyncGenerator[LlmResponse, None]:
+    """The recorded responses, chunk by chunk, or those that the model gives, which are recorded.
 
     Raises NotRecordedError, and what the model raises or raised.
     """
-    if exchange is not None:
-        exchange.check()
-    if exchange is not None and exchange.is_replayed:
+    exchange.check()
+    if exchange.is_replayed:
         for data in exchange.responses:
             yield _response_from_json(data)
         exchange.end()
@@ -100,21 +99,18 @@ async def answers(exchange: ModelExchange | None, ask: _Ask) -> AsyncGenerator[L
     responses = aiter(ask())
     try:
         async for response in responses:
-            if exchange is not None:
-                heard.append(_response_to_json(response))
+            heard.append(_response_to_json(response))
             yield response
     except GeneratorExit:
         # Who has the whole answer may stop listening before the model has said that there is no more.
-        if exchange is not None and heard and not heard[-1].get("partial"):
+        if heard and not heard[-1].get("partial"):
             exchange.keep(heard, None)
         raise
     except Exception as error:
-        if exchange is not None:
-            exchange.keep(heard, error)
+        exchange.keep(heard, error)
         raise
     else:
-        if exchange is not None:
-            exchange.keep(heard, None)
+        exchange.keep(heard, None)
     finally:
         if isinstance(responses, AsyncGenerator):
             await responses.aclose()
@@ -212,7 +208,7 @@ async def _reporting(
     request_id = reporter.event(
         "model_request", agent=agent, data=_request_data(reporter, agent, model, request) | mark
     )
-    responses = answers(exchange, ask)
+    responses: AsyncIterator[LlmResponse] | None = None
     spent = 0.0
     chunk: LlmResponse | None = None
     try:
@@ -221,6 +217,8 @@ async def _reporting(
             # Only while the model works: between two responses, other code runs in this context.
             token = _running.set((model, request))
             try:
+                if responses is None:
+                    responses = aiter(ask()) if exchange is None else _exchanged(exchange, ask)
                 response = await anext(responses)
             except StopAsyncIteration:
                 break

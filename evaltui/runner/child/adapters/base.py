@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +18,8 @@ from evaltui.core.model.problems import JsonPath, format_path
 
 DEFAULT_APP_NAME = "evaltui"
 DEFAULT_USER_ID = "test_user_id"
+# Its own, which nobody seeds: an agent may seed that of all to be repeatable.
+_RANDOM = random.Random()
 
 
 class AgentLoadError(Exception):
@@ -82,7 +84,7 @@ class Reporter:
     ) -> str:
         """Report one thing, nested in the tool call that this task works for, if any; returns its id."""
         inside = nested_in.get()
-        event_id = id or uuid.uuid4().hex[:12]
+        event_id = id or f"{_RANDOM.getrandbits(48):012x}"
         self._sink(
             Event(
                 kind,
