@@ -26,6 +26,8 @@ PAGES = (README, *(guide.FOLDER / f"{name}.md" for name in guide.TOPICS))
 
 _TABLE = re.compile(r"(<!-- (\w+)(?: ([^>]+))? -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 _KEY = re.compile(r"`[^`\n]+`<!-- (\w+) -->")
+# In Markdown bold, unless it is code.
+_DUNDER = re.compile(r"__\w+__\.\w+")
 _NO_ACTION = "typed"
 
 
@@ -79,11 +81,12 @@ def _commands(_: str) -> Iterator[str]:
 
 def _options(command: str) -> Iterator[str]:
     parser = workbench_parser({}) if command == "evaltui" else _COMMANDS[command][0]()
-    yield "| argument | meaning |"
+    yield f"| `{parser.prog}` | |"
     yield "|---|---|"
     for option in parser._actions:
         if option.dest != "help":
-            yield f"| `{_in_cell(_form(option))}` | {_in_cell(option.help or '')} |"
+            meaning = _DUNDER.sub(r"`\g<0>`", _in_cell(option.help or ""))
+            yield f"| `{_in_cell(_form(option))}` | {meaning} |"
 
 
 def _form(option: argparse.Action) -> str:

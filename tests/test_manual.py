@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import re
 import tomllib
 
 import pytest
 
+import evaltui
 from evaltui.cli import _COMMANDS
+from evaltui.core.model.config import EvaltuiBlock
 from evaltui.files import guide
+from evaltui.files.configs import read_config
 from evaltui.workbench.actions import ACTIONS, Scope
-from evaltui.workbench.keymap import key_name
+from evaltui.workbench.keymap import key_name, read_keymap
 from tests.manual import PAGES, README, ROOT, up_to_date
 
 LINES_OF_THE_README = 150
@@ -127,7 +130,38 @@ def test_words_of_help_are_plain(command):
 
 
 @every_page
-def test_json_in_a_page_is_json(page):
+def test_json_in_a_page_is_a_config(page, tmp_path):
     for language, block in FENCE.findall(text_of(page)):
         if language == "json":
-            json.loads(block if block.lstrip().startswith(("{", "[")) else f"{{{block}}}")
+            file = tmp_path / "test_config.json"
+            whole = block if block.startswith("{") else f'{{"criteria": {{"safety_v1": 1}}, {block}}}'
+            file.write_text(whole, encoding="utf-8")
+            config, problems = read_config(file)
+            assert config is not None, problems
+            assert problems == []
+
+
+@every_page
+def test_python_in_a_page_compiles_and_its_imports_are_public(page):
+    for language, block in FENCE.findall(text_of(page)):
+        if language == "python":
+            tree = compile(block, page.name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom):
+                    assert node.module == "evaltui"
+                    assert {alias.name for alias in node.names} <= {*evaltui.__all__, "events"}
+
+
+@every_page
+def test_toml_in_a_page_is_a_keymap(page, tmp_path):
+    for language, block in FENCE.findall(text_of(page)):
+        if language == "toml":
+            file = tmp_path / "keys.toml"
+            file.write_text(block, encoding="utf-8")
+            assert read_keymap(file).keys
+            assert read_keymap(file).problems == ()
+
+
+def test_every_member_of_the_evaltui_block_is_explained():
+    text = text_of(guide.FOLDER / "criteria.md")
+    assert [name for name in EvaltuiBlock.model_fields if f"\n| `{name}` | " not in text] == []

@@ -23,16 +23,20 @@ from evaltui.commands.arguments import workbench_parser
 from tests.commands.command_line import call
 from tests.manual import PAGES, ROOT
 
-BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|sh|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+IN_CI = "- run: "
 EXIT = re.compile(r"#.*\bexit (\d)")
 # They install into an environment, and run this test.
 SETUP = "python3 -m venv .venv && .venv/bin/pip install -q -e "
+SETUPS = (SETUP, "pip install 'evaltui[adk]'")
 
 
 @dataclass
 class Command:
     line: str
     shown: list[str]
+    in_ci: bool = False
+    """A step of a CI job; the agent it names is the reader's."""
 
     @property
     def words(self):
@@ -45,14 +49,18 @@ class Command:
 
     @property
     def only_parsed(self):
-        return self.words[0] == "evaltui" and (self.words[1] not in _COMMANDS or "--watch" in self.words)
+        endless = self.words[1] not in _COMMANDS or "--watch" in self.words
+        return self.in_ci or (self.words[0] == "evaltui" and endless)
 
 
 def commands_of(page):
     found = []
     for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
         for line in block.splitlines():
-            if kind == "sh":
+            if kind == "yaml":
+                assert line.startswith(IN_CI), line
+                found.append(Command(line.removeprefix(IN_CI), [], in_ci=True))
+            elif kind == "sh":
                 found.append(Command(line, []))
             elif line.startswith("$ "):
                 found.append(Command(line.removeprefix("$ "), []))
@@ -108,11 +116,11 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_do_as_it_says(page, folder, monkeypatch, capfd):
     for command in commands_of(page):
-        if command.line.startswith(SETUP):
+        if command.line.startswith(SETUPS):
             continue
         if command.only_parsed:
             options = parse(command.words[1:])
-            assert Path(options.agent_dir).exists()
+            assert command.in_ci or Path(options.agent_dir).exists()
             continue
         if "needs google-adk" in command.line:
             pytest.importorskip("google.adk")
