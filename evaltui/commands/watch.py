@@ -16,7 +16,7 @@ from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.lines import Line
-from evaltui.text.values import visible, visible_lines
+from evaltui.text.values import counted, visible, visible_lines
 from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
@@ -91,7 +91,7 @@ class _Lines:
         workbench.watch.limit(self._counts)
         workbench.watch.start()
         await workbench.watch.ready()
-        many = "1 case" if len(keys) == 1 else f"{len(keys)} cases"
+        many = counted(len(keys), "case")
         write_lines(
             [[(f"watching {visible(workbench.agent.dir.resolve().name)}: {many}; Ctrl-C ends", "muted")]]
         )
@@ -153,7 +153,7 @@ class _Lines:
         error = self._workbench.agent.secrets.masked(self._workbench.agent.error)
         match reaction.step:
             case ReactionStep.RUNNING:
-                many = "1 case" if reaction.cases == 1 else f"{reaction.cases} cases"
+                many = counted(reaction.cases, "case")
                 yield [(f"{what}: runs {many}, {calls_in_words(reaction.calls)}", "bold")]
             case ReactionStep.BROKEN if error is not None:
                 yield [(what, "bold")]

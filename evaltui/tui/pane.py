@@ -94,11 +94,8 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
     def copied(self) -> Copied | None:
         """The whole page, without colours."""
         lines = [draw(line, color=False) for line in self.page.lines]
-        what = (
-            "this page"
-            if self._workbench.navigation.selection.eval_id is None
-            else self._workbench.navigation.selection.eval_id
-        )
+        eval_id = self._workbench.navigation.selection.eval_id
+        what = "this page" if eval_id is None else eval_id
         return Copied(f"the {self.id} of {what}", "\n".join(lines) + "\n") if lines else None
 
     def _scroll_to_selection(self) -> None:

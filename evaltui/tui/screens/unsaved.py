@@ -13,7 +13,7 @@ from textual.containers import Vertical
 
 from evaltui.files.journal import Recovered
 from evaltui.text.lines import Line, pad, wrap
-from evaltui.text.values import visible
+from evaltui.text.values import counted, visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Status
@@ -143,8 +143,7 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
             yield Hints(self._workbench, self._hints)
 
     def _title(self) -> Line:
-        count = len(self._recovery.offers)
-        files = "1 file" if count == 1 else f"{count} files"
+        files = counted(len(self._recovery.offers), "file")
         return [("Unsaved changes of an earlier sitting", "bold"), (f"  {files}", "muted")]
 
     def _hints(self) -> list[Hint]:
@@ -213,9 +212,9 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
         for number, offer in enumerate(self._recovery.offers):
             if number:
                 yield _Shown([], number)
-            edits = "1 edit" if offer.edits == 1 else f"{offer.edits} edits"
             yield _Shown([], number, head=True)
-            about = f"{offer.ago(self._now)}, {edits}: {', '.join(offer.labels)}; {self._files[number]}"
+            done = f"{counted(offer.edits, 'edit')}: {', '.join(offer.labels)}"
+            about = f"{offer.ago(self._now)}, {done}; {self._files[number]}"
             for line in wrap([(visible(about), "muted")], width):
                 yield _Shown(line, number)
 

@@ -191,9 +191,7 @@ class FieldEditor:
         """What comes after a field: its value after the name of something new, arguments after a call."""
         now = self._changes.now(field)
         then = now.then if now else None
-        if then is None or (then.make is None and not field.fresh):
-            return None
-        return then
+        return then if then and (then.make is not None or field.fresh) else None
 
     def _go_on(self, field: OpenedField, then: Operation | None) -> None:
         """Closes a field in which all is well, and does what comes after it."""

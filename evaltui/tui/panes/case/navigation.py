@@ -78,16 +78,15 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             return
         path, case = workbench.navigation.selection.path, workbench.navigation.selection.case
         eval_set = workbench.sets.by_case_path(path)
+        opened = workbench.sets.opened(eval_set.path) if eval_set else None
         if eval_set is None:
             write_no_sets(page, workbench.sets.workspace)
-        elif case is None:
-            write_set_facts(page, eval_set, workbench.sets.opened(eval_set.path))
-        elif self.rows:
+        elif case is not None and self.rows:
             self._write_rows(page)
-        elif workbench.sets.opened(eval_set.path) is None:
+        elif case is not None and opened is None:
             page.row(("reading the case …", "muted"))
         else:
-            write_set_facts(page, eval_set, workbench.sets.opened(eval_set.path))
+            write_set_facts(page, eval_set, opened)
 
     def _write_rows(self, page: Page) -> None:
         if (reason := self.refusal_to_edit) is not None:
