@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -225,8 +224,23 @@ def _pattern(word: str) -> _Search:
     """A word is looked for anywhere; with `*` or `?` it has to be the whole value."""
     if not re.search("[*?]", word):
         return _contains(word)
-    # What it makes of several stars is not tried in every way; brackets mean themselves here.
-    return re.compile(fnmatch.translate(word.replace("[", "[[]"))).match
+    texts = word.split("*")
+    first, *others = (re.compile(re.escape(text).replace(r"\?", "."), re.DOTALL) for text in texts)
+    if not others:
+        return first.fullmatch
+    *between, last = others
+
+    def fits(value: str) -> bool:
+        end = len(value) - len(texts[-1])
+        if end < 0 or not last.match(value, end):
+            return False
+        # Each piece as early as it can be: where this finds no way, there is none.
+        found = first.match(value, 0, end)
+        for piece in between:
+            found = found and piece.search(value, found.end(), end)
+        return found is not None
+
+    return fits
 
 
 class Filtered:
