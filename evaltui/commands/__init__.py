@@ -1,1 +1,1 @@
-"""What the command line can do without a screen, one module per command."""
+"""What the command line can do without a screen."""

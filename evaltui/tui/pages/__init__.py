@@ -1,1 +1,1 @@
-"""What the result pane says, as lines of text with roles: no widget, no key, no colour."""
+"""What panes and screens say, as lines of text with roles: no widget, no key, no colour."""
