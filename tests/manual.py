@@ -80,23 +80,26 @@ def _commands(_: str) -> Iterator[str]:
 
 
 def _options(command: str) -> Iterator[str]:
+    """Arguments first, then required options, then the others."""
     parser = workbench_parser({}) if command == "evaltui" else _COMMANDS[command][0]()
-    yield f"| `{parser.prog}` | |"
+    known = [option for option in parser._actions if option.dest != "help"]
+    known.sort(key=lambda option: bool(option.option_strings) * (2 - option.required))
+    needed = [_form(option) for option in known if option.required or not option.option_strings]
+    yield f"| `{_in_cell(' '.join((parser.prog, *needed)))}` | |"
     yield "|---|---|"
-    for option in parser._actions:
-        if option.dest != "help":
-            meaning = _DUNDER.sub(r"`\g<0>`", _in_cell(option.help or ""))
-            yield f"| `{_in_cell(_form(option))}` | {meaning} |"
+    for option in known:
+        meaning = _DUNDER.sub(r"`\g<0>`", _in_cell(option.help or ""))
+        yield f"| `{_in_cell(_form(option))}` | {meaning} |"
 
 
 def _form(option: argparse.Action) -> str:
-    """`--record auto|replay|record|off`"""
+    """`--record auto|replay|record|off`, `[AGENT_DIR]`, `PATH...`"""
     value = "|".join(map(str, option.choices)) if option.choices else option.metavar
     if isinstance(value, tuple):
         value = " ".join(value)
-    if not option.option_strings:
-        return str(value)
-    return " ".join([", ".join(option.option_strings), *([value] if value else [])])
+    if option.option_strings:
+        return " ".join([", ".join(option.option_strings), *([value] if value else [])])
+    return {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}.get(str(option.nargs), str(value))
 
 
 def _metrics(kind: str) -> Iterator[str]:
