@@ -71,7 +71,7 @@ def instructions(scenario: ConversationScenario, history: Sequence[str], custom:
 
 def described(persona: UserPersona) -> str:
     """A persona as a text: who it is, and how it behaves."""
-    behaviors = "\n".join(_behavior(behavior) for behavior in persona.behaviors)
+    behaviors = "\n".join(map(_behavior, persona.behaviors))
     text = f"Who the user is:\n{persona.description}\n\nHow the user behaves:\n\n{behaviors}"
     return filled(text, {"stop_signal": STOP_SIGNAL})
 
@@ -193,11 +193,5 @@ def stopped_in_words(why: Stop, turns: int) -> str:
 
 def stopped(events: Iterable[Event]) -> str:
     """What ended the conversation of a run, in words; "" where nothing did, or its user was not simulated."""
-    return next(
-        (
-            str(event.data["text"])
-            for event in events
-            if event.agent == SIMULATED_USER and "stopped" in event.data
-        ),
-        "",
-    )
+    ended = (one for one in events if one.agent == SIMULATED_USER and "stopped" in one.data)
+    return next((str(event.data["text"]) for event in ended), "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.jsondoc.spans import BOM, skip_space
+from evaltui.core.jsondoc.spans import BOM, decode_at, skip_space
 from evaltui.core.model.problems import JsonPath, Problem, Severity
 
 
@@ -181,7 +181,7 @@ def lines_of(text: str, paths: Iterable[JsonPath]) -> dict[JsonPath, int]:
     root.position = skip_space(text, len(BOM) if text.startswith(BOM) else 0)
     # Near Python's recursion limit a text may parse and yet be too deep a few calls further down.
     with suppress(RecursionError):
-        _Scan(text).value(root.position, root)
+        _scanned(text, root.position, root)
     found = {path: _deepest(root, path) for path in paths}
     lines: dict[int, int] = {}
     line, counted = 1, 0
@@ -202,46 +202,22 @@ def _deepest(root: _Wanted, path: JsonPath) -> int:
     return position
 
 
-class _Scan:
-    """Walks through a text; each method takes where something begins and returns where it ends."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._decoder = json.JSONDecoder()
-
-    def value(self, start: int, wanted: _Wanted | None) -> int:
-        if wanted is not None and wanted.children:
-            if self._text[start] == "{":
-                return self._object(start, wanted)
-            if self._text[start] == "[":
-                return self._array(start, wanted)
-        _, end = self._decoder.raw_decode(self._text, start)
-        return end
-
-    def _object(self, start: int, wanted: _Wanted) -> int:
-        position = skip_space(self._text, start + 1)
-        while self._text[position] != "}":
-            if self._text[position] == ",":
-                position = skip_space(self._text, position + 1)
-            key, end = self._decoder.raw_decode(self._text, position)
-            child = wanted.children.get(key)
-            if child is not None:
-                child.forget()
-                child.position = position
-            colon = skip_space(self._text, end)
-            end = self.value(skip_space(self._text, colon + 1), child)
-            position = skip_space(self._text, end)
-        return position + 1
-
-    def _array(self, start: int, wanted: _Wanted) -> int:
-        position = skip_space(self._text, start + 1)
-        index = 0
-        while self._text[position] != "]":
-            if self._text[position] == ",":
-                position = skip_space(self._text, position + 1)
-            child = wanted.children.get(index)
-            if child is not None:
-                child.position = position
-            position = skip_space(self._text, self.value(position, child))
-            index += 1
-        return position + 1
+def _scanned(text: str, start: int, wanted: _Wanted | None) -> int:
+    """Where the value that begins at `start` ends; what is wanted in it gets its position."""
+    if wanted is None or not wanted.children or text[start] not in "{[":
+        return int(decode_at(text, start)[1])
+    position, index = skip_space(text, start + 1), 0
+    while text[position] not in "}]":
+        if text[position] == ",":
+            position = skip_space(text, position + 1)
+        begin, step = position, index
+        if text[start] == "{":
+            step, end = decode_at(text, begin)
+            position = skip_space(text, skip_space(text, end) + 1)
+        child = wanted.children.get(step)
+        if child is not None:
+            child.forget()
+            child.position = begin
+        position = skip_space(text, _scanned(text, position, child))
+        index += 1
+    return position + 1

@@ -26,11 +26,7 @@ Json = dict[str, Any]
 _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 # As in ADK, a run that raised failed, and a metric that raised was not evaluated.
 _OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
-_OF_METRIC = {
-    Status.PASSED: _PASSED,
-    Status.FAILED: _FAILED,
-    Status.INFORMATIONAL: _INFORMATIONAL,
-}
+_OF_METRIC = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
 _DETAILS = {"token_usage_v1": "token_usage_details", "invocation_duration_v1": "duration_details"}
 # What ADK refuses in the id of a result, and what no file name should have.
 _NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
@@ -49,7 +45,6 @@ class AdkResult:
         self._entries: dict[str, list[bytes]] = {}
 
     def add(self, case: CaseResult) -> None:
-        """Add a case that is finished."""
         # Asked for once: a model of it may have to be made.
         expected = self._info.cases.get(case.eval_id)
         entries = (self._entry(case.eval_id, expected, repeat) for repeat in case.repeats)
@@ -76,7 +71,7 @@ class AdkResult:
             "eval_set_id": self._info.eval_set_id,
         }
         texts = (
-            _with_session(zlib.decompress(entry).decode(), f"{OWN_SESSIONS}{created}-{number}")
+            f'{zlib.decompress(entry).decode()[:-1]}, "session_id": "{OWN_SESSIONS}{created}-{number}"}}'
             for number, entry in enumerate(entries, start=1)
         )
         text = (
@@ -89,10 +84,6 @@ class AdkResult:
         entry = _run(self._info, eval_id, case, repeat)
         ids = {"eval_set_id": entry["eval_set_id"], "eval_id": eval_id}
         return self._secrets.in_json(valid_json_text(entry), lambda data: valid_json_text(data | ids))
-
-
-def _with_session(entry: str, session_id: str) -> str:
-    return f'{entry[:-1]}, "session_id": "{session_id}"}}'
 
 
 def _run(info: SetInfo, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> Json:
@@ -155,7 +146,6 @@ def _details(metric: MetricResult) -> Json:
 
 
 def _rubrics(found: Sequence[Finding]) -> Json:
-    """What was found in a turn."""
     scores = [_rubric_score(_rubric_id(finding), finding.judgement.score, finding.why) for finding in found]
     return {"details": {"rubric_scores": scores}} if scores else {}
 

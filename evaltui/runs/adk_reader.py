@@ -124,9 +124,8 @@ def _repeat(entry: Json) -> RepeatResult:
 
 def _metric(metric: Json, turns: Sequence[Json]) -> MetricResult:
     name = str(_get(metric, "metric_name") or "")
-    found = [
-        next((one for one in _metrics_of(turn) if _get(one, "metric_name") == name), None) for turn in turns
-    ]
+    by_turn = (_objects(_get(turn, "eval_metric_results")) for turn in turns)
+    found = [next((one for one in some if _get(one, "metric_name") == name), None) for some in by_turn]
     per_turn = [
         InvocationScore(
             _number(_get(one, "score")),
@@ -147,10 +146,6 @@ def _metric(metric: Json, turns: Sequence[Json]) -> MetricResult:
         per_invocation=aligned,
         reason=own,
     )
-
-
-def _metrics_of(turn: Json) -> Iterator[Json]:
-    return _objects(_get(turn, "eval_metric_results"))
 
 
 def _rationales(metric: Json) -> Iterator[str]:

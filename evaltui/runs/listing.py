@@ -89,7 +89,6 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
 
 
 def names_by_run(agent_dir: Path) -> dict[str, tuple[str, ...]]:
-    """What each run is called, by its id."""
     names: dict[str, tuple[str, ...]] = {}
     for name, run in run_names(agent_dir).items():
         names[run] = (*names.get(run, ()), name)

@@ -171,7 +171,6 @@ REQUEST_ID_RULES = tuple(
 
 
 def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool:
-    """Whether two calls of a tool have the same arguments."""
     return expected == actual or (name in rules and rules[name].match(expected, actual))
 
 

@@ -160,7 +160,6 @@ class CaseChange:
 
     @property
     def eval_set_id(self) -> str:
-        """The label of its set."""
         known = self.candidate or self.base
         return known.eval_set_id if known else self.case.path
 

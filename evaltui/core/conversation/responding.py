@@ -85,7 +85,6 @@ def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
 
 
 def typed_of(response: Any) -> str:
-    """What one types for a response."""
     value = (
         response.get("result") if isinstance(response, Mapping) and list(response) == ["result"] else response
     )

@@ -173,7 +173,6 @@ def places_of_events(turns: Iterable[Sequence[Event]]) -> dict[str, CallPlace]:
 
 
 def responses_in(content: Json) -> list[Json]:
-    """The function responses of a message."""
     return list(_parts(content, "function_response"))
 
 

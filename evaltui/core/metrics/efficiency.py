@@ -17,7 +17,6 @@ Parts = dict[str, float | None]
 
 
 def tool_call_count_v1(given: MetricInput) -> MetricResult:
-    """Tool calls per turn."""
     return _report(given, lambda turn: (float(len(tool_calls(turn.intermediate_data))), {}), _mean_of_known)
 
 
@@ -34,7 +33,12 @@ def token_usage_v1(given: MetricInput) -> MetricResult:
 
 def invocation_duration_v1(given: MetricInput) -> MetricResult:
     """Seconds per turn, over the turns that were timed; where they went in `details`."""
-    return _report(given, lambda turn: _total(duration_split(turn), "total_seconds"), _rounded_mean_of_known)
+
+    def average(values: Sequence[float | None]) -> float | None:
+        mean = _mean_of_known(values)
+        return None if mean is None else round(mean, 3)
+
+    return _report(given, lambda turn: _total(duration_split(turn), "total_seconds"), average)
 
 
 def token_usage(invocation: Invocation) -> Parts:
@@ -119,12 +123,8 @@ def _model_calls(invocation: Invocation) -> float | None:
     data = invocation.intermediate_data
     if not isinstance(data, InvocationEvents):
         return None
-    return float(
-        sum(
-            event.usage_metadata is not None or event.model_version is not None
-            for event in data.invocation_events
-        )
-    )
+    events = data.invocation_events
+    return float(sum(one.usage_metadata is not None or one.model_version is not None for one in events))
 
 
 def _total(split: Parts, name: str) -> tuple[float | None, Parts]:
@@ -143,8 +143,3 @@ def _mean_over_all(values: Sequence[float | None]) -> float | None:
 
 def _mean_of_known(values: Sequence[float | None]) -> float | None:
     return _mean_over_all([value for value in values if value is not None])
-
-
-def _rounded_mean_of_known(values: Sequence[float | None]) -> float | None:
-    average = _mean_of_known(values)
-    return None if average is None else round(average, 3)

@@ -175,9 +175,11 @@ def in_short(checks: Iterable[MetricCheck]) -> str:
     for check in checks:
         if not (check.is_fine or check.optional):
             by_kind.setdefault(_KINDS[check.readiness], {})[check.metric] = None
-    return "; ".join(
-        f"{_enumerated(list(names))} {kind}" for kind in _KINDS.values() if (names := by_kind.get(kind))
-    )
+    named = {
+        kind: " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} metrics"
+        for kind, names in by_kind.items()
+    }
+    return "; ".join(f"{named[kind]} {kind}" for kind in _KINDS.values() if kind in named)
 
 
 _KINDS = {
@@ -186,10 +188,6 @@ _KINDS = {
     Readiness.RUNS: "may not be meant so",
 }
 _MOST_NAMES = 2
-
-
-def _enumerated(names: Sequence[str]) -> str:
-    return " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} metrics"
 
 
 def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:

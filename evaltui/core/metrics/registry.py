@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import traceback
 from dataclasses import dataclass
 from typing import Literal
@@ -30,6 +29,7 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
+from evaltui.text.values import nearest
 
 Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model"]
 
@@ -199,6 +199,6 @@ def _failed(metric: EvalMetric, error: Exception) -> MetricResult:
 
 
 def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name, METRICS, n=1)
-    hint = f"did you mean {close[0]}?" if close else "`evaltui metrics` lists those there are"
+    hit = nearest(name, METRICS)
+    hint = f"did you mean {hit}?" if hit else "`evaltui metrics` lists those there are"
     return f"no metric is called {name}; {hint}"

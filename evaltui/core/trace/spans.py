@@ -99,10 +99,7 @@ class SpanTree:
 
     def call(self, turn: int, number: int) -> Span | None:
         """The span of a scored call of a turn, both counted from 0."""
-        return next(
-            (span for span in self.spans if span.call == number and span.turn == turn),
-            None,
-        )
+        return next((span for span in self.spans if span.call == number and span.turn == turn), None)
 
     def ancestors(self, number: int) -> list[int]:
         """The spans that it ran in, the innermost first."""

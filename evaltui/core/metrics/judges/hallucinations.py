@@ -18,6 +18,7 @@ from evaltui.core.metrics.judges.judge import (
     JudgeModelOptions,
     Question,
     Sample,
+    Statement,
     ask_all,
     counted,
     deciding,
@@ -160,14 +161,6 @@ class Step:
     turn: int
     sentences: tuple[str, ...]
     context: tuple[Entry, ...]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one answer of a judge says of a sentence."""
-
-    vote: Vote
-    evidence: tuple[tuple[str, str], ...] = ()
 
 
 async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
@@ -313,7 +306,7 @@ def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgem
     read = [
         read_findings(one.text, count)
         if isinstance(one, Answer)
-        else [Finding(Vote(None, problem=str(one)))] * count
+        else [Statement(Vote(None, problem=str(one)))] * count
         for one in samples
     ]
     found = []
@@ -329,18 +322,18 @@ def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgem
     return found
 
 
-def read_findings(text: str, count: int) -> list[Finding]:
+def read_findings(text: str, count: int) -> list[Statement]:
     """What a judge says in JSON of each of `count` sentences.
 
     Without a score where it says nothing of one, says two things that differ, or uses no label that there is.
     """
     answer = read_json(text)
-    by_number: dict[int, list[Finding]] = {}
+    by_number: dict[int, list[Statement]] = {}
     for one in answer.objects_with("label"):
         by_number.setdefault(_number(one.get("sentence")), []).append(_finding(one))
     if not by_number.keys() & set(range(1, count + 1)):
-        return [Finding(without_verdict(answer, text))] * count
-    left_out = Finding(Vote(None, problem="the judge left this sentence out"))
+        return [Statement(without_verdict(answer, text))] * count
+    left_out = Statement(Vote(None, problem="the judge left this sentence out"))
     # A label of no sentence: what came before it may have been a quotation.
     of_none = by_number.get(0, [])
     found = [
@@ -359,19 +352,19 @@ def _number(value: Any) -> int:
         return 0
 
 
-def _finding(one: dict[str, Any]) -> Finding:
+def _finding(one: dict[str, Any]) -> Statement:
     reason = one.get("reason") or one.get("rationale") or ""
     evidence = [
         (side, excerpt.strip())
         for side in ("supporting", "contradicting")
         if isinstance(excerpt := one.get(side), str) and excerpt.strip() not in ("", "null")
     ]
-    return Finding(SUPPORT.vote(one["label"], str(reason).strip()), tuple(evidence))
+    return Statement(SUPPORT.vote(one["label"], str(reason).strip()), tuple(evidence))
 
 
-def _only_one(findings: Sequence[Finding]) -> Finding:
+def _only_one(findings: Sequence[Statement]) -> Statement:
     alike = len({finding.vote.score for finding in findings}) == 1
-    return findings[0] if alike else Finding(contradiction(one.vote.label for one in findings))
+    return findings[0] if alike else Statement(contradiction(one.vote.label for one in findings))
 
 
 def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:

@@ -193,6 +193,14 @@ def votes_of(samples: Sequence[Sample], read: Callable[[str], Vote]) -> tuple[Vo
     )
 
 
+@dataclass(frozen=True)
+class Statement:
+    """What one answer of a judge says: its vote, and the passages that speak for and against it."""
+
+    vote: Vote
+    evidence: tuple[tuple[str, str], ...] = ()
+
+
 def counted(votes: Sequence[Vote]) -> str:
     """`4 of 5 answers counted`; "" where all did."""
     valid = sum(vote.score is not None for vote in votes)

@@ -17,6 +17,7 @@ from evaltui.core.metrics.judges.judge import (
     Answer,
     Judge,
     Sample,
+    Statement,
     ask_samples,
     counted,
     judge_options,
@@ -68,14 +69,6 @@ class Scale:
         return self.least <= number <= self.greatest
 
 
-@dataclass(frozen=True)
-class Rating:
-    """What one answer of a judge says: its vote, and the passages that speak for and against it."""
-
-    vote: Vote
-    evidence: tuple[tuple[str, str], ...] = ()
-
-
 async def rate(
     given: MetricInput,
     judge: Judge,
@@ -112,7 +105,7 @@ def _rated_turn(
     ratings = [
         read_rating(sample.text, scale)
         if isinstance(sample, Answer)
-        else Rating(Vote(None, problem=str(sample)))
+        else Statement(Vote(None, problem=str(sample)))
         for sample in samples
     ]
     votes = tuple(rating.vote for rating in ratings)
@@ -120,8 +113,7 @@ def _rated_turn(
     if deciding is None or deciding.vote.score is None:
         judgement = Judgement("", subject, None, votes=votes)
         return undecided(given, votes[0].problem, (judgement,))
-    vote = deciding.vote
-    score = deciding.vote.score
+    vote, score = deciding.vote, deciding.vote.score
     status = verdict(score, threshold)
     reasons = [f"rated {score:g} on a scale from {scale}"] if status is Status.FAILED else []
     if status is Status.FAILED and vote.rationale:
@@ -131,7 +123,7 @@ def _rated_turn(
     return InvocationScore(score, status, "; ".join(reasons), (judgement,))
 
 
-def middle(ratings: Sequence[Rating]) -> Rating | None:
+def middle(ratings: Sequence[Statement]) -> Statement | None:
     """The first rating with the middle score, the lower one of two; None where none has a score."""
     scores = sorted(rating.vote.score for rating in ratings if rating.vote.score is not None)
     if not scores:
@@ -140,7 +132,7 @@ def middle(ratings: Sequence[Rating]) -> Rating | None:
     return next(rating for rating in ratings if rating.vote.score == score)
 
 
-def read_rating(text: str, scale: Scale) -> Rating:
+def read_rating(text: str, scale: Scale) -> Statement:
     """What a judge says in JSON: `score`, `reason`, and `for` and `against` with what it quotes.
 
     Without a score where there is none on the scale, or where there are two that differ.
@@ -148,17 +140,17 @@ def read_rating(text: str, scale: Scale) -> Rating:
     answer = read_json(text)
     found = answer.objects_with("score")
     if not found:
-        return Rating(without_verdict(answer, text))
+        return Statement(without_verdict(answer, text))
     last, score = found[-1], _number(found[-1]["score"])
     rationale = str(last.get("reason") or last.get("rationale") or "").strip()
     given = show_value(last["score"])
     stated = [*(one["score"] for one in found), *map(float, _STATED.findall(answer.prose))]
     if len({_number(one) for one in stated}) > 1:
-        return Rating(contradiction((show_value(one) for one in stated), rationale))
+        return Statement(contradiction((show_value(one) for one in stated), rationale))
     if score is None or not scale.holds(score):
-        return Rating(Vote(None, rationale, given, f"{given} is no score: {scale} was asked for"))
+        return Statement(Vote(None, rationale, given, f"{given} is no score: {scale} was asked for"))
     evidence = [(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))]
-    return Rating(Vote(score, rationale), tuple(evidence))
+    return Statement(Vote(score, rationale), tuple(evidence))
 
 
 def _number(value: Any) -> float | None:

@@ -63,7 +63,8 @@ class Labels:
             return Vote(None, rationale, word, "the judge cannot tell")
         opposite = self.negative if word in self.positive else self.positive
         if word not in self.positive + self.negative or set(re.findall(r"\w+", after)) & set(opposite):
-            return Vote(None, rationale, word, f"{_quote(label)} is no verdict: {self._choice}")
+            asked = f"{self.positive[0]} or {self.negative[0]} was asked for"
+            return Vote(None, rationale, word, f"{_quote(label)} is no verdict: {asked}")
         return Vote(float(word in self.positive), rationale, word)
 
     def unless_denied(self, vote: Vote, prose: str, *names: str) -> Vote:
@@ -93,10 +94,6 @@ class Labels:
         negated = rf"\b(?:not|never|\w+n['’]t)\s+(?:\w+\s+){{0,2}}(?:{_either(self.affirmed)})\b"
         denied = rf"\b(?:{_either(self.denials)})\b"
         return re.compile(f"{denied}|{negated}", re.IGNORECASE)
-
-    @property
-    def _choice(self) -> str:
-        return f"{self.positive[0]} or {self.negative[0]} was asked for"
 
 
 VALIDITY = Labels(

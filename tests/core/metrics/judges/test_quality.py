@@ -18,8 +18,8 @@ from scripted_judge import (
     turn,
 )
 
+from evaltui.core.metrics.judges.judge import Statement
 from evaltui.core.metrics.judges.quality import (
-    Rating,
     Scale,
     middle,
     multi_turn_task_success_v1,
@@ -222,7 +222,7 @@ def test_how_a_number_is_read(answer, score):
 @with_any(scores=st.lists(st.none() | st.sampled_from([0.0, 1.0]), max_size=7))
 def test_of_zeros_and_ones_the_middle_is_the_majority_and_a_tie_negative(scores):
     counting = [score for score in scores if score is not None]
-    found = middle([Rating(Vote(score)) for score in scores])
+    found = middle([Statement(Vote(score)) for score in scores])
     if not counting:
         assert found is None
     else:
