@@ -378,7 +378,7 @@ def _state(case: CaseResult, width: int) -> list[Line]:
     paths = min(_MAX_PATH, max(cell_len(visible(diff.path)) for diff in case.state))
     lines: list[Line] = [[("  final state", "bold")]]
     for diff in case.state:
-        head: Line = [("    ", ""), ("~", "warning"), (f" {pad(visible(diff.path), paths)}  ", "")]
+        head: Line = [("    ", ""), ("≠", "error"), (f" {pad(visible(diff.path), paths)}  ", "")]
         lines.append([*head, *_change(diff.expected, diff.actual, width - paths - 24)])
     return lines
 

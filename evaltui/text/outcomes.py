@@ -51,9 +51,9 @@ COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 # instead is red.
 CALL_MARKS: Mapping[str, tuple[str, str, str]] = {
     "same": ("=", "muted", ""),
-    "changed": ("~", "error", ""),
+    "changed": ("≠", "error", ""),
     "moved": ("↕", "error", "moved"),
-    "missing": ("-", "success", "missing"),
+    "missing": ("−", "success", "missing"),
     "extra": ("+", "error", "extra"),
 }
 

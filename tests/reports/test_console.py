@@ -94,15 +94,15 @@ def test_details_of_a_failure():
         "  turn 2  expects these calls",
         "    user    And the kitchen?",
         "    = get_mode",
-        "    ~ set_temperature",
+        "    ≠ set_temperature",
         '        location  "Kitchen"',
-        f'      ~ degrees   19  →  "19"{"type":>69}',
+        f'      ≠ degrees   19  →  "19"{"type":>69}',
         f'    + notify_user  message "too cold"{"extra":>61}',
         "    answer  ✗ 0.77  The kitchen is [-now-] {+set to+} 19 °C.",
         "    before  root_agent: Let me check.",
         "",
         "  final state",
-        '    ~ kitchen.degrees  19  →  "19"',
+        '    ≠ kitchen.degrees  19  →  "19"',
     ]
 
 

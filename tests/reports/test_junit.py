@@ -52,7 +52,7 @@ def test_a_failure_says_why_and_holds_the_details():
     (failure,) = element_of(mixed(), "thermostat_night")
     assert failure.tag == "failure"
     assert failure.get("message").startswith("in turn 2 set_temperature was called with degrees")
-    assert "    ~ set_temperature\n" in failure.text
+    assert "    ≠ set_temperature\n" in failure.text
     assert "The kitchen is [-now-] {+set to+} 19 °C." in failure.text
 
 

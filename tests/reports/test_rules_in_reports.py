@@ -39,7 +39,7 @@ def test_the_details_name_the_rule_beside_what_differs():
     (named,) = (line for line in lines if "rule: type" in line)
     assert named.split() == ["=", "degrees", "19", "→", '"20"', "rule:", "type"]
     assert len(named) <= 80
-    assert any(line.split()[:2] == ["~", "location"] for line in lines)
+    assert any(line.split()[:2] == ["≠", "location"] for line in lines)
 
 
 def test_the_json_report_has_the_rule():

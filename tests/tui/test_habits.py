@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
+from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.finding import PaletteScreen
 from evaltui.tui.screens.keys import HelpScreen
-from evaltui.tui.widgets import lines as drawn_lines
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -204,7 +204,7 @@ async def test_copying_says_what_and_where(parrot):
 
 async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
     monkeypatch.setenv("EVALTUI_ASCII", "1")
-    drawn_lines._ascii_only.cache_clear()
+    glyphs.ascii_only.cache_clear()
     try:
         app = WorkbenchApp(Workbench(parrot))
         async with app.run_test(size=WIDE) as pilot:
@@ -215,7 +215,7 @@ async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
             assert "x wrong" in screen_text(app)
             assert screen_text(app).isascii()
     finally:
-        drawn_lines._ascii_only.cache_clear()
+        glyphs.ascii_only.cache_clear()
 
 
 async def test_without_colours_nothing_is_lost(parrot, monkeypatch):

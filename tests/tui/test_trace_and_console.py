@@ -114,8 +114,8 @@ async def test_a_wide_pane_shows_expected_and_actual_beside_each_other(desk):
         await ran(app, pilot, "differs")
         await pilot.press("3", "z")
         await until(pilot, lambda: any(line.split() == ["expected", "actual"] for line in screen_lines(app)))
-        day = next(line for line in screen_lines(app) if line.strip().startswith("~ day"))
-        assert day.split() == ["~", "day", "2", '"2"', "type:", "string"]
+        day = next(line for line in screen_lines(app) if line.strip().startswith("≠ day"))
+        assert day.split() == ["≠", "day", "2", '"2"', "type:", "string"]
 
 
 @SIZES

@@ -5,12 +5,12 @@ import json
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
+from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.details import ConvertScreen
 from evaltui.tui.screens.finding import FindCaseScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets import lines as drawn_lines
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -258,7 +258,7 @@ async def test_an_old_file_with_errors_says_what_to_mend(parrot):
 
 async def test_ascii_only(parrot, monkeypatch):
     monkeypatch.setenv("EVALTUI_ASCII", "1")
-    drawn_lines._ascii_only.cache_clear()
+    glyphs.ascii_only.cache_clear()
     try:
         app = WorkbenchApp(Workbench(parrot))
         async with app.run_test(size=NARROW) as pilot:
@@ -271,7 +271,7 @@ async def test_ascii_only(parrot, monkeypatch):
             await until(pilot, lambda: "! a set's id" in screen_text(app))
             assert screen_text(app).isascii()
     finally:
-        drawn_lines._ascii_only.cache_clear()
+        glyphs.ascii_only.cache_clear()
 
 
 async def test_one_case_more_or_less_of_thousands_draws_the_screen_and_no_more(

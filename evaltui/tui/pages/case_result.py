@@ -335,7 +335,7 @@ def _write_state(page: Page, result: CaseResult) -> None:
     page.row(("Final state", "bold"), ("  is not as expected", "muted"))
     paths = min(28, max(cell_len(visible(diff.path)) for diff in result.state))
     for diff in result.state:
-        head: list[Span] = [("  ~ ", "warning"), (f"{pad(visible(diff.path), paths)}  ", "")]
+        head: list[Span] = [("  ≠ ", "error"), (f"{pad(visible(diff.path), paths)}  ", "")]
         sides = {"expected": diff.expected, "actual": diff.actual}
         at = DifferenceAt("state", path=diff.path)
         with page.difference(at, f"final state · {visible(diff.path)}", sides):

@@ -194,7 +194,7 @@ def _changes(row: Row, room: int) -> Iterator[Line]:
 
 def _difference(text: str, room: int) -> Iterator[Line]:
     if text:
-        yield from wrap([("~ now different: ", "warning"), (visible(text), "")], room)
+        yield from wrap([("≠ now different: ", "warning"), (visible(text), "")], room)
     else:
         yield [("= as before", "muted")]
 

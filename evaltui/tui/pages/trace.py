@@ -25,9 +25,9 @@ _MOST_INDENT = 6
 _LONGEST = 300
 _MARKS: Mapping[str, Text] = {
     "same": ("= ", "muted"),
-    "changed": ("~ ", "warning"),
-    "moved": ("↕ ", "warning"),
-    "extra": ("+ ", "warning"),
+    "changed": ("≠ ", "error"),
+    "moved": ("↕ ", "error"),
+    "extra": ("+ ", "error"),
 }
 NO_MARK: Text = ("  ", "")
 

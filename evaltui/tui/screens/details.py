@@ -20,6 +20,7 @@ from textual.widgets import Input, Static
 from evaltui.core.model.problems import Problem
 from evaltui.files.eval_sets import migrated_text
 from evaltui.files.json_text import parse
+from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -34,7 +35,7 @@ from evaltui.tui.screens.prompt import (
 )
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FieldText
-from evaltui.tui.widgets.lines import OneLine, PageLines, Title, fit_for_terminal, rule
+from evaltui.tui.widgets.lines import OneLine, PageLines, Title, rule
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
@@ -214,7 +215,7 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
     def _say(self, sentence: str) -> None:
         note = self.query_one("#raw-note", Static)
         note.set_class(True, "-problem")
-        note.update(Content(fit_for_terminal(visible(f"! {sentence}"))))
+        note.update(Content(text_for_terminal(visible(f"! {sentence}"))))
 
 
 # Seconds without a key after which the text is written anew.

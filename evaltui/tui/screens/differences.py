@@ -19,6 +19,7 @@ from evaltui.core.compare.proposals import Proposal as RuleProposal
 from evaltui.core.compare.rules import match_in_words
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.problems import EvalSetError
+from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.lines import Line, cells, with_role
 from evaltui.text.outcomes import GLYPHS, WORDS
 from evaltui.text.syntax import value_line
@@ -36,7 +37,7 @@ from evaltui.tui.screens.prompt import (
     moves,
 )
 from evaltui.tui.widgets.choices import ChoiceLine, ChoiceList
-from evaltui.tui.widgets.lines import DrawnLine, LineView, PageLines, Title, fit_for_terminal
+from evaltui.tui.widgets.lines import DrawnLine, LineView, PageLines, Title
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, propose
 from evaltui.workbench.actions import Scope
@@ -364,7 +365,7 @@ class EffectText(Static):
         super().__init__("", markup=False)
 
     def say(self, text: str) -> None:
-        self.update(Content(fit_for_terminal(visible(text))))
+        self.update(Content(text_for_terminal(visible(text))))
 
 
 def _effect_in_words(effect: Effect) -> list[str]:

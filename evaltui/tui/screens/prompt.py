@@ -14,12 +14,13 @@ from textual.screen import ScreenResultType
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
-from evaltui.tui.widgets.lines import ActionLine, OneLine, Title, fit_for_terminal
+from evaltui.tui.widgets.lines import ActionLine, OneLine, Title
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
 from evaltui.workbench.keymap import key_name
@@ -111,7 +112,7 @@ class QuestionInput(OneLineInput):
     BINDINGS = bindings(Scope.PROMPT)
 
     def __init__(self, value: str = "", placeholder: str = "") -> None:
-        super().__init__(value, placeholder=fit_for_terminal(placeholder), compact=True)
+        super().__init__(value, placeholder=text_for_terminal(placeholder), compact=True)
 
 
 class QuestionTitle(Title):
@@ -123,12 +124,12 @@ class QuestionNote(Static):
     """A hint, or what is wrong with the text."""
 
     def __init__(self, hint: str = "") -> None:
-        super().__init__(Content(fit_for_terminal(visible(hint))), markup=False)
+        super().__init__(Content(text_for_terminal(visible(hint))), markup=False)
         self.hint = hint
 
     def show(self, problem: str | None) -> None:
         self.set_class(problem is not None, "-problem")
-        self.update(Content(fit_for_terminal(visible(f"! {problem}" if problem else self.hint))))
+        self.update(Content(text_for_terminal(visible(f"! {problem}" if problem else self.hint))))
 
 
 class QuestionKeys(ActionLine):

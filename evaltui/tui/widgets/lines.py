@@ -6,12 +6,9 @@ markup.
 
 from __future__ import annotations
 
-import codecs
-import os
-import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -24,24 +21,10 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
+from evaltui.text.glyphs import for_terminal
 from evaltui.text.lines import Line, Span, cells, cut
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.theme import palette
-
-_INSTEAD = str.maketrans("✓✗≈–○◐●·━─│▌█▏▾▸›→←↑↓↕↳…×▁▂▃▄▅▆▇", "+x~-o**.=-||#|v>>><^v%>~x_.:-=+*")
-
-
-def fit_for_terminal(text: str) -> str:
-    """The text with the glyphs that the terminal has."""
-    return text.translate(_INSTEAD) if _ascii_only() else text
-
-
-@cache
-def _ascii_only() -> bool:
-    """Whether the user asks for ASCII with EVALTUI_ASCII=1, or the locale has no UTF-8."""
-    if asked := os.environ.get("EVALTUI_ASCII"):
-        return asked != "0"
-    return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name != "utf-8"
 
 
 def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> Strip:
@@ -55,8 +38,8 @@ def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> St
     styles = palette(widget.app)
     base = widget.visual_style + styles.style(row)
     segments = [
-        Segment(fit_for_terminal(text), _rich_style(base, styles.style(_on_row(role, row))))
-        for text, role in cut(list(line), width)
+        Segment(text, _rich_style(base, styles.style(_on_row(role, row))))
+        for text, role in for_terminal(cut(list(line), width))
         if text
     ]
     return Strip(segments).adjust_cell_length(width, base.rich_style)
@@ -75,7 +58,7 @@ def _on_row(role: str, row: str) -> str:
 def content(widget: Widget, line: Sequence[Span]) -> Content:
     """A line for a widget of Textual's that takes contents."""
     styles = palette(widget.app)
-    return Content.assemble(*((fit_for_terminal(text), styles.style(role)) for text, role in line))
+    return Content.assemble(*((text, styles.style(role)) for text, role in for_terminal(line)))
 
 
 class OneLine(Widget):

@@ -1,0 +1,113 @@
+"""The glyphs that are drawn, and what stands for each in a terminal that has only ASCII."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from evaltui.text.lines import Line, Span
+
+SPINNER = "◐◓◑◒"
+SPARKS = "▁▂▃▄▅▆▇█"
+BAR, HALF_BAR, EMPTY_BAR, THRESHOLD = "━╸─│"
+CURSOR = "▌"
+
+ASCII: Mapping[str, str] = {
+    # Outcomes
+    "✓": "+",
+    "✗": "x",
+    "≈": "~",
+    "–": "-",
+    "○": "o",
+    "◐": "*",
+    "◓": "*",
+    "◑": "*",
+    "◒": "*",
+    # How calls and values differ
+    "≠": "!=",
+    "−": "-",
+    "↕": "^v",
+    "≃": "~r",
+    # What happens
+    "→": "->",
+    "←": "<-",
+    "Δ": "d",
+    "⇄": "<>",
+    "⇒": "=>",
+    "↳": ">",
+    "⇣": "v",
+    # Rows
+    "▾": "v",
+    "▸": ">",
+    "▌": "|",
+    "▋": "|",
+    "●": "*",
+    "◆": "#",
+    "▲": "^",
+    "▼": "v",
+    # Bars and plots
+    "━": "=",
+    "╸": "-",
+    "╺": "-",
+    "─": "-",
+    "│": "|",
+    **dict(zip(SPARKS, "_.--==##", strict=True)),
+    "▏": "|",
+    # Frames
+    **dict.fromkeys("╭╮╰╯├┤┬┴┼└┘┌┐", "+"),
+    # Between words
+    "·": ".",
+    "•": "*",
+    "‹": "<",
+    "›": ">",
+    "↑": "^",
+    "↓": "v",
+    "…": "~",
+    "×": "x",
+    "≤": "<=",
+    "≥": ">=",
+    "±": "+-",
+    "—": "-",
+}
+_NARROW = str.maketrans({glyph: form for glyph, form in ASCII.items() if len(form) == 1})
+_WIDE = re.compile("|".join(glyph for glyph, form in ASCII.items() if len(form) > 1) + "|  +")
+
+
+@cache
+def ascii_only() -> bool:
+    """Whether the user asks for ASCII with EVALTUI_ASCII=1, or the terminal has no UTF-8."""
+    if asked := os.environ.get("EVALTUI_ASCII"):
+        return asked != "0"
+    return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name != "utf-8"
+
+
+def for_terminal(line: Sequence[Span]) -> Line:
+    """The line with the glyphs that the terminal has."""
+    return in_ascii(line) if ascii_only() else list(line)
+
+
+def text_for_terminal(text: str) -> str:
+    """A text with the glyphs that the terminal has."""
+    return "".join(part for part, _ in for_terminal([(text, "")]))
+
+
+def in_ascii(line: Sequence[Span]) -> Line:
+    """The line with ASCII for its glyphs. Where that is wider, the next gap is narrower, so that columns stay
+    where they are."""
+    wider = 0
+
+    def instead(match: re.Match[str]) -> str:
+        nonlocal wider
+        found = match.group()
+        if found in ASCII:
+            wider += len(ASCII[found]) - 1
+            return ASCII[found]
+        kept = max(1, len(found) - wider)
+        wider -= len(found) - kept
+        return " " * kept
+
+    return [(_WIDE.sub(instead, text.translate(_NARROW)), role) for text, role in line]

@@ -1,0 +1,33 @@
+"""ASCII forms of glyphs: all that is drawn has one, and wider ones do not move what is behind a gap."""
+
+from pathlib import Path
+
+import evaltui
+from evaltui.text.glyphs import ASCII, BAR, CURSOR, EMPTY_BAR, HALF_BAR, SPARKS, SPINNER, THRESHOLD, in_ascii
+from evaltui.text.outcomes import CALL_MARKS, GLYPHS
+
+PACKAGE = Path(evaltui.__file__).parent
+
+
+def test_every_glyph_has_an_ascii_form():
+    marks = {mark for mark, _, _ in CALL_MARKS.values()}
+    drawn = {*GLYPHS.values(), *marks, *SPINNER, *SPARKS, BAR, HALF_BAR, EMPTY_BAR, THRESHOLD, CURSOR}
+    assert {glyph for glyph in drawn if not glyph.isascii()} <= ASCII.keys()
+    assert all(form.isascii() for form in ASCII.values())
+    assert all(len(glyph) == 1 for glyph in ASCII)
+
+
+def test_what_the_screens_write_has_ascii_forms():
+    known = {*ASCII, "ß", "é", "\u2400", "\ufffd"}
+    for path in sorted((PACKAGE / "tui").rglob("*.py")):
+        drawn = set(path.read_text(encoding="utf-8"))
+        assert {letter for letter in drawn if not letter.isascii()} <= known, path.name
+
+
+def test_wider_forms_take_from_the_next_gap():
+    line = [("≠ degrees   19", "error"), ("      ", ""), ("≥ 0.80", "muted")]
+    drawn = in_ascii(line)
+    assert [role for _, role in drawn] == ["error", "", "muted"]
+    assert "".join(text for text, _ in drawn) == "!= degrees  19      >= 0.80"
+    assert in_ascii([("→ a", "")]) == [("-> a", "")]
+    assert in_ascii([("✓ 7  ✗ 5", "")]) == [("+ 7  x 5", "")]
