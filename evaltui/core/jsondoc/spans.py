@@ -26,6 +26,8 @@ _DEPTH = 2
 _SPACE = re.compile(r"[ \t\n\r]*")
 # A key with nothing escaped in it, and what stands between it and its value.
 _PLAIN_KEY = re.compile(r'"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
+# The same of the next member, with what stands before it.
+_NEXT_MEMBER = re.compile(r"[ \t\n\r]*,?[ \t\n\r]*" + _PLAIN_KEY.pattern)
 
 # The value that begins at a position of a text, and where it ends. Raises ValueError.
 decode_at = json.JSONDecoder().raw_decode
@@ -312,6 +314,8 @@ def _joined(nodes: Sequence[Node], keyed: bool) -> Any:
 def _child_nodes(text: str, value: Any) -> tuple[Node, ...]:
     if not isinstance(value, dict | list):
         return ()
+    if isinstance(value, dict) and (members := _plain_members(text, value)) is not None:
+        return members
     nodes, _ = _scan(text, 1, isinstance(value, dict))
     # The values that are there already, so that what is not edited stays the same object.
     if isinstance(value, list):
@@ -321,6 +325,22 @@ def _child_nodes(text: str, value: Any) -> tuple[Node, ...]:
         for key, node in {node.key: node for node in nodes}.items():
             node.value = value[key]
     return tuple(nodes)
+
+
+def _plain_members(text: str, value: dict[str, Any]) -> tuple[Node, ...] | None:
+    """The members of an object whose value is known; None where keys have escapes or are repeated."""
+    nodes: list[Node] = []
+    end = 1
+    while match := _NEXT_MEMBER.match(text, end):
+        key, (key_start, key_end), start = match[1], match.span(1), match.end()
+        if key not in value:
+            return None
+        begin = key_start - 1
+        lead = begin - end
+        _, end = decode_at(text, start)
+        nodes.append(Node(value[key], end - start, lead, key, key_end + 1 - begin, start - begin))
+    is_all = len(nodes) == len(value) and skip_space(text, end) == len(text) - 1
+    return tuple(nodes) if is_all else None
 
 
 def _renewed(node: Node, start: int, text: str, splice: Splice) -> Node:

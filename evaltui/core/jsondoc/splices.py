@@ -198,8 +198,10 @@ def changed_lines(before: str, after: str, splices: Iterable[Splice]) -> list[Li
     for region in _by_lines(_regions(splices), before, after):
         gone = old.between(region.old_start, region.old_end)
         come = new.between(region.start, region.end)
-        above = gone.above
-        for tag, i, i_end, j, j_end in _opcodes(gone.lines, come.lines):
+        opcodes = _opcodes(gone.lines, come.lines)
+        # What is replaced stands where it stood.
+        above = old.above(gone) if opcodes and opcodes[0][0] != "replace" else []
+        for tag, i, i_end, j, j_end in opcodes:
             if tag == "equal":
                 above = [*reversed(gone.lines[i:i_end]), *above]
                 continue
@@ -276,12 +278,12 @@ def _end_of_line(text: str, position: int) -> int:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """Lines of a text, the number of the first one, and those between the last stretch and it, the nearest
-    first and not too many."""
+    """Lines of a text, the number of the first one, where it begins, and where the last stretch ended."""
 
     number: int
     lines: list[str]
-    above: list[str]
+    start: int
+    end_of_last: int
 
 
 class _Lines:
@@ -295,14 +297,17 @@ class _Lines:
     def between(self, start: int, end: int) -> _Stretch:
         """Both ends are beginnings of lines, or the end of the text; the next stretch is further down."""
         self._number += self._text.count("\n", self._position, start)
-        far = start - _MOST_ABOVE > self._position
-        above = self._split(start - _MOST_ABOVE if far else self._position, start)
-        # The first one may have lost its beginning.
-        above = above[1:] if far else above
-        stretch = _Stretch(self._number, self._split(start, end), above[::-1])
+        stretch = _Stretch(self._number, self._split(start, end), start, self._position)
         self._number += self._text.count("\n", start, end)
         self._position = end
         return stretch
+
+    def above(self, stretch: _Stretch) -> list[str]:
+        """The lines between the last stretch and one, the nearest first and not too many."""
+        far = stretch.start - _MOST_ABOVE > stretch.end_of_last
+        lines = self._split(stretch.start - _MOST_ABOVE if far else stretch.end_of_last, stretch.start)
+        # The first one may have lost its beginning.
+        return lines[:0:-1] if far else lines[::-1]
 
     def _split(self, start: int, end: int) -> list[str]:
         lines = self._text[start:end].split("\n")
