@@ -97,7 +97,8 @@ def test_the_guide_has_a_page_per_topic():
         assert re.match(r"# \S", text_of(guide.FOLDER / f"{topic.name}.md"))
         assert topic.summary.endswith(".")
         assert "\n" not in topic.summary
-        assert len(topic.summary) <= 80, topic.summary
+        # `evaltui help` lists it beside its name, on a line of 80 cells.
+        assert len(topic.summary) <= 64, topic.summary
 
 
 def test_every_page_is_one_step_from_the_readme():
