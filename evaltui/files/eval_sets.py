@@ -101,10 +101,10 @@ def read_set_data(
     try:
         text = read_text(path)
     except OSError as error:
-        return _unreadable(path, _cannot_read(error))
+        text = _cannot_read(error)
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
-        return _unreadable(path, data)
+        return SetData(None, None, "", (_at_file(path, data),))
     if mend is not None:
         data = mend(data)
     kind = kind_of(data)
@@ -137,7 +137,7 @@ def _read_session(given: InitialSession) -> tuple[Json | None, list[Problem]]:
     try:
         text = read_text(Path(given))
     except OSError as error:
-        return None, [_at_file(given, _cannot_read(error))]
+        text = _cannot_read(error)
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [_at_file(given, data)]
@@ -157,16 +157,11 @@ def _no_format(data: Any) -> Problem:
         found = "a list of something else" if data else "an empty list"
     else:
         found = in_words(data)
-    return Problem(
-        Severity.ERROR,
+    return Problem.error(
         (),
         "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) "
         f"a list of turns with query or a list of sessions with name and data; found {found}",
     )
-
-
-def _unreadable(path: Path, problem: Problem) -> SetData:
-    return SetData(None, None, "", (_at_file(path, problem),))
 
 
 def _at_file(path: str | Path, problem: Problem) -> Problem:

@@ -73,12 +73,11 @@ _NAME = "settings.json"
 
 def remembered_config(agent_dir: Path) -> Path | None:
     """The config that was chosen for all sets of an agent, whether or not it is still there."""
-    folder = agent_folder(agent_dir)
     if own_folder(agent_dir).is_symlink():
         return None
     try:
         settings = json.loads((own_folder(agent_dir) / _NAME).read_text(encoding="utf-8"))
-        return folder / str(settings["config"]) if settings["config"] else None
+        return agent_folder(agent_dir) / str(settings["config"]) if settings["config"] else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
 

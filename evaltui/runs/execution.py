@@ -35,8 +35,7 @@ from evaltui.runner.plan import (
 )
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.header import LoggedSet
-from evaltui.runs.log import RunLog
+from evaltui.runs.log import LoggedSet, RunLog
 from evaltui.runs.log_reader import lines_of_cases
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource

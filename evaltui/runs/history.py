@@ -19,8 +19,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
-from evaltui.runs.header import RunHeader
-from evaltui.runs.log import RUNS, SUFFIX, latest_run, run_logs, runs_folder
+from evaltui.runs.log import RUNS, SUFFIX, RunHeader, latest_run, run_logs, runs_folder
 from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from evaltui.core.model.outcome import Status, worst_status
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
-from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import run_id, run_names
-from evaltui.runs.log import is_being_written, run_logs
+from evaltui.runs.log import LoggedSet, is_being_written, run_logs
 from evaltui.runs.log_reader import read_agent, read_run
 
 RunEnding = Literal["over", "interrupted", "going on"]

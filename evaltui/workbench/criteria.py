@@ -13,8 +13,7 @@ from evaltui.core.editing.config import ConfigEditor, new_config
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList, dangling, idle_rules
 from evaltui.core.jsondoc.edits import Edit
-from evaltui.core.metrics.options import Option
-from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.registry import METRICS, Option
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem

@@ -13,8 +13,7 @@ from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList
 from evaltui.core.metrics.metric import MISPLACED
-from evaltui.core.metrics.options import Option, options_of, options_of_own
-from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.registry import METRICS, Option, options_of, options_of_own
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import list_at, value_at

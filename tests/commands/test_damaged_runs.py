@@ -14,10 +14,9 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import History, open_run
 from evaltui.runs.listing import read_row
-from evaltui.runs.log import RunLog
+from evaltui.runs.log import LoggedSet, RunLog
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import finished_repeats
 

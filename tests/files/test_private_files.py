@@ -16,9 +16,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.files.journal import Journal, recoverable
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import name_run
-from evaltui.runs.log import RunLog, run_logs
+from evaltui.runs.log import LoggedSet, RunLog, run_logs
 from evaltui.runs.log_reader import read_run
 
 

@@ -12,9 +12,8 @@ from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import SelectionError
 from evaltui.runs import history, log_reader
-from evaltui.runs.header import LoggedSet
 from evaltui.runs.history import History, find_run, name_run, open_run, run_names, spark
-from evaltui.runs.log import RunLog
+from evaltui.runs.log import LoggedSet, RunLog
 
 P, F = Status.PASSED, Status.FAILED
 CONFIG = {"criteria": {"response_match_score": 0.8}}

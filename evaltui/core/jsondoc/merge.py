@@ -10,8 +10,17 @@ from typing import Any, Literal
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, InsertText, Move, Put, PutText, Remove, alike, at_path, same
-from evaltui.core.jsondoc.ordering import merged_order, moves, with_added
-from evaltui.core.jsondoc.shapes import EVAL_SET, ByEntry, ByMember, FileShape, Shape, UnmergeableError
+from evaltui.core.jsondoc.shapes import (
+    EVAL_SET,
+    ByEntry,
+    ByMember,
+    FileShape,
+    Shape,
+    UnmergeableError,
+    merged_order,
+    moves,
+    with_added,
+)
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import StoredCase

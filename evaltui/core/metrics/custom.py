@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from evaltui.core.metrics.metric import (
     MetricInput,
+    criterion_extra,
     effective_threshold,
     failed_with,
     left_out,
@@ -238,8 +239,7 @@ def _outside(given: MetricInput, scores: Sequence[float | None]) -> str:
 def _rubric_texts(given: MetricInput) -> dict[str, str]:
     """The rubrics that there are, by id; of two with one id the one of a turn, then the one of the case."""
     known: dict[str, str] = {}
-    criterion = given.metric.criterion
-    raws = ((criterion.model_extra or {}) if criterion else {}).get("rubrics")
+    raws = criterion_extra(given.metric).get("rubrics")
     for raw in raws if isinstance(raws, list) else ():
         try:
             rubric = Rubric.model_validate(raw)

@@ -6,6 +6,9 @@ import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
 
 from evaltui.core.compare.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
@@ -52,6 +55,19 @@ class TurnScore:
 
 class CriterionError(ValueError):
     """A criterion in the config that the metric cannot be computed with; the message says what to change."""
+
+
+def criterion_extra(metric: EvalMetric) -> dict[str, Any]:
+    """What the criterion says besides what every criterion may say, in the config's spelling of keys."""
+    return (metric.criterion.model_extra or {}) if metric.criterion else {}
+
+
+def what_is_wrong(error: ValidationError, as_a_whole: str = "") -> str:
+    """`num_samples: Input should be a valid integer`"""
+    return "; ".join(
+        f"{'.'.join(str(step) for step in problem['loc']) or as_a_whole}: {problem['msg']}"
+        for problem in error.errors(include_url=False)
+    )
 
 
 def effective_threshold(metric: EvalMetric) -> float | None:

@@ -25,6 +25,7 @@ from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
     TurnScore,
+    criterion_extra,
     left_out,
     not_evaluated,
     nothing_to_score,
@@ -182,7 +183,7 @@ def _call_criterion(metric: EvalMetric) -> _CallCriterion:
 
 
 def _tool_name(metric: EvalMetric) -> str | None:
-    keys = (metric.criterion.model_extra or {}) if metric.criterion else {}
+    keys = criterion_extra(metric)
     tool = next((keys[name] for name in ("tool", "tool_name", "toolName") if name in keys), None)
     if tool is None or (isinstance(tool, str) and tool):
         return tool

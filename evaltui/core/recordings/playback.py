@@ -35,15 +35,10 @@ def _likeness(prints: Fingerprints, agent: str, entry: ModelCall) -> tuple[float
     before = entry.content_prints
     same = _same_at_first(prints.contents, before)
     contents = same / max(len(prints.contents), len(before), 1)
-    settings = sum(
-        (
-            entry.agent == agent,
-            entry.model == prints.request.model,
-            entry.instruction == _instruction_id(prints),
-            entry.tools == _tools_id(prints),
-            entry.config == prints.request.config,
-        )
-    )
+    request = prints.request
+    of_request = request.model, _instruction_id(prints), _tools_id(prints), request.config, agent
+    of_entry = entry.model, entry.instruction, entry.tools, entry.config, entry.agent
+    settings = sum(one == other for one, other in zip(of_entry, of_request, strict=True))
     return settings + 3 * contents, same
 
 

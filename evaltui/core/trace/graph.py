@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from evaltui.core.trace.spans import Span
+from evaltui.core.trace.spans import Span, ancestors
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,15 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
     path: list[PathStep] = []
 
     def step(kind: StepKind, name: str, span: Span) -> int:
-        depth = sum(spans[number].kind == "tool" for number in _around(spans, span))
+        depth = sum(spans[number].kind == "tool" for number in ancestors(spans, span.number))
         path.append(PathStep(len(path) + 1, kind, name, span.agent, depth, span.number))
         return len(path)
 
     for span in _in_order(spans, turn):
         if not span.agent or span.kind == "turn":
             continue
-        inside = next(
-            (_called(spans[number]) for number in _around(spans, span) if spans[number].kind == "tool"), ""
-        )
+        above = (spans[number] for number in ancestors(spans, span.number))
+        inside = next((_called(one) for one in above if one.kind == "tool"), "")
         agent = seen.setdefault((span.agent, inside), _Seen(inside))
         if span.kind == "agent":
             agent.steps.append(step("agent", span.agent, span))
@@ -121,15 +120,6 @@ def _called(span: Span) -> str:
             if call:
                 return str(call.get("name") or "")
     return ""
-
-
-def _around(spans: Sequence[Span], span: Span) -> list[int]:
-    found: list[int] = []
-    parent = span.parent
-    while parent is not None:
-        found.append(parent)
-        parent = spans[parent].parent
-    return found
 
 
 def _in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:

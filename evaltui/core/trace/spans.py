@@ -102,13 +102,7 @@ class SpanTree:
         return next((span for span in self.spans if span.call == number and span.turn == turn), None)
 
     def ancestors(self, number: int) -> list[int]:
-        """The spans that it ran in, the innermost first."""
-        found: list[int] = []
-        parent = self.spans[number].parent
-        while parent is not None:
-            found.append(parent)
-            parent = self.spans[parent].parent
-        return found
+        return ancestors(self.spans, number)
 
     def _add(self, event: Event) -> None:
         span = self._joined(event) or self._opened(event)
@@ -242,6 +236,16 @@ class SpanTree:
         if parent is not None:
             parent.children.append(span.number)
         return span
+
+
+def ancestors(spans: Sequence[Span], number: int) -> list[int]:
+    """The spans that one ran in, the innermost first."""
+    found: list[int] = []
+    parent = spans[number].parent
+    while parent is not None:
+        found.append(parent)
+        parent = spans[parent].parent
+    return found
 
 
 def _tokens(usage: Json | None) -> int:

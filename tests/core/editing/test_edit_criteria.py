@@ -7,8 +7,7 @@ import pytest
 from evaltui.core.editing.config import ConfigEditor, new_config_text
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.metrics.options import options_of
-from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.registry import METRICS, options_of
 from evaltui.core.model.config import EvalConfig
 
 TRAJECTORY = "tool_trajectory_avg_score"

@@ -13,7 +13,7 @@ from google.adk.evaluation.eval_set import EvalSet
 from evaltui.core.editing.config import ConfigEditor, new_config_text
 from evaltui.core.editing.set import CaseEditor, SetEditor, new_set_text
 from evaltui.core.jsondoc.edits import apply_to_data
-from evaltui.core.metrics.options import options_of
+from evaltui.core.metrics.registry import options_of
 
 pytestmark = pytest.mark.compat
 

@@ -45,6 +45,7 @@ from evaltui.core.metrics.judges.verdicts import (
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
+    criterion_extra,
     left_out,
     not_evaluated,
     required_threshold,
@@ -255,7 +256,7 @@ def _options(given: MetricInput) -> JudgeModelOptions:
 
 
 def _every_text(given: MetricInput) -> bool:
-    extra = (given.metric.criterion.model_extra or {}) if given.metric.criterion else {}
+    extra = criterion_extra(given.metric)
     for name in ("evaluate_intermediate_nl_responses", "evaluateIntermediateNlResponses"):
         if name in extra:
             if extra[name] not in (True, False):

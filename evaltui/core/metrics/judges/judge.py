@@ -13,7 +13,7 @@ from google.genai import types
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 from pydantic.alias_generators import to_camel
 
-from evaltui.core.metrics.metric import CriterionError, MetricInput
+from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy, Judgement, MetricResult, Vote
 from evaltui.core.prompts import Prompt
@@ -76,15 +76,12 @@ JudgedMetric = Callable[[MetricInput, Judge], Awaitable[MetricResult]]
 
 def judge_options(metric: EvalMetric) -> JudgeModelOptions:
     """The criterion's `judge_model_options`, else ADK's defaults. Raises CriterionError."""
-    extra: dict[str, Any] = (metric.criterion.model_extra or {}) if metric.criterion else {}
+    extra = criterion_extra(metric)
     given = extra.get("judge_model_options", extra.get("judgeModelOptions")) or {}
     try:
         return JudgeModelOptions.model_validate(given)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(str(step) for step in problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_url=False)
-        )
+        wrong = what_is_wrong(error)
         raise CriterionError(f"judge_model_options of {metric.metric_name}: {wrong}") from None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaltui.core.metrics.metric import CriterionError, MetricInput
+from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Rubric
 
@@ -61,14 +61,10 @@ def no_rubrics(given: MetricInput) -> str:
 
 def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
     """The rubrics of a metric's criterion. Raises CriterionError for those that are malformed."""
-    extra = (metric.criterion.model_extra or {}) if metric.criterion else {}
     try:
-        return _ADAPTER.validate_python(extra.get("rubrics") or [])
+        return _ADAPTER.validate_python(criterion_extra(metric).get("rubrics") or [])
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(str(step) for step in problem['loc']) or 'the list'}: {problem['msg']}"
-            for problem in error.errors(include_url=False)
-        )
+        wrong = what_is_wrong(error, "the list")
         raise CriterionError(f"{metric.metric_name}: its rubrics cannot be read: {wrong}") from None
 
 
@@ -89,9 +85,8 @@ def _held(given: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
     for place, rubrics in sources:
         for rubric in rubrics:
             if place == "the criterion" or rubric.type in allowed:
-                _add(
-                    held, HeldRubric(rubric.rubric_id, _text(rubric, place), place, rubric.type or ""), given
-                )
+                one = HeldRubric(rubric.rubric_id, _text(rubric, place), place, rubric.type or "")
+                _add(held, one, given)
     return list(held.values())
 
 

@@ -32,6 +32,7 @@ from evaltui.core.metrics.judges.verdicts import (
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
+    criterion_extra,
     not_evaluated,
     required_threshold,
     verdict,
@@ -145,7 +146,7 @@ def read_as_adk(text: str) -> Vote:
 
 
 def _stop_signal(given: MetricInput) -> str:
-    extra = (given.metric.criterion.model_extra or {}) if given.metric.criterion else {}
+    extra = criterion_extra(given.metric)
     signal = extra.get("stop_signal", extra.get("stopSignal", STOP_SIGNAL))
     if not isinstance(signal, str) or not signal.strip():
         raise CriterionError(f"stop_signal of {given.metric.metric_name} must be a text")
