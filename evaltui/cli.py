@@ -129,12 +129,13 @@ def _new(options: argparse.Namespace) -> int:
 def _open_workbench(options: argparse.Namespace) -> int:
     agent_dir = Path(options.agent_dir)
     if not agent_dir.exists():
-        known = ", ".join(_COMMANDS)
-        return fail(f"{options.agent_dir} is neither a folder nor a file, nor a command ({known})")
+        from evaltui.text.values import did_you_mean
+
+        hint = did_you_mean(options.agent_dir, _COMMANDS) or "; `evaltui --help` lists the commands"
+        return fail(f"{options.agent_dir} is not a folder, a file or a command{hint}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return fail(
-            "the workbench needs a terminal; without one, "
-            f"`evaltui run {options.agent_dir}` runs the eval sets and reports"
+            f"the workbench needs a terminal; `evaltui run {options.agent_dir}` runs eval sets without one"
         )
     # Until all is loaded there is no garbage to be looked for among it, again and again.
     gc.disable()

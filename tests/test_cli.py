@@ -29,11 +29,17 @@ def test_without_a_terminal_it_refuses_politely(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_what_is_neither_a_command_nor_a_folder_is_said_in_one_line():
+def test_an_unknown_command_is_a_usage_error_with_the_nearest_name():
     done = call("rum")
     assert done.returncode == 2
-    assert "run" in done.stderr
+    assert "did you mean 'run'?" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_unknown_name_that_is_like_no_command_names_the_list():
+    done = call("somewhere/else")
+    assert done.returncode == 2
+    assert "evaltui --help" in done.stderr
 
 
 @pytest.mark.parametrize(
