@@ -210,25 +210,19 @@ def _with_init(kind: type[Exception], data: Json) -> Exception:
     return kind(*data.get("args", (data["message"],)))
 
 
-class AgentBrokenError(Exception):
+class _HostError(Exception):
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class AgentBrokenError(_HostError):
     """The agent cannot be imported or opened."""
 
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(str(error))
-        self.error = error
 
-
-class RequestFailedError(Exception):
+class RequestFailedError(_HostError):
     """The agent raised while it worked on a request."""
 
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(str(error))
-        self.error = error
 
-
-class HostLostError(Exception):
+class HostLostError(_HostError):
     """The host died or stopped answering; what it was working on has no answer."""
-
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(str(error))
-        self.error = error

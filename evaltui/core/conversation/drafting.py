@@ -194,9 +194,7 @@ def _events(invocation: Invocation) -> Sequence[InvocationEvent]:
 
 def _belongs(response: types.FunctionResponse, calls: Sequence[types.FunctionCall]) -> bool:
     """Whether a response is that of a call of its own turn: of an earlier one, it would be an orphan."""
-    if response.id:
-        return any(call.id == response.id for call in calls)
-    return any(call.name == response.name for call in calls)
+    return any(call.id == response.id if response.id else call.name == response.name for call in calls)
 
 
 def without_secrets(case: Json, secrets: Secrets) -> Json:
