@@ -8,6 +8,7 @@ sample agents. Commands that open a screen or never end are parsed.
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 import shutil
@@ -20,6 +21,7 @@ import pytest
 
 from evaltui.cli import _COMMANDS
 from evaltui.commands.arguments import workbench_parser
+from evaltui.files import guide
 from tests.commands.command_line import call
 from tests.manual import PAGES, ROOT
 
@@ -129,6 +131,37 @@ def test_the_commands_of_a_page_do_as_it_says(page, folder, monkeypatch, capfd):
         assert re.fullmatch(as_pattern(command.shown), out, re.DOTALL if not command.shown else 0), (
             f"{command.line} prints now:\n{out}"
         )
+
+
+def objects_at(value, path):
+    """The objects of a report at a path such as `cases[].turns[]`."""
+    for step in path.split(".") if path else ():
+        values = value if isinstance(value, list) else [value]
+        found = [one[step.removesuffix("[]")] for one in values]
+        value = [inner for one in found for inner in one] if step.endswith("[]") else found
+    return value if isinstance(value, list) else [value]
+
+
+def test_the_json_report_has_the_keys_of_the_page(folder, capfd):
+    page = (guide.FOLDER / "formats.md").read_text(encoding="utf-8")
+    table = page.partition("| in the JSON report |")[2].partition("\n\n")[0]
+    call("run", "sample_agents/home_automation", "thermostat")
+    call(
+        "run", "sample_agents/home_automation", "thermostat", "--baseline", "last", "--report", "json=1.json"
+    )
+    call("run", "sample_agents/library_desk", "--report", "json=2.json")
+    compared, judged = (json.loads(Path(name).read_text(encoding="utf-8")) for name in ("1.json", "2.json"))
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)[1:]
+    assert len(rows) > 10
+    for place, keys in rows:
+        path = "" if place == "top level" else place.strip("`")
+        always, _, sometimes = (re.findall(r"`(\w+)`", part) for part in keys.partition(";"))
+        found = objects_at(compared, path)
+        if not path.startswith("comparison"):
+            found += objects_at(judged, path)
+        assert found, path
+        for one in found:
+            assert set(always) <= set(one) <= {*always, *sometimes}, path
 
 
 def test_two_commands_set_everything_up():
