@@ -259,21 +259,10 @@ class CaseHistory:
         passed = self.last_passed
         return what_changed(passed.run, self.points[-1].run, self.case) if passed else ()
 
-    def sparkline(self, metric: str = "") -> str:
-        """One character per run, by a metric's score or by the share of runs that passed; `·` without one."""
+    def values(self, metric: str = "") -> list[float | None]:
+        """By run a metric's score, or the share of its repeats that passed; None without a score."""
         cases = [point.summary for point in self.points]
-        return spark([case.scores.get(metric) if metric else case.passed / case.runs for case in cases])
-
-
-_BARS = "▁▂▃▄▅▆▇█"
-
-
-def spark(values: Sequence[float | None]) -> str:
-    """Values from 0 to 1 as bars; what is outside counts as the nearest of the two."""
-    return "".join(
-        "·" if value is None else _BARS[round(min(max(value, 0.0), 1.0) * (len(_BARS) - 1))]
-        for value in values
-    )
+        return [case.scores.get(metric) if metric else case.passed / case.runs for case in cases]
 
 
 class History:

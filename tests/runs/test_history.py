@@ -12,7 +12,7 @@ from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import SelectionError
 from evaltui.runs import history, log_reader
-from evaltui.runs.history import History, find_run, name_run, open_run, run_names, spark
+from evaltui.runs.history import History, find_run, name_run, open_run, run_names
 from evaltui.runs.log import LoggedSet, RunLog
 
 P, F = Status.PASSED, Status.FAILED
@@ -176,14 +176,14 @@ def test_a_case_over_time(tmp_path):
     assert [point.started.second for point in found.points] == [1, 2, 3, 6]
     assert found.last_passed is found.points[2]
     assert found.changed_since == ("agent: prompts.py", "the case was changed")
-    assert found.sparkline() == "▁██▁"
-    assert found.sparkline("response_match_score") == spark([0.1, 0.2, 0.3, 0.6])
-    assert found.sparkline("safety_v1") == "····"
+    assert found.values() == [0.0, 1.0, 1.0, 0.0]
+    assert found.values("response_match_score") == [0.1, 0.2, 0.3, 0.6]
+    assert found.values("safety_v1") == [None] * 4
     assert open_run(found.points[0].path).case(lights("a")).status is F
     last_two = History(tmp_path).of(lights("a"), "lights", last=2)
     assert [point.started.second for point in last_two.points] == [3, 6]
     never = History(tmp_path).of(lights("nothing"), "lights")
-    assert (never.points, never.last_passed, never.changed_since, never.sparkline()) == ((), None, (), "")
+    assert (never.points, never.last_passed, never.changed_since, never.values()) == ((), None, (), [])
 
 
 def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):
@@ -213,11 +213,6 @@ def test_of_a_large_log_little_is_read(tmp_path, monkeypatch):
     read = 0
     open_run(path).case(lights("case 7"))
     assert read < header_and_index + 2000
-
-
-def test_bars():
-    assert spark([0.0, 0.5, 1.0, None, 3.0, -1.0]) == "▁▅█·█▁"
-    assert spark([]) == ""
 
 
 def test_files_of_an_agent(tmp_path):

@@ -6,8 +6,9 @@ from pilots import screen_lines, screen_text, turn, until, until_ran, write_case
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.screens.runs import ComparisonScreen, RunsScreen
+from evaltui.tui.screens.runs import RunsScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

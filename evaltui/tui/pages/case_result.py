@@ -19,8 +19,9 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.text.lines import Span, pad
+from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.outcomes import WORDS, glyph, verdict
+from evaltui.text.plots import bar
 from evaltui.text.values import cut, scores, visible, visible_block
 from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
 from evaltui.tui.pages.runs import write_history_rows
@@ -117,6 +118,8 @@ _LONGEST_TEXT = 20_000
 _WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 # So many equal calls in a row are worth a line, not more.
 _MOST_EQUAL = 4
+# Cells of the bar of a score.
+_BAR = 10
 
 
 def write_case_result(
@@ -170,10 +173,12 @@ def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
     written = scores(metric.score, metric.threshold, metric.lower_is_better)
     score, _, needs = ("–" if metric.score is None else written).partition(", needs ")
     row = f" {pad(visible(metric.name), names)}  {score:>5}  {needs:>5}"
-    word = f"  {WORDS[metric.status]}"
-    # The glyph says the same.
-    fits = cell_len(f"   {row}{word}") <= page.width
-    page.row(("  ", ""), glyph(metric.status), (row, ""), (word if fits else "", "muted"))
+    mark, role = glyph(metric.status)
+    # What does not fit is left out: the glyph and the figures say the same.
+    line: Line = [("  ", ""), (mark, role), (row, "")]
+    for more in ([("  ", ""), *_bar(metric, role)], [(f"  {WORDS[metric.status]}", "muted")]):
+        line += more if cells([*line, *more]) <= page.width else []
+    page.row(*line)
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     # What judges found is told turn by turn.
     if reason and not (metric.status in (Status.PASSED, Status.FAILED) and was_judged(metric)):
@@ -182,6 +187,13 @@ def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
         page.block([(judge_line(metric.judge), "muted")], 6)
     if ways := [(way, metric.details[way]) for way in _WAYS if metric.details.get(way) is not None]:
         _write_ways(page, ways, metric)
+
+
+def _bar(metric: MetricResult, role: str) -> Line:
+    """The score and what it must reach, where it is a share."""
+    if metric.score is None or metric.threshold is None or max(metric.score, metric.threshold) > 1:
+        return [(" " * _BAR, "")]
+    return bar(metric.score, _BAR, role, metric.threshold)
 
 
 def _write_ways(page: Page, ways: Sequence[tuple[str, float | None]], metric: MetricResult) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from evaltui.core.compare.comparison_lines import side_line
@@ -12,6 +13,7 @@ from evaltui.runs.history import CaseHistory
 from evaltui.runs.listing import RunRow, when
 from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
+from evaltui.text.plots import column_plot, sparkline
 from evaltui.text.values import show_duration, show_score, show_seconds, visible
 from evaltui.tui.pages.writer import LABEL, Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
@@ -79,6 +81,14 @@ def _agent_state(row: RunRow, *, roomy: bool) -> str:
     if not roomy:
         return "changed"
     return f"{f'{1 + len(more)} files' if more else visible(one)} changed since"
+
+
+def rates_plot(rows: Sequence[RunRow], current: Path | None, width: int, height: int) -> list[Line]:
+    """The pass rates of runs, of which the newest come first; one without cases is left out."""
+    done = [(row, sum(row.counts.values())) for row in reversed(rows)]
+    rates = [(row.path, row.counts.get("PASSED", 0) / count) for row, count in done if count]
+    roles = ["accent" if path == current else "line" for path, _ in rates]
+    return column_plot([rate for _, rate in rates], roles, width, height) if rates else []
 
 
 def write_run(page: Page, row: RunRow) -> None:
@@ -257,10 +267,7 @@ def _bars(past: CasePast | None) -> list[Span]:
         return [("…" if past is None else "no run of it was kept", "muted")]
     history = past.history
     metric = _metric(history)
-    bars: list[Span] = [
-        (bar, ROLES[point.summary.status])
-        for bar, point in zip(history.sparkline(metric), history.points, strict=True)
-    ]
+    bars = sparkline(history.values(metric), [ROLES[point.summary.status] for point in history.points])
     runs = "1 run" if len(bars) == 1 else f"last {len(bars)} runs"
     return [*bars, (f"  {runs}, {visible(metric) if metric else 'the share that passed'}", "muted")]
 

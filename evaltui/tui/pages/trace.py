@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.trace.graph import AgentUse, Graph
@@ -11,6 +11,7 @@ from evaltui.core.trace.spans import Request, Span
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.lines import cut as cut_line
+from evaltui.text.plots import waterfall_bar
 from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, show_duration, visible, visible_block
 from evaltui.tui.pages.writer import Page, write_code, write_json
@@ -19,7 +20,11 @@ _LABEL = 9
 _TOKENS = 11
 _DURATION = 7
 # Times are a picture where there is room for it.
-_WITH_BARS, _LONG_BARS = 90, 140
+_WITH_BARS = 90
+_MOST_BAR = 40
+# Seconds.
+_LONG = 0.5
+_SPAN_ROLES = {"agent": "agent", "model": "model", "tool": "tool"}
 _MOST_INDENT = 6
 # What does not fit in a row anyway need not be made into text.
 _LONGEST = 300
@@ -32,9 +37,16 @@ _MARKS: Mapping[str, Text] = {
 NO_MARK: Text = ("  ", "")
 
 
-def span_line(span: Span, turn: Span, width: int, *, folded: bool, op: str = "") -> Line:
-    """`turn` is the one that the span is of: bars are parts of it. `op` says how a call differs."""
-    right = _right(span, turn, width)
+class Scale(NamedTuple):
+    """The time that the bars of a case are parts of, in seconds since the run began."""
+
+    begin: float
+    end: float
+
+
+def span_line(span: Span, scale: Scale, width: int, *, folded: bool, op: str = "") -> Line:
+    """A span as a row. `op` says how a call differs."""
+    right = _right(span, scale, width)
     room = width - cells(right) - 1
     left = cut_line(_left(span, folded, op, room), room)
     return [*left, (" " * (width - cells(left) - cells(right)), ""), *right]
@@ -47,10 +59,15 @@ def _left(span: Span, folded: bool, op: str, room: int) -> Line:
     line: Line = [_MARKS.get(op, NO_MARK), (indent, "")]
     fold = ("▸ " if folded else "▾ ") if span.children else "  "
     if span.kind == "agent":
-        return [*line, (fold, "muted"), (visible(span.agent), "bold" if not span.failed else "error")]
+        return [*line, (fold, "muted"), (visible(span.agent), "bold error" if span.failed else "bold agent")]
     if span.kind == "error":
         return [*line, (fold, ""), (pad("! error", _LABEL + 1), "error"), *_error(span.events[0].data)]
-    return [*line, (fold, "muted"), (pad(span.kind, _LABEL), "muted"), *_what(span, room)]
+    return [
+        *line,
+        (fold, "muted"),
+        (pad(span.kind, _LABEL), _SPAN_ROLES.get(span.kind, "muted")),
+        *_what(span, room),
+    ]
 
 
 def _turn(span: Span) -> Line:
@@ -107,25 +124,21 @@ def _error(data: Json) -> Line:
     return [(_short(": ".join(part for part in known if part)), "error")]
 
 
-def _right(span: Span, turn: Span, width: int) -> Line:
-    timed = span.kind in ("turn", "agent", "model", "tool")
+def _right(span: Span, scale: Scale, width: int) -> Line:
+    timed = span.kind in _SPAN_ROLES or span.kind == "turn"
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     shown = "…" if span.is_open else show_duration(span.seconds) if timed else ""
-    if width < _WITH_BARS and not tokens:
-        return [("  ", ""), (shown, "muted")] if shown else []
-    bar: Line = []
-    if width >= _WITH_BARS:
-        room = 32 if width >= _LONG_BARS else 16
-        role = "error" if span.failed else "bold accent" if span.kind in ("model", "tool") else "muted"
-        bar = [("  ", ""), (_bar(span, turn, room) if timed else " " * room, role)]
-    return [(f"{tokens:>{_TOKENS}}", "muted"), *bar, ("  ", ""), (f"{shown:>{_DURATION}}", "muted")]
-
-
-def _bar(span: Span, turn: Span, room: int) -> str:
-    whole = turn.seconds or 1.0
-    first = min(room - 1, max(0, int((span.begin - turn.begin) / whole * room)))
-    drawn = "█" * min(room - first, round(span.seconds / whole * room)) or "▏"
-    return pad(" " * first + drawn, room)
+    took: Line = [("  ", ""), (f"{shown:>{_DURATION}}", "bold" if span.seconds >= _LONG else "muted")]
+    if width < _WITH_BARS:
+        return [(f"{tokens:>{_TOKENS}}", "muted"), *took] if tokens else took if shown else []
+    room = min(_MOST_BAR, width // 4)
+    bar: Line = [(" " * room, "")]
+    if span.kind in _SPAN_ROLES:
+        role = "error" if span.failed else _SPAN_ROLES[span.kind]
+        bar = waterfall_bar(
+            span.begin - scale.begin, span.end - scale.begin, scale.end - scale.begin, room, role
+        )
+    return [(f"{tokens:>{_TOKENS}}", "muted"), ("  ", ""), *bar, *took]
 
 
 def tokens_of(usage: Json | None) -> str:

@@ -12,7 +12,7 @@ from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import show_duration, visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.trace import span_line, write_events, write_graph, write_request, write_response
+from evaltui.tui.pages.trace import Scale, span_line, write_events, write_graph, write_request, write_response
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.tui.widgets.fields import FilterLine
@@ -165,14 +165,15 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             role = "bold accent" if self._remark == "…" else "muted"
             return [marker, (visible(self._remark), role)]
         span = self._outline.span(number)
-        turn = self._turn_of(span)
         is_folded = span.number in self._outline.folded and not self._outline.search
         op = self._op(span)
-        return [marker, *span_line(span, turn, self.line_width - 2, folded=is_folded, op=op)]
+        return [marker, *span_line(span, self._scale, self.line_width - 2, folded=is_folded, op=op)]
 
-    def _turn_of(self, span: Span) -> Span:
-        around = self._outline.tree.ancestors(span.number)
-        return self._outline.tree.spans[around[-1]] if around else span
+    @property
+    def _scale(self) -> Scale:
+        """One for all turns, so that their bars can be compared."""
+        turns = self._outline.tree.turns
+        return Scale(turns[0].begin, max(turn.end for turn in turns))
 
     def _op(self, span: Span) -> str:
         """How a call differs from what is expected."""

@@ -10,7 +10,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.lines import Line, cells, cut
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
+from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, WORDS, glyph
+from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.widgets.lines import both_ends
 from evaltui.workbench.results import figure, turn_status
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Below this many cells of name, the figure at the right is left out.
 _MIN_NAME = 14
+# Cells of the bar of outcomes.
+_BAR = 8
 
 
 class TreeLines:
@@ -59,11 +62,9 @@ class TreeLines:
         counts = self._workbench.outcomes.results.counts(eval_set.case_path)
         if not counts:
             return name, [(str(len(eval_set.cases)), "muted")]
-        right: Line = [(f"{counts['PASSED']}/{len(eval_set.cases)}", "muted")]
-        for status in ("FAILED", "ERROR"):
-            if counts[status]:
-                right.append((f" {GLYPHS[status]}{counts[status]}", ROLES[status]))
-        return name, right
+        total = len(eval_set.cases)
+        bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
+        return name, [(f"{counts['PASSED']}/{total} ", "muted"), *bar]
 
     def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
         return both_ends(*self._case_line(eval_set, case, width), width, gap=1, least=_MIN_NAME)

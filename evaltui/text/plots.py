@@ -1,0 +1,91 @@
+"""Plots as lines of text: each is made of its data and a size, and knows no screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from evaltui.text.glyphs import BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD
+from evaltui.text.lines import Line, Span
+
+_RIGHT_HALF = "╺"
+_WIDEST_COLUMN = 4
+
+
+def sparkline(values: Sequence[float | None], roles: Sequence[str]) -> Line:
+    """A cell for each value from 0 to 1, in its role; `·` where there is none."""
+    return [(_spark(value), role) for value, role in zip(values, roles, strict=True)]
+
+
+def _spark(value: float | None) -> str:
+    return "·" if value is None else SPARKS[round(_share(value) * (len(SPARKS) - 1))]
+
+
+def column_plot(values: Sequence[float], roles: Sequence[str], width: int, height: int) -> list[Line]:
+    """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left."""
+    margin = len("100% ")
+    room = max(1, width - margin)
+    shown = list(zip(values, roles, strict=True))[-room:]
+    wide = min(_WIDEST_COLUMN, max(1, room // max(1, len(shown))))
+    lines: list[Line] = []
+    for row in reversed(range(height)):
+        label = "100%" if row == height - 1 else "0%" if row == 0 else ""
+        columns = [(_column(value, row, height) * wide, role) for value, role in shown]
+        lines.append([(f"{label:>{margin - 1}} ", "muted"), *columns])
+    return lines
+
+
+def _column(value: float, row: int, height: int) -> str:
+    """The cell of a column in a row, counted from the bottom. What is not nothing is seen."""
+    eighths = max(round(_share(value) * height * 8), 1 if value > 0 else 0) - 8 * row
+    return SPARKS[min(eighths, 8) - 1] if eighths > 0 else " "
+
+
+def bar(share: float, width: int, role: str, threshold: float | None = None) -> Line:
+    """A share from 0 to 1 in steps of half a cell, and a threshold below 1 as a line across it."""
+    full, half = divmod(round(_share(share) * width * 2), 2)
+    drawn = [(BAR, role)] * full + [(HALF_BAR, role)] * half
+    drawn += [(EMPTY_BAR, "line")] * (width - len(drawn))
+    if threshold is not None and 0 <= threshold < 1 and width:
+        drawn[int(threshold * width)] = (THRESHOLD, "")
+    return _joined(drawn)
+
+
+def stacked_bar(parts: Sequence[tuple[int, str]], total: int, width: int) -> Line:
+    """Counts beside each other, each in its role; what is left of `total` is empty. No count is lost, as long
+    as there are cells."""
+    line: Line = []
+    left, count_left = width, total
+    for count, role in parts:
+        if not count or not left:
+            continue
+        size = min(left, max(1, round(count / max(count_left, 1) * left)))
+        line.append((BAR * size, role))
+        left, count_left = left - size, count_left - count
+    return [*line, (EMPTY_BAR * left, "line")] if left else line
+
+
+def waterfall_bar(begin: float, end: float, whole: float, width: int, role: str) -> Line:
+    """What took from `begin` to `end` of `whole`, in steps of half a cell, with hairlines at the quarters."""
+    halves = 2 * width / whole if whole > 0 else 0.0
+    first = min(2 * width - 1, int(begin * halves))
+    last = max(first + 1, min(2 * width, round(end * halves)))
+    quarters = {width // 4, width // 2, 3 * width // 4}
+    drawn = []
+    for place in range(width):
+        covered = first <= 2 * place < last, first <= 2 * place + 1 < last
+        if any(covered):
+            drawn.append((BAR if all(covered) else HALF_BAR if covered[0] else _RIGHT_HALF, role))
+        else:
+            drawn.append((THRESHOLD if place in quarters else " ", "line"))
+    return _joined(drawn)
+
+
+def _joined(drawn: Sequence[Span]) -> Line:
+    """Single cells, those of one role as one text."""
+    runs = groupby(drawn, key=lambda one: one[1])
+    return [("".join(cell for cell, _ in run), role) for role, run in runs]
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
