@@ -12,7 +12,9 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic import BaseModel
 
+from evaltui.runner.child.adapters import adk
 from evaltui.runner.child.adapters.adk import AdkAdapter
 
 pytestmark = pytest.mark.adk
@@ -76,3 +78,13 @@ async def test_a_provider_that_the_agent_sets_later_is_seen_in_the_next_turn(mon
 
     await chat(agent(after_agent_callback=listen), "hello", "again")
     assert len(written) == 1
+
+
+async def test_an_adk_that_has_dropped_the_older_convention_does_as_ever(monkeypatch, written):
+    class OneConvention(BaseModel, extra="forbid"):
+        pass
+
+    monkeypatch.setattr(adk, "TelemetryConfig", OneConvention)
+    monkeypatch.setattr(adk, "_brief", adk._brief.__wrapped__)
+    await chat(agent(), "hello", "again")
+    assert len(written) == 2

@@ -208,5 +208,9 @@ def _run_config() -> RunConfig:
 
 
 @functools.cache
-def _brief() -> TelemetryConfig:
-    return TelemetryConfig(genai_semconv_stability_opt_in="stable")
+def _brief() -> TelemetryConfig | None:
+    """None for an ADK that has but one of them: it is to drop the older one some day."""
+    try:
+        return TelemetryConfig(genai_semconv_stability_opt_in="stable")
+    except ValueError:
+        return None
