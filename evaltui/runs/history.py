@@ -183,8 +183,7 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
 def _events_of(path: Path, case: logs.LoggedCase) -> dict[int, list[Event]]:
     if case.events is None:
         return {}
-    found = logs.events_between(path, case.events, case.id, case.summary.eval_set_id)
-    return {repeat: [logs.event_of(path, data) for data in events] for repeat, events in found.items()}
+    return logs.events_between(path, case.events, case.id, case.summary.eval_set_id)
 
 
 def case_of(path: Path, case: logs.LoggedCase) -> CaseResult:

@@ -240,7 +240,7 @@ def repeats_of(path: Path, case: LoggedCase) -> list[Json]:
 
 def events_between(
     path: Path, stretch: tuple[int, int], case: CaseId, eval_set_id: str
-) -> dict[int, list[Json]]:
+) -> dict[int, list[Event]]:
     """The events of one case by repeat, from a stretch of a log in bytes, both ends being ends of lines.
 
     A repeat that was tried again after a crash has the events of its last try only. Raises OSError, and
@@ -266,7 +266,7 @@ def events_between(
                 repeats[repeat] = []
             else:
                 repeats.setdefault(repeat, []).append(data)
-    return repeats
+    return {repeat: [event_of(path, data) for data in events] for repeat, events in repeats.items()}
 
 
 def event_of(path: Path, data: Json) -> Event:

@@ -97,7 +97,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
             left_out.append(f"{file.name} has no case {case.eval_id} any more")
     progress = progress or Progress()
     progress.total = len(cases)
-    return await in_thread(lambda progress: _propose(editing, choice, cases, left_out, progress), progress)
+    return await in_thread(lambda: _propose(editing, choice, cases, left_out, progress), progress)
 
 
 def accept(editing: Editing, proposal: Proposal) -> bool:
@@ -142,13 +142,14 @@ def _propose(
             progress.step()
             try:
                 actual = _actual(editing, case)
-                of_case = _edits(choice, case, actual)
+                editor = CaseEditor(case.document.value, case.number)
+                of_case = _edits(choice, case, editor, actual)
             except ValueError as error:
                 left_out.append(str(error))
                 continue
             if of_case:
                 accepted[case.file] += 1
-                remarks.extend(_remarks(choice, case, actual, written))
+                remarks.extend(_remarks(choice, case, editor, actual, written))
             yield from of_case
 
     try:
@@ -178,12 +179,12 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     return invocations_from_events(events.get(case.scored.repeat, ()))
 
 
-def _edits(choice: Choice, case: _Case, actual: Sequence[Invocation]) -> list[Edit]:
+def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> list[Edit]:
     # It builds on the models.
     from evaltui.core.editing.accepting import Accepting
 
     result = case.scored.shown
-    accepting = Accepting(CaseEditor(case.document.value, case.number))
+    accepting = Accepting(editor)
     final_state = result.repeats[case.scored.repeat].final_state
     if choice.what == "case":
         accepting.case(result.turns, actual, final_state)
@@ -210,7 +211,11 @@ def _edits(choice: Choice, case: _Case, actual: Sequence[Invocation]) -> list[Ed
 
 
 def _remarks(
-    choice: Choice, case: _Case, actual: Sequence[Invocation], written: Mapping[str, float]
+    choice: Choice,
+    case: _Case,
+    editor: CaseEditor,
+    actual: Sequence[Invocation],
+    written: Mapping[str, float],
 ) -> Iterator[str]:
     """What speaks against taking this run for what is expected."""
     from evaltui.core.model.eval_set import answer_text
@@ -225,7 +230,6 @@ def _remarks(
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"
         yield f"{which}{passed}, this is what run {number} of them did"
-    editor = CaseEditor(case.document.value, case.number)
     turns = range(editor.turn_count) if choice.what == "case" else [choice.turn]
     for turn in turns if choice.what != "state" else ():
         if turn >= len(actual):

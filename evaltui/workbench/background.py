@@ -40,8 +40,9 @@ class Progress:
         self.done += 1
 
 
-async def in_thread(work: Callable[[Progress], _T], progress: Progress) -> _T:
-    """The result of long work, which is done in a thread. It ends early when who waits is cancelled.
+async def in_thread(work: Callable[[], _T], progress: Progress) -> _T:
+    """The result of long work, which is done in a thread. It ends early when who waits is cancelled: then its
+    `progress` says so.
 
     What many cases are made into is kept: garbage is not looked for among it, which would hold the screen
     each time.
@@ -49,7 +50,7 @@ async def in_thread(work: Callable[[Progress], _T], progress: Progress) -> _T:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return await asyncio.to_thread(work, progress)
+        return await asyncio.to_thread(work)
     except asyncio.CancelledError:
         progress.cancelled = True
         raise

@@ -100,7 +100,8 @@ class Plan:
         editing = self._editing
         with refusing(editing.say):
             with editing.background.progress(f"{label} …"):
-                made = await in_thread(lambda progress: self._made(before, progress), Progress())
+                progress = Progress()
+                made = await in_thread(lambda: self._made(before, progress), progress)
             for path, document in editing.opened(before).items():
                 if not document.has_text_of(before[path]):
                     raise EditError(f"not done: {path.name} was edited meanwhile")

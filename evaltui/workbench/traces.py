@@ -203,11 +203,9 @@ class Traces:
 
 
 def _events_of(stretch: _Stretch) -> _ByRepeat:
-    from evaltui.runs.log_reader import event_of, events_between
+    from evaltui.runs.log_reader import events_between
 
-    log = stretch.log
-    found = events_between(log, stretch.place, stretch.case, stretch.eval_set_id)
-    return {repeat: [event_of(log, data) for data in events] for repeat, events in found.items()}
+    return events_between(stretch.log, stretch.place, stretch.case, stretch.eval_set_id)
 
 
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<field>kind|agent):)?(?:"(?P<quoted>[^"]*)(?:"|$)|(?P<word>\S+))')

@@ -266,7 +266,7 @@ def test_one_case_is_read_from_its_places(tmp_path, closed):
         assert (found.id.eval_id, found.summary.runs) == (case, 2)
         assert [one["seconds"] for one in repeats_of(log.path, found)] == [0, 1]
         events = events_between(log.path, found.events, found.id, "s")
-        assert {number: [one["data"] for one in found] for number, found in events.items()} == {
+        assert {number: [one.data for one in found] for number, found in events.items()} == {
             0: [{"n": 0}],
             1: [{"n": 1}],
         }

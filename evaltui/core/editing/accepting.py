@@ -15,7 +15,7 @@ from typing import Any
 
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.editing.calls import CallEditor
-from evaltui.core.editing.json_paths import in_style
+from evaltui.core.editing.json_paths import field_value, in_style
 from evaltui.core.editing.set import CaseEditor
 from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike, apply_to_data
@@ -196,7 +196,8 @@ class Accepting:
 
     def _states(self, final_state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The expected final state, and what the keys that it names have become."""
-        expected = self._case.final_state.value
+        expected = field_value(self._data, self._case.path, "final_session_state")
+        expected = expected if isinstance(expected, dict) else {}
         return expected, {key: final_state.get(key) for key in expected}
 
 

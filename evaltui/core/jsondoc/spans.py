@@ -24,10 +24,8 @@ BOM = "\ufeff"
 _DEPTH = 2
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-# A key with nothing escaped in it, and what stands between it and its value.
-_PLAIN_KEY = re.compile(r'"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
-# The same of the next member, with what stands before it.
-_NEXT_MEMBER = re.compile(r"[ \t\n\r]*,?[ \t\n\r]*" + _PLAIN_KEY.pattern)
+# A member up to its value, with what stands before it; its key has no escapes.
+_NEXT_MEMBER = re.compile(r'[ \t\n\r]*,?[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 
 # The value that begins at a position of a text, and where it ends. Raises ValueError.
 decode_at = json.JSONDecoder().raw_decode
@@ -130,13 +128,6 @@ class Place(NamedTuple):
         return self.text.find("\n", self.start, self.end) >= 0
 
 
-Beyond = Callable[[], Iterable[str]]
-
-
-def _nothing() -> Iterable[str]:
-    return ()
-
-
 class Tree:
     """A JSON text with the values in it.
 
@@ -144,7 +135,7 @@ class Tree:
     is known but itself: it need not tell how.
     """
 
-    def __init__(self, text: str, root: Node, beyond: Beyond | None = _nothing) -> None:
+    def __init__(self, text: str, root: Node, beyond: Callable[[], Iterable[str]] | None = tuple) -> None:
         self.text = text
         self.root = root
         self.beyond = beyond
@@ -153,7 +144,7 @@ class Tree:
         self._way = [Place(text, root, root.lead, root.lead)]
 
     @classmethod
-    def parse(cls, text: str, beyond: Beyond | None = _nothing) -> Tree:
+    def parse(cls, text: str, beyond: Callable[[], Iterable[str]] | None = tuple) -> Tree:
         """Raises ValueError for a text that is not valid JSON or is nested too deeply."""
         start = skip_space(text, len(BOM) if text.startswith(BOM) else 0)
         try:
@@ -193,9 +184,8 @@ class Tree:
     def part(self, place: Place) -> Tree:
         """The value of a place, with the beginning of its line: that tells its margin."""
         begin = max(self.text.rfind("\n", 0, place.start), 0)
-        root = place.node
-        text = self.text[begin : place.end]
-        return Tree(text, Node(root.value, root.size, place.start - begin, children=root.children), None)
+        root = Node(place.node.value, place.node.size, place.start - begin, children=place.node.children)
+        return Tree(self.text[begin : place.end], root, None)
 
     def replaced(
         self, path: JsonPath, text: str, value: Any, children: tuple[Node, ...] | None = None
@@ -284,25 +274,19 @@ def _scan(
             return nodes, position
         begin, key, key_size = position, None, 0
         if keyed:
-            key, key_size, position = _key_at(text, begin)
+            key, position = decode_at(text, begin)
+            if not isinstance(key, str):
+                raise json.JSONDecodeError("Expecting property name", text, begin)
+            key_size = position - begin
+            position = skip_space(text, position)
+            if text[position : position + 1] != ":":
+                raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
+            position = skip_space(text, position + 1)
         value, value_end, children = _read(text, position, depth)
         size = value_end - position
         nodes.append(Node(value, size, begin - end, key, key_size, position - begin, children))
         end, position = value_end, skip_space(text, value_end)
     return nodes, position
-
-
-def _key_at(text: str, begin: int) -> tuple[str, int, int]:
-    """The key that begins at a position, its size in the text, and where its value begins."""
-    if match := _PLAIN_KEY.match(text, begin):
-        return match[1], match.end(1) + 1 - begin, match.end()
-    key, end = decode_at(text, begin)
-    if not isinstance(key, str):
-        raise json.JSONDecodeError("Expecting property name", text, begin)
-    position = skip_space(text, end)
-    if text[position : position + 1] != ":":
-        raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
-    return key, end - begin, skip_space(text, position + 1)
 
 
 def _joined(nodes: Sequence[Node], keyed: bool) -> Any:
@@ -332,15 +316,14 @@ def _plain_members(text: str, value: dict[str, Any]) -> tuple[Node, ...] | None:
     nodes: list[Node] = []
     end = 1
     while match := _NEXT_MEMBER.match(text, end):
-        key, (key_start, key_end), start = match[1], match.span(1), match.end()
+        key, begin, start = match[1], match.start(1) - 1, match.end()
         if key not in value:
             return None
-        begin = key_start - 1
         lead = begin - end
         _, end = decode_at(text, start)
-        nodes.append(Node(value[key], end - start, lead, key, key_end + 1 - begin, start - begin))
-    is_all = len(nodes) == len(value) and skip_space(text, end) == len(text) - 1
-    return tuple(nodes) if is_all else None
+        nodes.append(Node(value[key], end - start, lead, key, match.end(1) + 1 - begin, start - begin))
+    is_last = skip_space(text, end) == len(text) - 1
+    return tuple(nodes) if is_last and len(nodes) == len(value) else None
 
 
 def _renewed(node: Node, start: int, text: str, splice: Splice) -> Node:

@@ -23,6 +23,9 @@ _NEIGHBOURS = 4
 _NEARBY = 100_000
 _LONGEST_MARGIN = 10_000
 
+# By whether they escape all that is beyond ASCII.
+_ENCODERS = {escapes: json.JSONEncoder(ensure_ascii=escapes) for escapes in (False, True)}
+
 
 @dataclass(frozen=True)
 class Verbatim:
@@ -140,6 +143,8 @@ def _comma(place: Place) -> str | None:
 def _is_beyond_ascii(value: Any) -> bool:
     if isinstance(value, str):
         return not value.isascii()
+    if value is None or isinstance(value, int | float):
+        return False
     return not json.dumps(value, ensure_ascii=False, default=lambda _: None).isascii()
 
 
@@ -252,7 +257,7 @@ def key_text(key: str, style: Style) -> str:
 
 
 def _scalar(value: Any, *, ascii: bool) -> str:
-    text = json.dumps(value, ensure_ascii=ascii)
+    text = _ENCODERS[ascii].encode(value)
     if text.isascii():
         return text
     # Half a character cannot be written in UTF-8.
