@@ -139,6 +139,15 @@ def instruction_place(agent_dir: Path, agent_name: str) -> SourcePlace | None:
     return None
 
 
+def function_place(agent_dir: Path, name: str) -> SourcePlace | None:
+    """Where a function of this name is defined in the agent's folder."""
+    for path, tree in _trees(_own_files(agent_dir)):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+                return SourcePlace(path, node.lineno)
+    return None
+
+
 def frame_place(agent_dir: Path, traceback: str) -> SourcePlace | None:
     """The innermost frame of a traceback in the agent's folder; None where none is in there."""
     folder = agent_folder(agent_dir).resolve()

@@ -115,7 +115,9 @@ class LoggedRun:
             case CaseStarted(case, eval_set_id, repeat):
                 self._log.started(case, eval_set_id, repeat)
             case AgentLoaded(info):
-                self._log.event({"kind": "agent", **info})
+                # A log is read on other machines, too.
+                said = {name: value for name, value in info.items() if name != "places"}
+                self._log.event({"kind": "agent", **said})
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._log.repeat(case, eval_set_id, repeat, repeat_to_json(result))
             case CaseDone(result):

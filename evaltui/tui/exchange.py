@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 from textual.app import App, SuspendNotSupported
 
+from evaltui.files.agent_source import SourcePlace
 from evaltui.files.atomic import write_privately
 from evaltui.files.folders import make_own_folder
 from evaltui.files.settings import secrets_of
 from evaltui.text.values import show_size, visible, visible_text
 from evaltui.tui.pane import Copied
+from evaltui.workbench.editors import NO_EDITOR, at_line, editor_of
 
 # Terminals drop longer sequences, many of them without a word.
 _LONGEST_SEQUENCE = 70_000
@@ -59,13 +61,7 @@ def edit_outside(app: App[Any], text: str, suffix: str) -> str:
             raise EditorError(
                 "half a character, as \\ud83d, cannot be written to a file: edit it here"
             ) from None
-        try:
-            with app.suspend():
-                # An exception that left this block would leave the terminal as the editor had it.
-                problem = _run([*command, str(path)])
-        except SuspendNotSupported:
-            raise EditorError("no other program can be shown in this terminal") from None
-        if problem:
+        if problem := _run_in_terminal(app, [*command, str(path)]):
             raise EditorError(problem)
         try:
             changed = path.read_bytes().decode("utf-8")
@@ -78,14 +74,46 @@ def edit_outside(app: App[Any], text: str, suffix: str) -> str:
 
 
 def _command() -> list[str]:
-    given = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
-        command = shlex.split(given)
+        command = shlex.split(editor_of(os.environ))
     except ValueError as error:
         raise EditorError(f"$VISUAL or $EDITOR cannot be read as a command: {error}") from None
     if not command:
-        raise EditorError("there is no editor: set $VISUAL or $EDITOR")
+        raise EditorError(NO_EDITOR)
     return command
+
+
+def open_source(app: App[Any], agent_dir: Path, place: SourcePlace | None) -> str:
+    """Opens a file at a line in the user's editor; what came of it, as a sentence."""
+    if place is None:
+        return "No source here: select a call, an agent or an error"
+    try:
+        call = at_line(_command(), place)
+        problem = _run_in_terminal(app, call.words) if call.in_terminal else _start(call.words)
+    except EditorError as error:
+        return str(error)
+    return problem or f"Opened {visible(place.shown(agent_dir))}"
+
+
+def _start(command: list[str]) -> str:
+    """What went wrong with an editor that has a window of its own; "" where nothing did."""
+    try:
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    except OSError as error:
+        return f"{command[0]} cannot be started: {error.strerror or error}"
+    return ""
+
+
+def _run_in_terminal(app: App[Any], command: list[str]) -> str:
+    """What went wrong; "" where nothing did. Raises EditorError where the terminal cannot be lent."""
+    try:
+        with app.suspend():
+            # An exception that left this block would leave the terminal as the editor had it.
+            return _run(command)
+    except SuspendNotSupported:
+        raise EditorError("no other program can be shown in this terminal") from None
 
 
 def _run(command: list[str]) -> str:

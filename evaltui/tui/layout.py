@@ -11,6 +11,7 @@ from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.workbench.workbench import Workbench
 
 MEDIUM, WIDE = 90, 140
+START = "start"
 
 
 def make_pane(id: str, workbench: Workbench) -> Pane:
@@ -21,6 +22,7 @@ def make_pane(id: str, workbench: Workbench) -> Pane:
     from evaltui.tui.panes.chat.view import ChatView
     from evaltui.tui.panes.console import ConsoleView
     from evaltui.tui.panes.result import ResultView
+    from evaltui.tui.panes.start import StartView
     from evaltui.tui.panes.trace import TraceView
 
     kinds: dict[str, Callable[..., Pane]] = {
@@ -29,12 +31,16 @@ def make_pane(id: str, workbench: Workbench) -> Pane:
         "chat": ChatView,
         "trace": TraceView,
         "console": ConsoleView,
+        START: StartView,
     }
     return kinds[id](workbench, id=id)
 
 
 class PaneKind(NamedTuple):
-    """A pane of the main screen. Its key is its place in `PANES`, its action is `show_<id>`."""
+    """A pane of the main screen. Its key is its place in `PANES`, its action is `show_<id>`.
+
+    The start pane is none of `PANES`: it is shown by itself, in place of the panes about cases.
+    """
 
     id: str
     title: str
@@ -49,14 +55,17 @@ PANES: tuple[PaneKind, ...] = (
     PaneKind("console", "Console"),
 )
 KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)}
-TITLES = {kind.id: kind.title for kind in PANES}
+TITLES = {kind.id: kind.title for kind in PANES} | {START: "Start"}
 
 _ALL = tuple(kind.id for kind in PANES)
 _MAIN = tuple(pane for pane in _ALL if pane != "cases")
 # What is worked on, with what came of it beside it.
 _MIDDLE = ("case", "chat")
 _RIGHT = tuple(pane for pane in _MAIN if pane not in _MIDDLE)
-LEFT_TO_RIGHT = ("cases", *_MIDDLE, *_RIGHT)
+# As long as there is no case.
+_OF_CASES = ("case", "result", "trace")
+_AT_START = (START, "chat", "console")
+LEFT_TO_RIGHT = ("cases", START, *_MIDDLE, *_RIGHT)
 
 
 @dataclass(frozen=True)
@@ -84,9 +93,22 @@ class Layout:
     cases_hidden: bool = False
     maximised: bool = False
     """Whether the pane with the focus has the whole screen."""
+    at_start: bool = False
+    """Whether there is no case, and the start pane stands for those about cases."""
+
+    def start(self, at_start: bool) -> None:
+        """Have the start pane, or no longer; the focus goes there from panes that have nothing to show."""
+        if at_start != self.at_start:
+            self.at_start = at_start
+            if at_start:
+                self.go_to(START if self.focus in ("cases", *_OF_CASES) else self.focus)
+            elif self.focus == START:
+                self.go_to("cases")
 
     def go_to(self, pane: str) -> None:
         """Have the focus on a pane, on top of those that share its place."""
+        if self.at_start and pane in _OF_CASES:
+            pane = START
         self.focus = pane
         if pane == "cases":
             self.cases_hidden = False
@@ -95,6 +117,8 @@ class Layout:
 
     def bring_up(self, pane: str) -> None:
         """Put a pane on top, wherever the focus is."""
+        if pane == START:
+            return
         self.main = pane
         if pane in _RIGHT:
             self.right = pane
@@ -109,8 +133,10 @@ class Layout:
     def columns(self, width: int) -> tuple[Column, ...]:
         """From left to right, for a terminal of `width` cells. The pane with the focus is always shown."""
         if width < MEDIUM or self.maximised:
-            return (Column(_ALL, self.focus),)
+            return (Column(("cases", *_AT_START) if self.at_start else _ALL, self.focus),)
         cases = () if self.cases_hidden else (Column(("cases",), "cases"),)
+        if self.at_start:
+            return (*cases, self._column(_AT_START, START))
         if width < WIDE:
             return (*cases, self._column(_MAIN, self.main))
         return (*cases, self._column(_MIDDLE, self.middle), self._column(_RIGHT, self.right))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from textual.widget import Widget
 
+from evaltui.files.agent_source import SourcePlace
 from evaltui.text.lines import Line, Span, draw
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.lines import LineView, ScrolledLines
@@ -42,6 +43,10 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
 
     def copied_json(self) -> Copied | None:
         """The same as data."""
+        return None
+
+    def source(self) -> SourcePlace | None:
+        """Where the source of what is current stands."""
         return None
 
     def mark(self) -> Span | None:

@@ -89,6 +89,16 @@ class AgentState:
         if self.info is None and self._learning is None and not self._is_running():
             self._learning = asyncio.create_task(self._learn_tools())
 
+    def load_again(self) -> None:
+        """Imports the agent in the background, unless that or a run is going on."""
+        if (self._learning is None or self._learning.done()) and not self._is_running():
+            self._learning = asyncio.create_task(self._learn_tools())
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the agent is imported on the side."""
+        return self._learning is not None and not self._learning.done()
+
     async def _learn_tools(self) -> None:
         started = self.start_host()
         try:

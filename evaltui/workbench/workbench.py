@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.editing import Editing
+from evaltui.workbench.first_minute import RetryOnSave, is_first_minute
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -49,6 +50,8 @@ class Workbench:
         self.console = Console()
         """What the agent has printed."""
         self.agent = AgentState(agent_dir, notify, lambda: self.runs.is_running)
+        self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
+        """Imports the agent again once it is mended."""
         self.sets = OpenSets(agent_dir, given, config, notify, say)
         self.outcomes = Outcomes(self.agent, self.sets, lambda: self.runs.current, notify, say)
         self.navigation = Navigation(self.sets, self.outcomes, notify, say)
@@ -86,6 +89,14 @@ class Workbench:
 
         return ChatController(self.agent, self.sets, self.outcomes, self.console, self._notify, self.say)
 
+    @property
+    def has_chatted(self) -> bool:
+        """Whether a turn of the conversation has ended."""
+        if "chat" not in vars(self):
+            return False
+        transcript = self.chat.transcript
+        return transcript is not None and bool(transcript.turns) and not self.chat.busy
+
     def subscribe(self, observer: Observer) -> None:
         self._observers.append(observer)
 
@@ -93,6 +104,7 @@ class Workbench:
         self._observers.remove(observer)
 
     def _notify(self) -> None:
+        self.retry.follow()
         for observer in tuple(self._observers):
             observer()
 
@@ -105,6 +117,8 @@ class Workbench:
         """Looks for the eval sets, again if they were open; results of cases that still exist are kept."""
         await self.editing.look_outside()
         await self.sets.read()
+        if self.agent.error is not None or is_first_minute(self.sets):
+            self.agent.load_again()
         self.outcomes.keep_only(set(self.sets.every_case()))
         self.navigation.select_nearest(self.navigation.selection)
         self._notify()
@@ -134,6 +148,7 @@ class Workbench:
         """Ends what runs, the agent's processes included; what is being saved is saved."""
         await self.editing.finished()
         await self.watch.stop()
+        await self.retry.close()
         await self.chat.close()
         await self.outcomes.close()
         await self.runs.close()

@@ -67,7 +67,7 @@ def write_turn(terminal: Terminal, name: str) -> None:
 
 def test_three_cases_by_keyboard_pass_here_and_in_adk(finder):
     folder, terminal = finder
-    terminal.wait_for("no eval sets yet")
+    terminal.wait_for("An empty case")
     terminal.press("o")
     terminal.wait_for("what is the first one called?")
     terminal.type("people")

@@ -17,7 +17,10 @@ from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph, verdict
 from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, visible, visible_block
-from evaltui.tui.pages.writer import Page, write_error, write_problems
+from evaltui.tui.pages.start import write_broken
+from evaltui.tui.pages.writer import Page, write_problems
+from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.results import Results, figure
 from evaltui.workbench.workbench import Workbench
 
@@ -203,12 +206,14 @@ def write_page(page: Page, workbench: Workbench) -> None:
 def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     if workbench.agent.error is None:
         return
-    page.text([("the agent cannot be imported", "")], [*verdict("ERROR"), ("  ", "")])
+    write_broken(page, workbench.agent.dir, workbench.agent.error)
     page.blank()
-    write_error(page, workbench.agent.error)
-    page.blank()
-    then = "It is tried again when you save a file." if workbench.watch.on else "Mend it, then run again."
-    page.text([(f"Your eval sets can still be read and edited. {then}", "muted")])
+    key = key_name(keys_of(BY_ID["open_source"], workbench)[0])
+    page.row(
+        (f"  {key}", "bold accent"),
+        ("  Open source", ""),
+        ("   Retries on save. Sets stay editable.", "muted"),
+    )
     page.blank()
 
 

@@ -261,7 +261,8 @@ class Heading(OneLine):
         """With strokes before and behind it; the active one is never without."""
         stroke, role = self._stroke(tab.active)
         mark: Line = [(" ", ""), tab.mark] if tab.mark else []
-        label = (f" {tab.key} {tab.title}" if title else f" {tab.key}", "bold" if tab.active else "muted")
+        named = f"{tab.key} {tab.title}".strip() if title else tab.key
+        label = (f" {named}", "bold" if tab.active else "muted")
         start = stroke * max(before, int(tab.active))
         return [(start, role), label, *mark, (" ", ""), (stroke * behind, role)]
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from rich.cells import cell_len
 
+from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.values import visible, visible_lines
 from evaltui.tui.action_screen import bindings
@@ -37,6 +38,12 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._drawn = -1
         self._dropped = 0
         self._cases = 0
+
+    def source(self) -> SourcePlace | None:
+        """The frame that a line of a printed traceback names."""
+        number = self.cursor - self._above
+        printed = self._log[number].text if 0 <= number < len(self._log) else ""
+        return frame_place(self._workbench.agent.dir, printed)
 
     def heading(self) -> Line:
         kept = len(self._log)

@@ -10,6 +10,7 @@ from textual.message import Message
 from evaltui.core.compare.judged import Finding, was_judged
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import MetricResult
+from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
 from evaltui.tui.action_screen import bindings
@@ -20,6 +21,7 @@ from evaltui.tui.pane import Copied, PagePane
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.editors import place_of_agent, place_of_tool
 from evaltui.workbench.results import differences_of, result_as_json
 from evaltui.workbench.workbench import Workbench
 
@@ -44,6 +46,19 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         if current is not None:
             origin = [(f"{current + 1}/{len(self.page.differences)}", ""), (" differences", "")]
         return [*origin, *([("  ", "")] if origin else []), *title]
+
+    def source(self) -> SourcePlace | None:
+        """Of the call that differs; else of the error; else the instruction, where an answer differs."""
+        bench = self._workbench
+        scored, at = bench.outcomes.get(bench.navigation.selection.case), bench.navigation.difference
+        error = bench.agent.error or (scored.shown.error if scored else None)
+        if scored and at and at.turn is not None and at.row is not None:
+            row = scored.shown.turns[at.turn].calls[at.row]
+            call = row.actual or row.expected
+            return place_of_tool(bench.agent, call.name) if call else None
+        if error is not None:
+            return frame_place(bench.agent.dir, error.traceback)
+        return place_of_agent(bench.agent) if at is not None else None
 
     def mark(self) -> Span | None:
         case = self._workbench.navigation.selection.case

@@ -8,6 +8,7 @@ from functools import partial
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, request_of
+from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import show_duration, visible
@@ -18,6 +19,7 @@ from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import GrowingLines
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.editors import place_of_agent, place_of_tool
 from evaltui.workbench.state import Selection
 from evaltui.workbench.traces import Outline, Trace, problem_of
 from evaltui.workbench.workbench import Workbench
@@ -188,6 +190,18 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def _current(self) -> Span | None:
         rows = self._outline.rows
         return self._outline.span(self.cursor) if self.cursor < len(rows) else None
+
+    def source(self) -> SourcePlace | None:
+        """Of the tool, the instruction of the agent whose model was asked, or where an error was raised."""
+        span, agent = self._current(), self._workbench.agent
+        if span is None:
+            return None
+        if (failed := span.event("error")) is not None and failed.data.get("traceback"):
+            return frame_place(agent.dir, str(failed.data["traceback"]))
+        call = span.event("tool_call")
+        for part in (call.content or {}).get("parts") or [] if call else []:
+            return place_of_tool(agent, str((part.get("function_call") or {}).get("name")))
+        return place_of_agent(agent, span.agent)
 
     def copied(self) -> Copied | None:
         span = self._current()

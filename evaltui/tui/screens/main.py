@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, partialmethod
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
@@ -15,7 +16,7 @@ from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, PANES, TITLES, Column, Layout, make_pane
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, PANES, START, TITLES, Column, Layout, make_pane
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.bars import Footer, Header, Heading, Status, Tab, TooSmall, is_too_small
 from evaltui.tui.panes.tree.view import FilterInput
@@ -23,7 +24,11 @@ from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FilterLine, MessageField
 from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.first_minute import is_first_minute
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.tui.panes.start import StartView
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
@@ -40,7 +45,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self._layout = Layout()
         self._panes: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
         self._headings = {
-            kind.id: Heading(partial(self._shown_in, kind.id), id=f"{kind.id}-heading") for kind in PANES
+            pane: Heading(partial(self._shown_in, pane), id=f"{pane}-heading") for pane in TITLES
         }
         self._filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
         there = {"cases": (self._filters["cases"], self._panes["cases"])}
@@ -90,7 +95,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             # Whoever was quick has left already.
             return
         for name in LEFT_TO_RIGHT:
-            self._pane(name)
+            if name != START:
+                self._pane(name)
         self.draw_soon()
 
     def _shown_in(self, name: str) -> Line:
@@ -105,6 +111,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         elif not self._will_complete:
             self._will_complete = True
             once(self, _SEEN, self.complete)
+        if self._layout.at_start != is_first_minute(self.workbench.sets):
+            self._layout.start(not self._layout.at_start)
+            self._arrange()
         self.ask()
         for line in self._filters.values():
             line.follow()
@@ -112,7 +121,13 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             if column.shown in self._panes:
                 self._panes[column.shown].follow()
             tabs = [
-                Tab(name, KEYS[name], TITLES[name], pane.mark() if pane else None, name == column.shown)
+                Tab(
+                    name,
+                    KEYS.get(name, ""),
+                    TITLES[name],
+                    pane.mark() if pane else None,
+                    name == column.shown,
+                )
                 for name in column.panes
                 for pane in [self._panes.get(name)]
             ]
@@ -320,6 +335,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             Jump(pane, KEYS[pane], TITLES[pane], self._slots[column.shown].region, row, len(column.panes))
             for column in self._columns()
             for row, pane in enumerate(column.panes)
+            if pane in KEYS
         ]
         ask(self, JumpScreen(jumps), self.go_to)
 
@@ -346,6 +362,10 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def on_result_view_case_made(self) -> None:
         self.go_to("case")
+
+    async def on_start_view_in_cases(self, message: StartView.InCases) -> None:
+        self.go_to("cases")
+        await self.run_action(message.action)
 
     def on_heading_chosen(self, message: Heading.Chosen) -> None:
         self.go_to(message.pane)

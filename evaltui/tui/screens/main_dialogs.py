@@ -13,7 +13,9 @@ from evaltui.files.open_file import FileConflict
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
+from evaltui.tui.exchange import open_source
 from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import Pane
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -73,6 +75,15 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         from evaltui.tui.screens.finding import FindCaseScreen
 
         ask(self, FindCaseScreen(self.workbench), self.workbench.navigation.show)
+
+    def action_open_source(self) -> None:
+        """Of what is current in the pane with the focus."""
+        around = self.focused.ancestors_with_self if self.focused else []
+        pane = next((node for node in around if isinstance(node, Pane)), None)
+        place = pane.source() if pane is not None else None
+        self.workbench.say(open_source(self.app, self.workbench.agent.dir, place))
+
+    action_edit_source = action_open_source
 
     # Leaving
 

@@ -9,6 +9,7 @@ from evaltui.workbench.actions.chat import CHAT
 from evaltui.workbench.actions.editing import ACCEPTING, CASE, FILES, TREE
 from evaltui.workbench.actions.running import RUNNING, RUNS, WATCHING
 from evaltui.workbench.actions.screen import PLACES, SCREEN
+from evaltui.workbench.actions.start import START
 from evaltui.workbench.workbench import Workbench
 
 __all__ = [
@@ -38,6 +39,7 @@ ACTIONS: tuple[Action, ...] = (
     *CHAT,
     *SCREEN,
     *PLACES,
+    *START,
 )
 
 BY_ID = {action.id: action for action in ACTIONS}
@@ -49,9 +51,10 @@ def actions_in(scope: Scope) -> Iterator[Action]:
 
 def place_of(action: Action) -> str:
     """Where its keys work, as a title."""
-    if Scope.CASES in action.where and len(action.where) > 1:
+    places = [place for place in action.where if place is not Scope.START] or action.where
+    if Scope.CASES in places and len(places) > 1:
         return "in every list"
-    return ", ".join(action.where)
+    return ", ".join(places)
 
 
 def keys_of(action: Action, workbench: Workbench) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ class Scope(StrEnum):
 
     MAIN = "everywhere"
     CASES = "in the list of cases"
+    START = "at the start"
     CASE = "in the case"
     RESULT = "in the result"
     TRACE = "in the trace"
@@ -142,6 +143,7 @@ def action(
 
 LISTS = (
     Scope.CASES,
+    Scope.START,
     Scope.CASE,
     Scope.RESULT,
     Scope.TRACE,

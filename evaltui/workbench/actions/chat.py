@@ -53,7 +53,7 @@ CHAT: tuple[Action, ...] = (
         "chat",
         "Continue the selected case, from the selected turn, in a conversation; without a case begin one",
         "c",
-        where=(Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE),
+        where=(Scope.CASES, Scope.START, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE),
         rank=5,
     ),
     action(

@@ -218,8 +218,23 @@ def _no_cases(workbench: Workbench) -> str | None:
 
 TREE: tuple[Action, ...] = (
     _in_list("edit_case", "edit", "Go to the case and edit it", "e", refusal=_no_case),
-    _in_list("new_case", "new case", "Write a new case after this one", "o", refusal=_no_place, rank=3),
-    _in_list("new_set", "new set", "Make a new eval set, in a file of its own", "O", refusal=not_read),
+    _in_list(
+        "new_case",
+        "new case",
+        "Write a new case after this one",
+        "o",
+        where=(Scope.CASES, Scope.START),
+        refusal=_no_place,
+        rank=3,
+    ),
+    _in_list(
+        "new_set",
+        "new set",
+        "Make a new eval set, in a file of its own",
+        "O",
+        where=(Scope.CASES, Scope.START),
+        refusal=not_read,
+    ),
     _in_list(
         "duplicate_case",
         "duplicate",

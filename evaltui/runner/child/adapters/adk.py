@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.run_config import RunConfig
@@ -45,6 +46,7 @@ from evaltui.runner.child.adapters.base import (
     SessionSpec,
     nested_in,
     recording,
+    source_places,
 )
 
 
@@ -98,7 +100,13 @@ class AdkAdapter:
             sub_agents=tuple(agent.name for agent in agents_below(self._root)),
             plugins=tuple(plugin.name for plugin in self._app.plugins),
             notes=tuple(notes),
+            places=source_places(self._functions()),
         )
+
+    def _functions(self) -> dict[str, Any]:
+        """Of the tools of all agents, those of the root last: they count where a name is there twice."""
+        agents = [*agents_below(self._root), self._root]
+        return {name: one for agent in agents for name, one in self._toolsets.functions(agent).items()}
 
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()

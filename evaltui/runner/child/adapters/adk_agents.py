@@ -112,6 +112,12 @@ class Toolsets:
     def describe_tools(self, agent: BaseNode) -> tuple[ToolInfo, ...]:
         return tuple(_describe(tool) for union in _tools(agent) for tool in self._resolve(union))
 
+    def functions(self, agent: BaseNode) -> dict[str, Any]:
+        """The functions of an agent's tools, by the tools' names; of other tools there are none."""
+        unions = [union for union in _tools(agent) if not isinstance(union, BaseToolset)]
+        tools = [tool for union in unions for tool in self._resolve(union)]
+        return {tool.name: tool.func for tool in tools if isinstance(tool, FunctionTool)}
+
     def _resolve(self, union: Any) -> list[Any]:
         if isinstance(union, BaseToolset):
             return self._tools[id(union)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import random
 import re
 import time
@@ -46,6 +48,20 @@ class AgentInfo:
     sub_agents: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """File and first line of tools that are functions, by the tool's name."""
+
+
+def source_places(functions: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """Where functions are defined, those that are written in Python."""
+    places = {}
+    for name, function in functions.items():
+        while isinstance(function, functools.partial):
+            function = function.func
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        if code is not None:
+            places[name] = code.co_filename, code.co_firstlineno
+    return places
 
 
 @dataclass(frozen=True)

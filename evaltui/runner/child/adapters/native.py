@@ -29,6 +29,7 @@ from evaltui.runner.child.adapters.base import (
     plain_json,
     recording,
     removed_keys,
+    source_places,
     state_after,
     state_delta,
     step_numbers,
@@ -57,6 +58,7 @@ class NativeAdapter:
                 ToolInfo(item.name or "", item.description or "", item.parameters_json_schema)
                 for item in declarations
             ),
+            places=source_places({name: tool.function for name, tool in self._agent.tools.items()}),
         )
 
     async def new_session(

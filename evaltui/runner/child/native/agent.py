@@ -40,7 +40,7 @@ class Tool:
         if not inspect.isroutine(function):
             raise TypeError(f"a tool must be a function or a method, not {function!r}")
         self.name = function.__name__
-        self._function = function
+        self.function = function
         hints = get_type_hints(function, include_extras=True)
         hints.pop("return", None)
         parameters = [
@@ -84,10 +84,10 @@ class Tool:
         JSON cannot hold, and whatever the function raises.
         """
         arguments = self._fit(args) | dict.fromkeys(self._context_names, context)
-        if inspect.iscoroutinefunction(self._function):
-            result = await self._function(**arguments)
+        if inspect.iscoroutinefunction(self.function):
+            result = await self.function(**arguments)
         else:
-            result = await in_thread(lambda: self._function(**arguments))
+            result = await in_thread(lambda: self.function(**arguments))
             if inspect.isawaitable(result):
                 result = await result
         try:

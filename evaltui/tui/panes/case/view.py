@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.files.agent_source import SourcePlace
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import (
     ATTACH_HINT,
@@ -27,6 +28,7 @@ from evaltui.tui.screens.details import RawScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
+from evaltui.workbench.editors import place_of_tool
 from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Row
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -119,6 +121,13 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         super().__init__(workbench, id=id)
         self._editor = FieldEditor(self, workbench)
         self._outside = OutsideEditing(self, workbench)
+
+    def source(self) -> SourcePlace | None:
+        """Of the tool that a call is of."""
+        row = self.row
+        if row is None or row.role != "call":
+            return None
+        return place_of_tool(self._workbench.agent, row.name)
 
     @property
     def is_container(self) -> bool:

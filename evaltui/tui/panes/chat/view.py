@@ -10,6 +10,7 @@ from textual import events
 from textual.widget import Widget
 
 from evaltui.core.model.events import Event
+from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
@@ -31,6 +32,7 @@ from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 from evaltui.workbench.chat.rows import ChatRows, Row
+from evaltui.workbench.editors import place_of_agent, place_of_tool
 from evaltui.workbench.workbench import Workbench
 
 _MOST_STATE = 40
@@ -80,6 +82,15 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         if state := transcript.state:
             line += [("  state ", "muted"), *value_line(state, _MOST_STATE)]
         return line
+
+    def source(self) -> SourcePlace | None:
+        """Of the tool that was called, where an error was raised, or the instruction of who answers."""
+        row, agent = self._current, self._workbench.agent
+        if row is None or row.kind == "user":
+            return None
+        if row.error is not None:
+            return frame_place(agent.dir, row.error.traceback)
+        return place_of_tool(agent, row.text) if row.kind == "call" else place_of_agent(agent, row.who)
 
     def mark(self) -> Span | None:
         return ("◐", "bold accent") if self._chat.busy else None

@@ -1,0 +1,189 @@
+"""The page of an agent without eval cases, and what is shown of one that cannot be loaded."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.files.agent_source import frame_place, root_place, source_lines
+from evaltui.files.workspace import Workspace
+from evaltui.text.lines import Line, cells, pad
+from evaltui.text.values import counted, cut, visible
+from evaltui.tui.pages.writer import Page, write_error
+from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.first_minute import api_key, missing_package
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.workbench import Workbench
+
+_FRAMEWORKS = {"adk": "ADK agent", "native": "native agent", "function": "function"}
+_MOST_TOOLS = 20
+_TITLE = 24
+
+
+class Choice(NamedTuple):
+    """A line of a page that stands for an action."""
+
+    line: int
+    """Its number, 0-based."""
+    action: str
+
+
+class Offer(NamedTuple):
+    """An action that is worth doing here."""
+
+    action: str
+    title: str
+    remark: str
+    number: str = ""
+    """Its place in a row of steps."""
+
+
+_STEPS = (
+    Offer("chat_from_here", "Chat with the agent", "Ask what a user would ask", "1"),
+    Offer("save_as_case", "Save as case", "Its calls become expected", "2"),
+    Offer("run", "Run the case", "w repeats it on every save", "3"),
+)
+_OTHER_WAYS = (
+    Offer("new_case", "An empty case", "Write it by hand"),
+    Offer("new_set", "A new eval set", "Name its file first"),
+)
+
+
+def write_start(page: Page, workbench: Workbench) -> list[Choice]:
+    """What is known of the agent and the way to its first case; returns what can be chosen, first to last."""
+    page.lines.append([])
+    agent = workbench.agent
+    if agent.error is not None:
+        return _write_broken_start(page, agent.dir, agent.error)
+    if agent.info is None:
+        page.row(("◐ ", "accent"), ("Loading agent…", "bold"))
+        return []
+    _write_ready(page, agent.dir, agent.info)
+    choices = _write_offers(page, "Create your first eval case", _STEPS)
+    choices += _write_offers(page, "Or start from", _OTHER_WAYS)
+    _write_tools(page, agent.info)
+    _write_skipped(page, workbench.sets.workspace)
+    return choices
+
+
+def write_section(page: Page, title: str) -> None:
+    """A label and a thin rule on one line."""
+    page.blank()
+    page.row((f"{title} ", "bold"), ("─" * (page.width - len(title) - 1), "line"))
+
+
+def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choice]:
+    write_section(page, title)
+    choices = []
+    for offer in offers:
+        choices.append(Choice(len(page.lines), offer.action))
+        key = key_name(BY_ID[offer.action].keys[0])
+        head: Line = [(f"  {offer.number:2}", "faint"), (pad(key, 8), "bold accent")]
+        page.row(*head, (pad(offer.title, _TITLE), "bold"), (f"{offer.remark}", "muted"))
+    return choices
+
+
+def _write_ready(page: Page, agent_dir: Path, info: Json) -> None:
+    model = str(info.get("model") or "")
+    framework = _FRAMEWORKS.get(str(info.get("framework")), str(info.get("framework")))
+    known = ", ".join(part for part in (framework, model) if part)
+    name: Line = [(visible(str(info.get("name"))), "bold"), (f"  {visible(known)}", "muted")]
+    page.row((" ✓ READY ", "bold success exp"), ("  ", ""), *name)
+    page.blank()
+    if (place := root_place(agent_dir)) is not None:
+        page.labelled("agent", [(visible(place.shown(agent_dir)), "function underline")])
+    page.labelled("Python", [(platform.python_version(), ""), (f"  {visible(sys.prefix)}", "muted")])
+    if (key := api_key(agent_dir, model)) is not None:
+        variable, where = key
+        missing: Line = [("! GOOGLE_API_KEY is not set", "warning"), ("  Set it in .env", "muted")]
+        page.labelled("API key", [(variable, "key"), (f"  from {where}", "muted")] if variable else missing)
+
+
+def _write_tools(page: Page, info: Json) -> None:
+    tools = info.get("tools") or []
+    if not tools:
+        return
+    write_section(page, counted(len(tools), "tool"))
+    heads = [_signature(tool) for tool in tools[:_MOST_TOOLS]]
+    width = min(max(map(cells, heads)), page.width // 2)
+    for tool, head in zip(tools, heads, strict=False):
+        space = " " * max(1, width - cells(head) + 2)
+        about = str(tool.get("description") or "").strip().partition("\n")[0]
+        page.row(("  ", ""), *head, (space, ""), (visible(about), "muted"))
+    if len(tools) > _MOST_TOOLS:
+        page.row((f"  and {len(tools) - _MOST_TOOLS} more", "muted"))
+
+
+def _write_skipped(page: Page, workspace: Workspace | None) -> None:
+    """The files that might have been expected among the eval sets."""
+    if workspace is None or not workspace.skipped:
+        return
+    write_section(page, "Not eval sets")
+    for skipped in workspace.skipped:
+        page.hanging([(f"  {visible(str(skipped.path))}  ", ""), (visible(skipped.reason), "muted")], 4)
+
+
+def _signature(tool: Json) -> Line:
+    """`set_light(location, status)`"""
+    properties = (tool.get("parameters") or {}).get("properties") or {}
+    arguments = cut(", ".join(properties), 40)
+    return [
+        (visible(str(tool.get("name"))), "function"),
+        ("(", "comment"),
+        (visible(arguments), "key"),
+        (")", "comment"),
+    ]
+
+
+# What cannot be loaded
+
+
+def _write_broken_start(page: Page, agent_dir: Path, error: ErrorInfo) -> list[Choice]:
+    place, missing = frame_place(agent_dir, error.traceback), missing_package(agent_dir, error)
+    write_broken(page, agent_dir, error)
+    offers = []
+    if missing is not None and missing.command:
+        offers.append(Offer("copy", "Copy the command", "Paste it in a shell, then retry"))
+    if place is not None:
+        offers.append(Offer("edit_source", f"Open {visible(place.shown(agent_dir))}", "In $EDITOR"))
+    offers.append(Offer("reload", "Retry", "Every save retries, too"))
+    choices = _write_offers(page, "Next", offers)
+    if error.traceback.strip():
+        write_section(page, "Traceback")
+        write_error(page, error)
+    return choices
+
+
+def write_broken(page: Page, agent_dir: Path, error: ErrorInfo) -> None:
+    """Why an agent cannot be loaded, and the lines of its source."""
+    place, missing = frame_place(agent_dir, error.traceback), missing_package(agent_dir, error)
+    where = visible(place.shown(agent_dir)) if place else ""
+    page.row((" ! ERROR ", "bold error act"), ("  Cannot load agent", "bold"), (f"  {where}", "function"))
+    page.blank()
+    message = f"{error.type}: {error.message.strip()}" if place else error.message.strip()
+    page.block([(visible(message.partition("\n")[0]), "error")], 2)
+    if missing is not None:
+        _write_missing(page, missing.command, missing.meant)
+    if place is not None:
+        _write_source(page, source_lines(place), place.line)
+
+
+def _write_missing(page: Page, command: str, meant: str) -> None:
+    page.blank()
+    if meant:
+        page.labelled("did you mean", [(f" {visible(meant)}", "bold"), ("  a module of this agent", "muted")])
+    elif command:
+        page.labelled("install", [(visible(command), "bold")])
+
+
+def _write_source(page: Page, lines: Sequence[tuple[int, str]], current: int) -> None:
+    page.blank()
+    for number, text in lines:
+        mark = ("▌", "bold error") if number == current else (" ", "")
+        role = "" if number == current else "muted"
+        page.row((" ", ""), mark, (f"{number:4}  ", "faint"), (visible(text.expandtabs(4)), role))

@@ -1,0 +1,106 @@
+"""The start pane: what is known of an agent without eval cases, and the way to the first one."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.message import Message
+
+from evaltui.files.agent_source import SourcePlace, frame_place, root_place
+from evaltui.text.lines import Line, Span
+from evaltui.tui.action_screen import bindings
+from evaltui.tui.pages.start import Choice, write_start
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import Copied, PagePane
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.first_minute import missing_package
+from evaltui.workbench.workbench import Workbench
+
+
+class StartView(PagePane, can_focus=True, inherit_bindings=False):
+    """Shown in place of the case and its result as long as there is no case."""
+
+    BINDINGS = bindings(Scope.START)
+
+    class InCases(Message):
+        """An action of the list of cases is to be done there."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._choices: list[Choice] = []
+        self._current = 0
+
+    def shown_state(self) -> object:
+        agent, workspace = self._workbench.agent, self._workbench.sets.workspace
+        return agent.info, agent.error, self._workbench.has_chatted, workspace and workspace.skipped
+
+    def mark(self) -> Span | None:
+        return ("!", "error") if self._workbench.agent.error is not None else None
+
+    def write(self, page: Page) -> None:
+        self._choices = write_start(page, self._workbench)
+        # The next step is chosen: after a conversation that is to save it.
+        ready = self._workbench.agent.error is None
+        self._current = int(ready and self._workbench.has_chatted)
+
+    def copied(self) -> Copied | None:
+        """The command that installs a missing package; else the page."""
+        agent = self._workbench.agent
+        missing = missing_package(agent.dir, agent.error) if agent.error else None
+        if missing is not None and missing.command:
+            return Copied("the command", missing.command)
+        return super().copied()
+
+    def source(self) -> SourcePlace | None:
+        agent = self._workbench.agent
+        if agent.error is not None:
+            return frame_place(agent.dir, agent.error.traceback)
+        return root_place(agent.dir)
+
+    def line(self, number: int) -> Line:
+        marker = ("▌", "bold accent") if number == self._line_of_current() else (" ", "")
+        return [marker, *self.page.lines[number]]
+
+    def row_role(self, number: int) -> str:
+        return "current" if number == self._line_of_current() else ""
+
+    def _line_of_current(self) -> int:
+        return self._choices[self._current].line if self._choices else -1
+
+    def _move_to(self, choice: int) -> None:
+        if self._choices:
+            self._current = max(0, min(choice, len(self._choices) - 1))
+            self.show_line(self._line_of_current())
+            self.refresh()
+
+    def action_line_down(self) -> None:
+        if self._current + 1 < len(self._choices):
+            self._move_to(self._current + 1)
+        else:
+            super().action_line_down()
+
+    def action_line_up(self) -> None:
+        if self._current and self.scroll_offset.y <= self._line_of_current():
+            self._move_to(self._current - 1)
+        else:
+            super().action_line_up()
+
+    async def action_take_step(self) -> None:
+        if self._choices:
+            await self.screen.run_action(self._choices[self._current].action)
+
+    def action_new_case(self) -> None:
+        self.post_message(self.InCases("new_case"))
+
+    def action_new_set(self) -> None:
+        self.post_message(self.InCases("new_set"))
+
+    async def on_click(self, event: events.Click) -> None:
+        line = self.scroll_offset.y + event.y
+        for number, choice in enumerate(self._choices):
+            if choice.line == line:
+                self._move_to(number)
+                await self.action_take_step()

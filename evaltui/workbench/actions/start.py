@@ -1,0 +1,42 @@
+"""The start pane of an agent without cases; and from anywhere to the source of what is shown."""
+
+from __future__ import annotations
+
+from evaltui.workbench.actions.action import Action, Scope, action
+from evaltui.workbench.editors import refuses_editor
+from evaltui.workbench.workbench import Workbench
+
+_WITH_SOURCE = (
+    Scope.START,
+    Scope.CASE,
+    Scope.RESULT,
+    Scope.TRACE,
+    Scope.CONSOLE,
+    Scope.CHAT,
+    Scope.DETAILS,
+)
+
+
+def _no_editor(_: Workbench) -> str | None:
+    return refuses_editor()
+
+
+START: tuple[Action, ...] = (
+    action("take_step", "do it", "Do the selected step", "enter", where=(Scope.START,), rank=0),
+    action(
+        "edit_source",
+        "open",
+        "Open the line that failed in $EDITOR",
+        "e",
+        where=(Scope.START,),
+        refusal=_no_editor,
+    ),
+    action(
+        "open_source",
+        "source",
+        "Open the source in $EDITOR: of a call, a tool, an instruction, a traceback",
+        "E",
+        where=_WITH_SOURCE,
+        refusal=_no_editor,
+    ),
+)

@@ -1,0 +1,145 @@
+"""An agent without eval cases, and one that cannot be loaded: what is known of it, and the way on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaltui.files.folders import agent_folder, env_file, project_root
+from evaltui.text.values import nearest
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.open_sets import OpenSets
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import ErrorInfo
+    from evaltui.files.watching import Changed
+
+_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+# Of packages that are not called like their modules.
+_PACKAGES = {
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "google": "google-adk",
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+
+
+def is_first_minute(sets: OpenSets) -> bool:
+    """Whether there is no case yet, nor a file that must be mended before it has some."""
+    if not sets.is_read or any(eval_set.cases for eval_set in sets.listed):
+        return False
+    return not any(sets.errors(eval_set) for eval_set in sets.listed)
+
+
+def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:
+    """The name of the variable that a Gemini model gets its key from, and where that is set.
+
+    The name "" where none is set; None for other models, which need none or another one.
+    """
+    if not model.startswith("gemini"):
+        return None
+    if name := next((name for name in _KEYS if os.environ.get(name)), ""):
+        return name, "environment"
+    from dotenv import dotenv_values
+
+    path = env_file(agent_dir)
+    own = dotenv_values(path) if path is not None else {}
+    return next((name for name in _KEYS if own.get(name)), ""), ".env"
+
+
+class Missing(NamedTuple):
+    """A package that the agent imports and that is not installed."""
+
+    module: str
+    command: str
+    """Installs it, in a shell; "" where a file of the agent's was probably meant."""
+    meant: str
+    """The module of the agent's own that was probably meant; "" for none."""
+
+
+def missing_package(agent_dir: Path, error: ErrorInfo) -> Missing | None:
+    """The package without which the agent cannot be imported; None where something else is wrong."""
+    found = _NO_MODULE.search(error.message)
+    if "needs google-adk" in error.message:
+        module = "google.adk"
+    elif error.type == "ModuleNotFoundError" and found:
+        module = found[1]
+    else:
+        return None
+    folder = agent_folder(agent_dir).resolve()
+    top = module.split(".")[0]
+    own = [path.stem for path in folder.glob("*.py")]
+    meant = nearest(module.split(".")[-1], own) or ""
+    if meant or top == folder.name:
+        return Missing(module, "", meant)
+    package = _package(module)
+    root = project_root(folder) or folder
+    if (root / "uv.lock").is_file():
+        return Missing(module, f"uv add {package}", "")
+    if (root / "poetry.lock").is_file():
+        return Missing(module, f"poetry add {package}", "")
+    return Missing(module, f"{sys.executable} -m pip install {package}", "")
+
+
+def _package(module: str) -> str:
+    if module.startswith("google.") and not module.startswith("google.adk"):
+        return "-".join(module.split(".")[:2])
+    top = module.split(".")[0]
+    return _PACKAGES.get(top, top)
+
+
+class RetryOnSave:
+    """Imports the agent again after each save while it cannot be imported.
+
+    Nothing is done while `watch_mode` says that it is on: it does the same. `say` shows a sentence.
+    """
+
+    def __init__(self, agent: AgentState, watch_mode: Callable[[], bool], say: Callable[[str], None]) -> None:
+        self._agent = agent
+        self._watch_mode = watch_mode
+        self._say = say
+        self.is_watching = False
+        """Whether no save is missed."""
+        self._task: asyncio.Task[None] | None = None
+
+    def follow(self) -> None:
+        """Starts or ends looking at files, after any change of the workbench."""
+        wanted = self._agent.error is not None and not self._watch_mode()
+        if wanted and self._task is None:
+            self._task = asyncio.create_task(self._watch())
+        elif not wanted and self._task is not None:
+            self._task.cancel()
+            self._task = None
+            self.is_watching = False
+
+    def _on_ready(self) -> None:
+        self.is_watching = True
+
+    async def _watch(self) -> None:
+        # It builds on a library that the first frame does not wait for.
+        from evaltui.files.watching import WatchedFiles
+
+        async def saved(change: Changed) -> None:
+            if change.code:
+                self._agent.load_again()
+
+        try:
+            await WatchedFiles(self._agent.dir).follow(saved, self._on_ready)
+        except OSError as error:
+            self._say(f"Cannot watch the agent's folder: {error}. F5 retries")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])

@@ -1,0 +1,180 @@
+"""An agent without cases, and one that cannot be loaded: what is seen, and the way on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pilots import screen_text, turn, until, until_ran, write_cases
+
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.files.agent_source import SourcePlace
+from evaltui.tui.app import WorkbenchApp
+from evaltui.workbench.first_minute import api_key, missing_package
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """\
+from evaltui import Agent, Rule, ScriptedModel
+
+
+def find(name: str) -> str:
+    \"\"\"Looks a person up.\"\"\"
+    return name
+
+
+RULES = [
+    Rule(user="find", call=("find", {"name": "Ada"})),
+    Rule(user="find", after_tool="find", reply="Found."),
+]
+root_agent = Agent("finder", model=ScriptedModel(RULES), instruction="Find.", tools=[find])
+"""
+SIZE = (100, 30)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The places that were opened in the editor."""
+    places: list[SourcePlace | None] = []
+
+    def open_source(app, agent_dir, place):
+        places.append(place)
+        return "opened"
+
+    monkeypatch.setenv("EDITOR", "vim")
+    monkeypatch.setattr("evaltui.tui.screens.main_dialogs.open_source", open_source)
+    return places
+
+
+async def test_an_agent_without_sets_is_ready_and_shows_the_way_to_the_first_case(write_agent):
+    folder = write_agent(AGENT, name="people")
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=SIZE) as pilot:
+        await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
+        text = screen_text(app)
+        assert "finder  native agent" in text
+        assert "agent.py:13" in text
+        assert "▌  1 c       Chat with the agent" in text
+        assert "find(name)  Looks a person up." in text
+        await pilot.press("enter")
+        await until(
+            pilot, lambda: app.screen.focused.id == "message-field" or "enter send" in screen_text(app)
+        )
+
+
+async def test_a_set_without_cases_is_no_way_out_of_the_first_minute(write_agent):
+    folder = write_agent(AGENT, name="people")
+    write_cases(folder, "people", {})
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=SIZE) as pilot:
+        await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
+        assert "people" in screen_text(app)
+        await pilot.press("o")
+        await until(pilot, lambda: "case_1" in screen_text(app))
+        await until(pilot, lambda: "2 Case" in screen_text(app))
+
+
+async def test_broken_code_is_shown_opened_and_loaded_again_once_it_is_saved(write_agent, opened):
+    folder = write_agent(AGENT.replace("tools=[find]", "tools=[fnd]"), name="people")
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=SIZE) as pilot:
+        await until_ran(pilot, lambda: "Cannot load agent  agent.py:13" in screen_text(app))
+        text = screen_text(app)
+        assert "NameError: name 'fnd' is not defined" in text
+        assert "▌  13  root_agent = Agent(" in text
+        await pilot.press("e")
+        await until(pilot, lambda: opened == [SourcePlace((folder / "agent.py").resolve(), 13)])
+        await until(pilot, lambda: app.workbench.retry.is_watching)
+        (folder / "agent.py").write_text(AGENT, encoding="utf-8")
+        await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
+
+
+async def test_a_syntax_error_leads_to_its_line(write_agent, opened):
+    folder = write_agent("x = 1\ndef root_agent(:\n", name="people")
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=SIZE) as pilot:
+        await until_ran(pilot, lambda: "Cannot load agent  agent.py:2" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: opened == [SourcePlace((folder / "agent.py").resolve(), 2)])
+
+
+async def test_of_a_missing_package_the_command_is_shown_and_copied(write_agent):
+    folder = write_agent("import yamlx_of_nobody\n", name="people")
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=SIZE) as pilot:
+        await until_ran(pilot, lambda: "Copy the command" in screen_text(app))
+        assert "-m pip install" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.clipboard.endswith("-m pip install yamlx_of_nobody"))
+
+
+async def test_from_calls_to_the_tool_and_from_the_model_to_the_instruction(write_agent, opened):
+    folder = write_agent(AGENT, name="people")
+    call = {"name": "find", "args": {"name": "Bob"}}
+    write_cases(folder, "people", {"bob": [turn("find Bob", "Found.", call)]})
+    app = WorkbenchApp(Workbench(folder))
+    tool = SourcePlace(folder / "agent.py", 4)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "○ bob" in screen_text(app))
+        await pilot.press("R")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await pilot.press("3", "n", "E")
+        await until(pilot, lambda: opened == [tool])
+        await pilot.press("t", "E")
+        await until(pilot, lambda: len(opened) == 2)
+        assert opened[1] == tool
+        await pilot.press("up", "E")
+        await until(pilot, lambda: len(opened) == 3)
+        assert opened[2] == SourcePlace(folder / "agent.py", 13)
+
+
+def error(message, kind="ModuleNotFoundError"):
+    return ErrorInfo(kind, message)
+
+
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        ("No module named 'yaml'", "-m pip install pyyaml"),
+        ("No module named 'google.genai'", "-m pip install google-genai"),
+        ("No module named 'requests.adapters'", "-m pip install requests"),
+        ("this agent needs google-adk, which is not installed", "-m pip install google-adk"),
+    ],
+)
+def test_a_package_is_named_as_it_is_installed(tmp_path, message, command):
+    assert missing_package(tmp_path, error(message)).command.endswith(command)
+
+
+def test_a_project_of_uv_adds_the_package(tmp_path):
+    (tmp_path / "uv.lock").write_text("", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
+    assert missing_package(tmp_path, error("No module named 'yaml'")).command == "uv add pyyaml"
+
+
+def test_a_module_of_the_agents_own_is_not_installed_from_anywhere(tmp_path):
+    (tmp_path / "tools.py").write_text("", encoding="utf-8")
+    missing = missing_package(tmp_path, error("No module named 'tols'"))
+    assert (missing.command, missing.meant) == ("", "tools")
+    assert missing_package(tmp_path, error("x", "ValueError")) is None
+
+
+def test_the_key_of_a_gemini_model_is_named_and_never_shown(tmp_path, monkeypatch):
+    assert api_key(tmp_path, "scripted") is None
+    assert api_key(tmp_path, "gemini-2.5-flash") == ("", ".env")
+    (tmp_path / ".env").write_text("GOOGLE_API_KEY=secret\n", encoding="utf-8")
+    assert api_key(tmp_path, "gemini-2.5-flash") == ("GOOGLE_API_KEY", ".env")
+    monkeypatch.setenv("GEMINI_API_KEY", "secret")
+    assert api_key(tmp_path, "gemini-2.5-flash") == ("GEMINI_API_KEY", "environment")
+
+
+async def test_a_log_has_no_places_of_this_machine(write_agent):
+    folder = write_agent(AGENT, name="people")
+    write_cases(folder, "people", {"bob": [turn("find Bob", "Found.")]})
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "○ bob" in screen_text(app))
+        await pilot.press("R")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        assert app.workbench.agent.info["places"]["find"][1] == 4
+        lines = app.workbench.runs.current.log.read_text(encoding="utf-8").splitlines()
+        (agent,) = [one for one in map(json.loads, lines) if one.get("kind") == "agent"]
+        assert "places" not in agent
