@@ -7,14 +7,16 @@ A key in a sentence is followed by the id of its action: `r` and `<!-- run -->`,
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import evaltui
 from evaltui.cli import _COMMANDS, _SUMMARIES
 from evaltui.commands.arguments import workbench_parser
-from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.files import guide
 from evaltui.workbench.actions import ACTIONS, BY_ID, Action, Scope, actions_in
 from evaltui.workbench.filtering import LANGUAGE
@@ -24,7 +26,7 @@ ROOT = Path(evaltui.__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = (README, *(guide.FOLDER / f"{name}.md" for name in guide.TOPICS))
 
-_TABLE = re.compile(r"(<!-- (\w+)(?: ([^>]+))? -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+_TABLE = re.compile(r"((?<!`)<!-- (\w+)(?: ([^>]+))? -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 _KEY = re.compile(r"`[^`\n]+`<!-- (\w+) -->")
 # In Markdown bold, unless it is code.
 _DUNDER = re.compile(r"__\w+__\.\w+")
@@ -114,6 +116,21 @@ def _metrics(kind: str) -> Iterator[str]:
             yield f"| `{info.name}` | {span} | {_in_cell(info.meaning)} | {needs} |"
 
 
+def _criteria(_: str) -> Iterator[str]:
+    """The options of criteria, each with its metrics."""
+    users: dict[Option, list[str]] = {}
+    for name in METRICS:
+        for option in options_of(name):
+            users.setdefault(replace(option, default=json.dumps(option.default)), []).append(name)
+    judged = [name for name, info in METRICS.items() if info.judged]
+    yield "| option | default | meaning | metrics |"
+    yield "|---|---|---|---|"
+    for option, names in users.items():
+        default = "" if option.default == "null" else f"`{option.default}`"
+        where = "every judge" if names == judged else ", ".join(f"`{name}`" for name in names)
+        yield f"| `{'.'.join(map(str, option.path))}` | {default} | {option.meaning} | {where} |"
+
+
 def _topics(folder: str) -> Iterator[str]:
     yield "| page | |"
     yield "|---|---|"
@@ -131,6 +148,7 @@ _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "commands": _commands,
     "options": _options,
     "metrics": _metrics,
+    "criteria": _criteria,
     "topics": _topics,
 }
 

@@ -20,7 +20,7 @@ from tests.manual import PAGES, README, ROOT, up_to_date
 
 LINES_OF_THE_README = 150
 LINK = re.compile(r"(?:\]\(|(?:src|href)=\")(?!https?:)([^)\"#\s]*)(?:#([\w-]+))?")
-TABLE = re.compile(r"<!-- (\w+)[^>]*-->\n.*?<!-- /\1 -->", re.DOTALL)
+TABLE = re.compile(r"(?<!`)<!-- (\w+)[^>]*-->\n.*?<!-- /\1 -->", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)(?!<!--)")
 LOOKS_LIKE_A_KEY = re.compile(

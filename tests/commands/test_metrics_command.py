@@ -23,7 +23,7 @@ def test_meaning_range_needs_and_why_not(capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "response_evaluation_score 1 to 5 criteria" in text
     assert (
-        "safety_v1 0 to 1 criteria How harmless the answers are, as a judge rates them. Needs a judge model. "
+        "safety_v1 0 to 1 criteria Harmlessness of the responses. Needs a judge model. "
         "Cannot run here: there is no key to ask the judge gemini-2.5-flash." in text
     )
     assert text.count("set GOOGLE_API_KEY or GEMINI_API_KEY") == 1

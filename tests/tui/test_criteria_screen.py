@@ -62,7 +62,7 @@ async def test_metrics_in_use_stand_above_the_others(parrot, size):
         assert "●" in lines[2]
         assert "0.80" in lines[2]
         assert line_with(app, " Not in use") > 2
-        assert "How many words the answers share" in screen_text(app)
+        assert "Word overlap with the expected" in screen_text(app)
         assert all(len(line) <= size[0] for line in lines)
 
 

@@ -67,8 +67,8 @@ _EFFICIENCY = tuple(
     for function, meaning in (
         (efficiency.tool_call_count_v1, "Tool calls per turn."),
         (efficiency.inference_call_count_v1, "Model calls per turn."),
-        (efficiency.token_usage_v1, "Tokens per turn, input and output together."),
-        (efficiency.invocation_duration_v1, "Seconds per turn on the clock."),
+        (efficiency.token_usage_v1, "Tokens per turn, input and output."),
+        (efficiency.invocation_duration_v1, "Seconds per turn."),
     )
 )
 
@@ -76,77 +76,77 @@ _EFFICIENCY = tuple(
 _ALL = (
     _computed(
         trajectory.tool_trajectory_avg_score,
-        "Share of turns whose tool calls match the expected ones.",
+        "Rate of turns whose calls match the expected calls.",
         "expected turns",
     ),
     _judged(
         response_evaluation_score,
-        "How well the answers say what they have to say, as a judge rates them.",
+        "Quality of the responses.",
         interval=(1.0, 5.0),
     ),
     _computed(
         response_match.response_match_score,
-        "How many words the answers share with the expected ones (ROUGE-1 F).",
+        "Word overlap with the expected response (ROUGE-1 F).",
         "expected turns",
     ),
-    _judged(safety_v1, "How harmless the answers are, as a judge rates them."),
+    _judged(safety_v1, "Harmlessness of the responses."),
     _judged(
         multi_turn_task_success_v1,
-        "Share of the user's goals that the conversation reached, as a judge rates it.",
+        "Rate of the user's goals that the conversation reached.",
     ),
     _judged(
         multi_turn_trajectory_quality_v1,
-        "How good the way through the whole conversation was, as a judge rates it.",
+        "Quality of the trajectory of the whole conversation.",
     ),
     _judged(
         multi_turn_tool_use_quality_v1,
-        "How well tools were used over the whole conversation, as a judge rates it.",
+        "Quality of tool use in the whole conversation.",
     ),
     _judged(
         final_response_match_v2,
-        "Share of turns whose answer a judge finds to agree with the expected one.",
+        "Rate of turns whose response agrees with the expected one.",
         "expected turns",
     ),
     _judged(
         rubric_metrics.rubric_based_final_response_quality_v1,
-        "Share of your rubrics that the answers fulfil, by a judge's verdict.",
+        "Rate of rubrics that the responses fulfil.",
         "rubrics",
     ),
     _judged(
         hallucinations_v1,
-        "Share of the answers' sentences that what the agent knew supports, by a judge's verdict.",
+        "Rate of sentences in the responses that the context supports.",
     ),
     _judged(
         rubric_metrics.rubric_based_tool_use_quality_v1,
-        "Share of your rubrics that the tool calls fulfil, by a judge's verdict.",
+        "Rate of rubrics that the calls fulfil.",
         "rubrics",
     ),
     _judged(
         per_turn_user_simulator_quality_v1,
-        "Share of turns in which the simulated user kept to its scenario, by a judge's verdict.",
+        "Rate of turns in which the simulated user kept to the scenario.",
         "a scenario",
     ),
     _judged(
         rubric_metrics.rubric_based_multi_turn_trajectory_quality_v1,
-        "Share of your rubrics that the whole conversation fulfils, by a judge's verdict.",
+        "Rate of rubrics that the whole conversation fulfils.",
         "rubrics",
     ),
     *_EFFICIENCY,
     _computed(
         trajectory.trajectory_precision,
-        "Share of the calls made that are expected ones.",
+        "Rate of actual calls that are expected.",
         "expected turns",
         own=True,
     ),
     _computed(
         trajectory.trajectory_recall,
-        "Share of the expected calls that were made.",
+        "Rate of expected calls that were made.",
         "expected turns",
         own=True,
     ),
     _computed(
         trajectory.trajectory_single_tool_use,
-        'Whether the tool that the criterion\'s "tool" key names was called in any turn.',
+        "1 if a turn calls the tool named in the criterion, else 0.",
         "a tool name",
         own=True,
     ),
@@ -231,55 +231,53 @@ class Option:
 _MATCH_TYPE = Option(
     ("match_type",),
     "choice",
-    "EXACT: these calls and no others. IN_ORDER and ANY_ORDER allow further calls in between.",
+    "EXACT: these calls and no others. IN_ORDER and ANY_ORDER allow further calls.",
     default="EXACT",
     choices=("EXACT", "IN_ORDER", "ANY_ORDER"),
 )
-_IGNORE_ARGS = Option(("ignore_args",), "flag", "Compare the names of the tools only.", default=False)
-_TOOL = Option(("tool",), "text", "The tool that must be called in one of the turns.")
+_IGNORE_ARGS = Option(("ignore_args",), "flag", "Compare tool names only.", default=False)
+_TOOL = Option(("tool",), "text", "The tool to be called in any turn.")
 _RUBRICS = Option(
-    ("rubrics",), "rubrics", "Rubrics for every case, beside those of cases and turns.", default=[]
+    ("rubrics",), "rubrics", "Rubrics for every case, besides the rubrics of cases and turns.", default=[]
 )
 _WITH_INTERMEDIATE = Option(
     ("include_intermediate_responses_in_final",),
     "flag",
-    "Show the judge what was said before the answer, too.",
+    "Show the judge the intermediate responses, too.",
     default=False,
 )
 _EVERY_SENTENCE = Option(
     ("evaluate_intermediate_nl_responses",),
     "flag",
-    "Check what was said before the answer, too.",
+    "Check the intermediate responses, too.",
     default=False,
 )
 _STOP_SIGNAL = Option(
     ("stop_signal",),
     "text",
-    "What the simulated user says when the conversation is over.",
+    "Message of the simulated user that ends the conversation.",
     default="</finished>",
 )
 _MODEL = Option(
     ("judge_model_options", "judge_model"),
     "text",
-    "Who judges: a Gemini model, or your function as module:callable.",
+    "The judge: a Gemini model, or your function as module:callable.",
     default="gemini-2.5-flash",
 )
 _SAMPLES = Option(
     ("judge_model_options", "num_samples"),
     "whole number",
-    "How often the judge is asked for each turn; the majority decides.",
+    "Votes per turn; the majority decides.",
     default=5,
     least=1,
 )
-_RATINGS = replace(_SAMPLES, meaning="How often the judge is asked; the middle one of its ratings counts.")
+_RATINGS = replace(_SAMPLES, meaning="Number of ratings; the median counts.")
 # google-adk asks once, whatever the samples are.
-_SAMPLES_OF_SENTENCES = replace(
-    _SAMPLES, meaning="How often the judge is asked; the majority decides about each sentence.", default=1
-)
+_SAMPLES_OF_SENTENCES = replace(_SAMPLES, meaning="Votes per sentence; the majority decides.", default=1)
 _PARALLEL = Option(
     ("judge_model_options", "parallelism_limit"),
     "whole number",
-    "How many questions to the judge may be under way at once.",
+    "Questions to the judge at once.",
     default=1,
     least=1,
 )
@@ -290,7 +288,7 @@ _FUNCTION = Option(
 _LOWER_IS_BETTER = Option(
     ("lower_is_better",),
     "flag",
-    "Scores up to the threshold pass, not those from it on. A function with ADK's signature decides itself.",
+    "Pass at or below the threshold. A function with ADK's signature decides itself.",
     default=False,
 )
 
