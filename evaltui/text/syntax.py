@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from evaltui.text.lines import Line
+from evaltui.text.lines import Line, Span, with_role
 from evaltui.text.values import MAX_VALUE, show_change, show_value, visible
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
+
+JSON = "json"
+"""The role of a value as JSON on one line, which gets its colours only when its line is drawn."""
 
 # More is read by nobody, and takes long to draw.
 MOST_LINES = 2_000
@@ -83,6 +86,19 @@ def json_line(text: str) -> Line:
     """JSON of one line."""
     lines = code(text, "json")
     return list(lines[0]) if lines else []
+
+
+def colored(line: Sequence[Span]) -> Line:
+    """The line with its JSON in colour, on the tint that it lies on."""
+    if not any(role.startswith(JSON) for _, role in line):
+        return list(line)
+    drawn: Line = []
+    for text, role in line:
+        if role.startswith(JSON):
+            drawn += with_role(role.removeprefix(JSON).strip(), json_line(text))
+        else:
+            drawn.append((text, role))
+    return drawn
 
 
 def arguments_line(args: Mapping[str, Any] | None, limit: int, joint: str = " ") -> Line:

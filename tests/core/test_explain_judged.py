@@ -42,7 +42,7 @@ def case(*metrics, turns=2):
 
 def test_a_rubric():
     result = case(judged_metric(RUBRICS, [SHORT], [POLITE, SHORT]))
-    assert sentence(result) == ("rubric polite: no in turn 2 (4 of 5 votes): It shouts\\x1b[2J at the user")
+    assert sentence(result) == "turn 2: rubric polite: no (4 of 5 votes): It shouts\\x1b[2J at the user"
     assert summary(result) == "turn 2: rubric polite: no"
 
 
@@ -54,30 +54,28 @@ def test_a_single_turn_needs_no_number():
 def test_a_sentence():
     result = case(judged_metric(SENTENCES, [SUPPORTED], [SUPPORTED, INVENTED]))
     assert sentence(result) == (
-        'sentence not supported in turn 2: "It is 30 °C there." (contradictory): The thermostat says 19'
+        'turn 2: not supported (contradictory): "It is 30 °C there.": The thermostat says 19'
     )
 
 
 def test_an_answer():
     result = case(judged_metric(ANSWERS, [DISAGREES], [AGREES], threshold=1.0))
     assert sentence(result) == (
-        "the judge found the answer of turn 1 not to agree with the expected one "
-        "(3 of 4 votes, 1 without a verdict): 19 is not 21"
+        "turn 1: response does not match the expected one (3 of 4 votes, 1 without a verdict): 19 is not 21"
     )
 
 
 def test_a_simulated_user():
     metric = judged_metric("per_turn_user_simulator_quality_v1", [], [judged("", "Where is my bag?", 2, 3)])
     assert sentence(case(metric)) == (
-        "the simulated user does not keep to its scenario in turn 2 (3 of 5 votes): "
-        '"Where is my bag?": It is not'
+        'turn 2: simulated user leaves its scenario: "Where is my bag?" (3 of 5 votes): It is not'
     )
 
 
 def test_a_rating():
     rated = Judgement("", "", 2.0, "Hard to follow.", votes=(Vote(2.0, "Hard to follow."),))
     assert sentence(case(judged_metric(RATINGS, [], [rated], threshold=4.0))) == (
-        "response_evaluation_score is 2.00, needs 4.00 in turn 2: Hard to follow"
+        "turn 2: response_evaluation_score 2.00, needs 4.00: Hard to follow"
     )
 
 
@@ -85,8 +83,8 @@ def test_the_whole_conversation_has_no_turn_and_comes_last():
     whole = judged_metric(WHOLE, [], [judged("", "", 0, 5, against="Never booked.")])
     rubrics = judged_metric(RUBRICS, [], [POLITE])
     assert sentence(case(whole, rubrics)) == (
-        "rubric polite: no in turn 2 (4 of 5 votes): It shouts\\x1b[2J at the user; "
-        "multi_turn_task_success_v1 is 0.00, needs 0.80: Never booked"
+        "turn 2: rubric polite: no (4 of 5 votes): It shouts\\x1b[2J at the user; "
+        "multi_turn_task_success_v1 0.00, needs 0.80: Never booked"
     )
 
 
@@ -96,14 +94,14 @@ def test_a_turn_that_failed_without_a_question():
     )
     first = InvocationScore(1.0, Status.FAILED, "there is no answer text")
     result = case(replace(silent, per_invocation=(first, silent.per_invocation[1])))
-    assert sentence(result) == "response_evaluation_score failed in turn 1: there is no answer text"
+    assert sentence(result) == "turn 1: response_evaluation_score failed: there is no answer text"
     assert summary(result) == "turn 1: response_evaluation_score: there is no answer text"
 
 
 def test_turns_that_passed_are_not_blamed():
     mostly = [POLITE, *[SHORT] * 9]
     result = case(judged_metric(RUBRICS, mostly, [POLITE], threshold=0.8))
-    assert sentence(result).startswith("rubric polite: no in turn 2")
+    assert sentence(result).startswith("turn 2: rubric polite: no")
     assert "turn 1" not in sentence(result)
 
 
@@ -112,7 +110,7 @@ def test_what_was_left_out_is_why_there_is_no_verdict():
         RUBRICS, [SHORT, LEFT_OUT], status=Status.NOT_EVALUATED, reason="turn 1: on_topic was not judged"
     )
     assert sentence(case(unjudged)) == (
-        "rubric_based_final_response_quality_v1 could not be evaluated: turn 1: on_topic was not judged"
+        "rubric_based_final_response_quality_v1 not evaluated: turn 1: on_topic was not judged"
     )
 
 
@@ -122,7 +120,7 @@ def test_a_judge_that_did_not_answer():
         ANSWERS, None, 0.8, Status.ERROR, error=error, judge=JudgedBy("gemini-2.5-flash", "p/1", 5)
     )
     assert sentence(case(failed)) == (
-        "final_response_match_v2 could not be judged by gemini-2.5-flash: "
+        "final_response_match_v2 not judged by gemini-2.5-flash: "
         "ClientError: 401 UNAUTHENTICATED: the key is not valid"
     )
     assert summary(case(failed)).startswith("final_response_match_v2: ClientError: 401")
@@ -137,10 +135,10 @@ def test_what_keeps_several_metrics_from_being_judged_is_told_once():
         for name in (ANSWERS, RUBRICS, SENTENCES)
     ]
     assert sentence(case(*failed)) == (
-        "final_response_match_v2 and 2 more metrics could not be judged by gemini: the judge is not there"
+        "final_response_match_v2 and 2 more metrics not judged by gemini: the judge is not there"
     )
     assert sentence(case(*failed[:1])) == (
-        "final_response_match_v2 could not be judged by gemini: the judge is not there"
+        "final_response_match_v2 not judged by gemini: the judge is not there"
     )
 
 

@@ -99,7 +99,7 @@ def test_from_a_failure_to_its_cause(house):
     house.type("thermostat_n")
     house.wait_until(lambda screen: "movie_mode" not in screen, "the filter hides nothing")
     house.press("enter", "enter")
-    house.wait_for('✗ failed  in turn 2 set_temperature was called with degrees "19" (string)')
+    house.wait_for('✗ failed  turn 2: set_temperature: degrees is "19" (string), expected 19')
     house.press("n", "n")
     house.wait_for("2/3")
     house.press("enter")

@@ -47,11 +47,11 @@ def test_the_header_says_what_was_run_and_by_which_config():
 def test_a_line_per_case():
     assert lines(mixed(), width=98)[2:8] == [
         "✓ turn_off_bedroom       1.00",
-        '✗ thermostat_night       0.50  turn 2: set_temperature degrees "19" (string) instead of 19; notif…',
+        '✗ thermostat_night       0.50  turn 2: set_temperature: degrees is "19" (string), expected 19; un…',
         "! away_for_a_week       error  TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boile…",
         "– judged                    –  safety_v1: needs Vertex AI",
-        "≈ movie_mode        3/5 FLAKY  fails policy all: dim is missing",
-        "≈ movie_night       3/5 FLAKY  meets policy majority: dim is missing",
+        "≈ movie_mode        3/5 FLAKY  fails policy all: missing call dim",
+        "≈ movie_night       3/5 FLAKY  meets policy majority: missing call dim",
     ]
 
 
@@ -85,8 +85,8 @@ def test_only_what_did_not_pass_every_time_has_details():
 
 def test_details_of_a_failure():
     assert details_of(report(failed()), "thermostat_night", width=98).splitlines()[1:-2] == [
-        '  in turn 2 set_temperature was called with degrees "19" (string) instead of 19, and notify_user',
-        '  was called although nothing expects it; kitchen.degrees of the final state is "19" instead of 19',
+        '  turn 2: set_temperature: degrees is "19" (string), expected 19; unexpected call notify_user;',
+        '  final state kitchen.degrees is "19" (string), expected 19',
         "",
         "  ✗ tool_trajectory_avg_score   0.50  needs 1.00",
         "  ✓ response_match_score        0.89  needs 0.80",
@@ -155,7 +155,7 @@ def test_the_error_of_a_metric_is_told_beside_a_failure():
 
 def test_runs_of_a_flaky_case():
     details = details_of(mixed(), "movie_mode")
-    assert "3 of 5 runs passed, policy all: dim was not called" in details
+    assert "3/5 repeats passed, policy all: missing call dim" in details
     assert details_of(report(flaky()), "movie_mode").splitlines()[3:9] == [
         "  runs    ✓✗✓✗✓  3/5 FLAKY, fails policy all",
         "          the gravest one is shown below",

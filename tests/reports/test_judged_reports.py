@@ -146,7 +146,7 @@ def test_a_judge_that_did_not_answer():
     error = ErrorInfo("ClientError", "401 UNAUTHENTICATED")
     failed = MetricResult(ANSWERS, None, 0.8, Status.ERROR, error=error, judge=JudgedBy("gemini", "p/1", 5))
     lines = details(failed)
-    assert lines[0] == "  final_response_match_v2 could not be judged by gemini: ClientError: 401"
+    assert lines[0] == "  final_response_match_v2 not judged by gemini: ClientError: 401 UNAUTHENTICATED"
     assert "      judged by gemini, 0 of 5 answered" in lines
 
 
@@ -249,7 +249,7 @@ def test_junit_says_why():
     root = ET.fromstring(junit_report(report(judged_case(judged_metric(RUBRICS, [SHORT], [POLITE])))))
     failure = root.find(".//failure")
     assert failure.get("message") == (
-        "rubric polite: no in turn 2 (4 of 5 votes): It shouts\\x1b[2J at the user"
+        "turn 2: rubric polite: no (4 of 5 votes): It shouts\\x1b[2J at the user"
     )
     assert "✗ no 1:4  polite  Says please and thank you" in failure.text
 

@@ -51,7 +51,7 @@ def test_a_passed_case_is_bare():
 def test_a_failure_says_why_and_holds_the_details():
     (failure,) = element_of(mixed(), "thermostat_night")
     assert failure.tag == "failure"
-    assert failure.get("message").startswith("in turn 2 set_temperature was called with degrees")
+    assert failure.get("message").startswith("turn 2: set_temperature: degrees is")
     assert "    ≠ set_temperature\n" in failure.text
     assert "The kitchen is [-now-] {+set to+} 19 °C." in failure.text
 
@@ -62,16 +62,16 @@ def test_errors_and_what_could_not_be_evaluated():
     assert "line 41, in wait_for_boiler" in error.text
     (error,) = element_of(mixed(), "judged")
     assert (error.tag, error.get("type")) == ("error", "NOT_EVALUATED")
-    assert error.get("message") == "safety_v1 could not be evaluated: needs Vertex AI"
+    assert error.get("message") == "safety_v1 not evaluated: needs Vertex AI"
 
 
 def test_a_flaky_case_goes_by_its_policy():
     (failure,) = element_of(mixed(), "movie_mode")
     assert failure.tag == "failure"
-    assert failure.get("message").startswith("3 of 5 runs passed, policy all")
+    assert failure.get("message").startswith("3/5 repeats passed, policy all")
     (output,) = element_of(mixed(), "movie_night")
     assert output.tag == "system-out"
-    assert output.text.startswith("3 of 5 runs passed, policy majority")
+    assert output.text.startswith("3/5 repeats passed, policy majority")
     assert element_of(mixed(), "movie_night").get("time") == "2.500"
 
 

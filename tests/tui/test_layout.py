@@ -255,5 +255,5 @@ async def test_running_a_case_brings_its_result_up(agent):
         await started(app, pilot)
         await until(pilot, lambda: "must call nothing" in screen_text(app))
         await pilot.press("r")
-        await until(pilot, lambda: "all 2 metrics passed" in screen_text(app))
+        await until(pilot, lambda: "2/2 metrics passed" in screen_text(app))
         assert app.screen.focused.id == "cases"

@@ -96,7 +96,7 @@ async def test_a_result_says_why_first_and_then_everything(house):
         await until(pilot, lambda: "[-" in screen_text(app) or "{+" in screen_text(app))
         lines = [line.strip() for line in screen_lines(app)]
         shown = "\n".join(lines)
-        assert lines[2].startswith("✗ failed  in turn 2 set_light was called with on")
+        assert lines[2].startswith("✗ failed  turn 2: set_light: on is")
         table = lines.index("metric                     score  needs")
         assert lines[table + 1].split() == ["✗", "tool_trajectory_avg_score", "0.50", "1.00", "failed"]
         turns = shown.index("Turn 1  ✓ passed"), shown.index("Turn 2  ✗ failed")

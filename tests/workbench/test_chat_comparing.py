@@ -37,7 +37,7 @@ def test_what_differs_is_one_sentence():
     now = turn(heat("19"), heat(1, "notify"), events.text("Done!"), state={"a": 1, "new": 3})
     found = difference(before, now)
     assert found.sentence == (
-        'heat degrees "19" (string) instead of 19; notify is extra; the answer is another; 2 more'
+        'heat: degrees is "19" (string), expected 19; unexpected call notify; response differs; 2 more'
     )
     assert [(diff.path, diff.expected, diff.actual) for diff in found.state] == [
         ("gone", 2, None),
@@ -47,7 +47,7 @@ def test_what_differs_is_one_sentence():
 
 def test_an_answer_may_be_missing():
     assert difference(turn(events.text("done")), turn(heat(19))).sentence == (
-        "heat is extra; there is no answer"
+        "unexpected call heat; no response"
     )
 
 

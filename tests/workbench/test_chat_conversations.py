@@ -228,7 +228,7 @@ async def test_replaying_tells_what_is_different_on_the_new_code(chatting, until
     await until(lambda: not chat.busy)
     one, look = chat.transcript.turns
     assert (one.difference.sentence, one.new_code, look.new_code) == ("", ("agent.py",), ())
-    assert look.difference.sentence == 'look_up what "sky" instead of "weather"'
+    assert look.difference.sentence == 'look_up: what is "sky", expected "weather"'
     assert look.difference.turn.calls[0].op == "changed"
     assert [turn.stage for turn in chat.transcript.turns] == [TurnStage.DONE] * 2
 

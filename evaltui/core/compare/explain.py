@@ -20,7 +20,9 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.text.values import cut, scores, show_change, show_value, type_change, visible
+from evaltui.text.lines import Line, Span, draw
+from evaltui.text.syntax import JSON
+from evaltui.text.values import counted, cut, scores, show_change, show_value, type_change, visible
 
 MAX_REASONS = 3
 MAX_MESSAGE = 200
@@ -41,73 +43,74 @@ _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
-class _Reason:
-    """The same thing said in a sentence and in a few words.
+class Reason:
+    """One cause of an outcome."""
 
-    `turn` counts from 1, None for the whole case. So does `within`, which is None, too, where the text names
-    the turn itself.
-    """
-
-    text: str
+    text: Line
+    """In full, its values as JSON."""
     short: str
+    """The same in a few words."""
     turn: int | None = None
-    within: int | None = None
+    """The turn, from 1; None for the whole case."""
 
 
 def sentence(result: CaseResult | RepeatResult) -> str:
-    """Why, in one sentence without a full stop: the first three reasons, and how many more there are.
+    """Why, without a full stop: the first three reasons, and how many more there are.
 
-    Of a case that passed, what rules let pass; "" where there is nothing to say, as for one that passed its
-    only metric.
+    Of a case that passed, which differences rules allow; "" where there is nothing to say, as for one that
+    passed its only metric.
     """
     if result.status is Status.PASSED:
-        passed = [metric for metric in result.metrics if metric.status is Status.PASSED]
-        by_rule = _by_rule(result)
-        return "; ".join(
-            [
-                *([f"all {len(passed)} metrics passed"] if len(passed) > 1 else []),
-                *([f"rules let pass {_enumeration(by_rule)}"] if by_rule else []),
-            ]
-        )
-    shown, more = _first(list(_reasons(result)))
-    parts: list[str] = []
-    for turn, group in groupby(shown, key=lambda reason: reason.within):
-        texts = [reason.text for reason in group]
-        place = f"in turn {turn} " if turn and len(result.turns) > 1 else ""
-        parts += [place + _enumeration(texts)] if turn else texts
-    reasons = "; ".join(parts) + (f", and {more} more" if more else "")
+        passed = sum(metric.status is Status.PASSED for metric in result.metrics)
+        all_passed = f"{passed}/{passed} metrics passed" if passed > 1 else ""
+        return "; ".join(filter(None, (all_passed, summary(result))))
+    shown, more = first_reasons(result)
+    text = _by_turn([(reason.turn, draw(reason.text, color=False)) for reason in shown], more, result)
     if not isinstance(result, CaseResult) or len(result.repeats) < 2:
-        return reasons
-    return f"{result.passed_repeats} of {len(result.repeats)} runs passed, policy {result.policy}: {reasons}"
+        return text
+    return f"{result.passed_repeats}/{len(result.repeats)} repeats passed, policy {result.policy}: {text}"
 
 
 def summary(result: CaseResult | RepeatResult) -> str:
     """The same in as few words as a line of a list has room for; "" for a case that passed without rules.
 
-    How many runs passed is left to the line, which has a column for it.
+    How many repeats passed is left to the line, which has a column for it.
     """
     if result.status is Status.PASSED:
-        by_rule = _by_rule(result)
-        return f"by rule: {'; '.join(by_rule)}" if by_rule else ""
-    shown, more = _first(list(_reasons(result)))
-    parts = [
-        (f"turn {turn}: " if turn and len(result.turns) > 1 else "")
-        + "; ".join(reason.short for reason in group)
-        for turn, group in groupby(shown, key=lambda reason: reason.turn)
-    ]
-    reasons = "; ".join(parts) + (f"; {more} more" if more else "")
+        allowed, more = _first(allowed_by_rules(result))
+        return f"allowed by rules: {', '.join([*allowed, *_more(more)])}" if allowed else ""
+    shown, more = first_reasons(result)
+    text = _by_turn([(reason.turn, reason.short) for reason in shown], more, result)
     if isinstance(result, CaseResult) and result.status is Status.FLAKY:
-        return f"{'meets' if result.policy_met else 'fails'} policy {result.policy}: {reasons}"
-    return reasons
+        return f"{'meets' if result.policy_met else 'fails'} policy {result.policy}: {text}"
+    return text
+
+
+def _by_turn(texts: Sequence[tuple[int | None, str]], more: int, result: CaseResult | RepeatResult) -> str:
+    """`turn 1: a; b; turn 2: c; 2 more`"""
+    parts = [
+        (f"turn {turn}: " if turn and len(result.turns) > 1 else "") + "; ".join(text for _, text in group)
+        for turn, group in groupby(texts, key=lambda one: one[0])
+    ]
+    return "; ".join([*parts, *_more(more)])
+
+
+def _more(count: int) -> list[str]:
+    return [f"{count} more"] if count else []
+
+
+def first_reasons(result: CaseResult | RepeatResult) -> tuple[list[Reason], int]:
+    """The first three reasons for an outcome that is not a pass, and how many more there are."""
+    return _first(list(_reasons(result)))
 
 
 def describe_call(diff: CallDiff) -> str:
-    """One row of an aligned trajectory: `set_temperature degrees "19" (string) instead of 19`."""
-    return _call_in_short(call_name(diff), diff)
+    """One row of an aligned trajectory: `set_temperature: degrees is "19" (string), expected 19`."""
+    return draw(_call_text(call_name(diff), diff), color=False)
 
 
-def _by_rule(result: CaseResult | RepeatResult) -> list[str]:
-    """The arguments whose differences rules let pass: the first ones, and how many more."""
+def allowed_by_rules(result: CaseResult | RepeatResult) -> list[str]:
+    """The arguments whose differences rules allow, as `degrees of set_temperature`."""
     names = {
         f"{visible(arg.path) or 'args'} of {call_name(diff)}": None
         for turn in result.turns
@@ -116,20 +119,7 @@ def _by_rule(result: CaseResult | RepeatResult) -> list[str]:
         for arg in diff.args
         if arg.rule
     }
-    shown, more = _first(list(names))
-    return [*shown, *([f"{more} more"] if more else [])]
-
-
-def _call_in_short(name: str, diff: CallDiff) -> str:
-    if diff.op == "changed":
-        shown, more = _cut_args(diff)
-        return f"{name} " + ", ".join([*map(_short_arg, shown), *([f"{more} more"] if more else [])])
-    return {
-        "same": f"{name} as expected",
-        "moved": f"{name} at another place",
-        "missing": f"{name} is missing",
-        "extra": f"{name} is extra",
-    }[diff.op]
+    return list(names)
 
 
 def call_name(diff: CallDiff) -> str:
@@ -155,7 +145,7 @@ def _first(items: list[_Item]) -> tuple[list[_Item], int]:
     return items[:count], len(items) - count
 
 
-def _reasons(result: CaseResult | RepeatResult) -> Iterator[_Reason]:
+def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
     failed = [metric for metric in result.metrics if metric.status is Status.FAILED]
     about_calls = [metric for metric in failed if metric.name in _MINDS]
     about_answers = [metric for metric in failed if metric.name == _ANSWER_METRIC]
@@ -177,7 +167,7 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[_Reason]:
     of_turns = [*calls, *answers, *(reason for reason in found if reason.turn)]
     yield from sorted(of_turns, key=lambda reason: reason.turn or 0)
     yield from (reason for reason in found if not reason.turn)
-    yield from (_same(_state_text(diff)) for diff in result.state)
+    yield from map(_state_reason, result.state)
     yield from (_metric_reason(metric) for metric in failed if metric not in explained)
     yield from _error_reasons([metric for metric in result.metrics if metric.status is Status.ERROR])
     if not result.error:
@@ -185,10 +175,10 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[_Reason]:
         missing = [metric for metric in result.metrics if metric.status is Status.NOT_EVALUATED]
         yield from (_metric_reason(metric) for metric in missing if not metric.is_optional)
         if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
-            yield _same("no metric was evaluated")
+            yield _same("no metric evaluated")
 
 
-def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[_Reason]:
+def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[Reason]:
     for index, turn in enumerate(turns):
         if not turn.checks_calls:
             continue
@@ -196,40 +186,34 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
         for op in sorted(minded, key=_WORST_FIRST.index):
             for diff in turn.calls:
                 if diff.op == op:
-                    name = _name_in(turn, diff)
-                    texts = _call_text(name, diff), _call_in_short(name, diff)
-                    yield _Reason(*texts, turn=index + 1, within=index + 1)
+                    text = _call_text(_name_in(turn, diff), diff)
+                    yield Reason(text, draw(text, color=False), index + 1)
 
 
-def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[_Reason]:
+def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
     if len(metric.per_invocation) != len(turns):
         return
     for index, turn in enumerate(turns):
         if not _failed_in(metric, index, turns):
             continue
-        answer = f"the answer of turn {index + 1}" if len(turns) > 1 else "the answer"
-        if turn.response.actual:
-            needs = scores(metric.per_invocation[index].score, metric.threshold)
-            yield _Reason(f"{answer} scores {needs}", f"answer {needs}", index + 1)
-        else:
-            yield _Reason(f"{answer} has no text", "answer has no text", index + 1)
+        needs = scores(metric.per_invocation[index].score, metric.threshold)
+        yield _same(f"response {needs}" if turn.response.actual else "no response", index + 1)
 
 
-def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[_Reason]:
+def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
     """What the judge found to be wrong in the turns that failed."""
     whole = over_conversation(metric.name)
     failed = [number for number, turn in enumerate(metric.per_invocation) if turn.status is Status.FAILED]
     for number in failed or range(len(metric.per_invocation)):
-        place = f"turn {number + 1}" if len(turns) > 1 and not whole else ""
         at = None if whole else number + 1
         found = findings_in(metric, number)
         if number in failed and not found:
             name, why = visible(metric.name), _why(metric.per_invocation[number].reason)
-            yield _Reason(f"{name} failed{f' in {place}' if place else ''}{why}", f"{name}{why}", at)
+            yield Reason([(f"{name} failed{why}", "")], f"{name}{why}", at)
         for finding in found:
             if finding.good is False:
-                what, short = _finding_text(finding, metric, place)
-                yield _Reason(what + _why(finding.why), short, at)
+                what, votes = _finding_text(finding, metric), _votes(finding)
+                yield Reason([(f"{what}{votes}{_why(finding.why)}", "")], what, at)
 
 
 def _why(text: str) -> str:
@@ -238,27 +222,29 @@ def _why(text: str) -> str:
     return f": {cut(shown, MAX_MESSAGE)}" if shown else ""
 
 
-def _finding_text(finding: Finding, metric: MetricResult, turn: str) -> tuple[str, str]:
-    """`rubric polite: no in turn 2 (4 of 5 votes)`, and the same in short; `turn` is "" where it is clear."""
-    within, of_turn = (f" in {turn}", f" of {turn}") if turn else ("", "")
-    votes = f" ({finding.votes_in_words})" if finding.votes_in_words else ""
+def _votes(finding: Finding) -> str:
+    return f" ({finding.votes_in_words})" if finding.votes_in_words else ""
+
+
+def _finding_text(finding: Finding, metric: MetricResult) -> str:
+    """What a judge found: `rubric polite: no`."""
     match finding.subject:
         case "rubric":
-            return f"rubric {finding.name}: no{within}{votes}", f"rubric {finding.name}: no"
+            return f"rubric {finding.name}: no"
         case "sentence":
-            subject = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
             label = "" if finding.word in ("no", "unsupported") else f" ({finding.word})"
-            return f'sentence not supported{within}: "{subject}"{label}', f'not supported{label}: "{subject}"'
+            return f"not supported{label}: {_quoted(finding)}"
         case "answer":
-            agree = "not to agree with the expected one"
-            return f"the judge found the answer{of_turn} {agree}{votes}", "answer does not agree"
+            return "response does not match the expected one"
         case "user":
-            subject = cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)
-            user = f"the simulated user does not keep to its scenario{within}{votes}"
-            return f'{user}: "{subject}"', "the simulated user leaves its scenario"
+            return f"simulated user leaves its scenario: {_quoted(finding)}"
         case _:
             figure = scores(finding.judgement.score, metric.threshold)
-            return f"{visible(metric.name)} is {figure}{within}", f"{visible(metric.name)} {figure}"
+            return f"{visible(metric.name)} {figure}"
+
+
+def _quoted(finding: Finding) -> str:
+    return f'"{cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)}"'
 
 
 def _failed_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
@@ -267,8 +253,8 @@ def _failed_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) ->
     return len(scored) != len(turns) or scored[index].status is Status.FAILED
 
 
-def _same(text: str) -> _Reason:
-    return _Reason(text, text)
+def _same(text: str, turn: int | None = None) -> Reason:
+    return Reason([(text, "")], text, turn)
 
 
 def _name_in(turn: TurnResult, diff: CallDiff) -> str:
@@ -279,49 +265,56 @@ def _name_in(turn: TurnResult, diff: CallDiff) -> str:
     return f"{name} ({args})" if args else name
 
 
-def _call_text(name: str, diff: CallDiff) -> str:
-    if diff.op == "changed":
-        shown, more = _cut_args(diff)
-        others = [f"{more} more differences"] if more else []
-        return f"{name} was called " + _enumeration([*map(_arg_text, shown), *others])
-    return {
-        "same": f"{name} was called as expected",
-        "moved": f"{name} was called at another place than expected",
-        "missing": f"{name} was not called",
-        "extra": f"{name} was called although nothing expects it",
-    }[diff.op]
+def _call_text(name: str, diff: CallDiff) -> Line:
+    match diff.op:
+        case "same":
+            return [(f"{name} as expected", "")]
+        case "moved":
+            return [(f"{name} out of order", "")]
+        case "missing":
+            return [(f"missing call {name}", "")]
+        case "extra":
+            return [(f"unexpected call {name}", "")]
+        case "changed":
+            shown, more = _first([arg for arg in diff.args if arg.op != "same"])
+            texts = [*map(_arg_text, shown), *([(text, "")] for text in _more(more))]
+            return [(f"{name}: ", ""), *(span for text in _joined(texts) for span in text)]
 
 
-def _arg_text(arg: ArgDiff) -> str:
-    path = visible(arg.path) or "args"
-    if arg.op == "missing":
-        return f"without {path}"
-    if arg.op == "extra":
-        return f"with the extra {path} {show_value(arg.actual)}"
-    return f"with {path} {_instead(arg.expected, arg.actual)}"
+def _joined(texts: Sequence[Line]) -> Iterator[Line]:
+    for number, text in enumerate(texts):
+        yield [("; ", ""), *text] if number else text
 
 
-def _short_arg(arg: ArgDiff) -> str:
-    path = visible(arg.path) or "args"
-    if arg.op == "missing":
-        return f"{path} is missing"
-    if arg.op == "extra":
-        return f"{path} {show_value(arg.actual)} is extra"
-    return f"{path} {_instead(arg.expected, arg.actual)}"
+def _arg_text(arg: ArgDiff) -> Line:
+    path: Span = (visible(arg.path) or "args", "key")
+    match arg.op:
+        case "missing":
+            return [("missing ", ""), path]
+        case "extra":
+            return [("unexpected ", ""), path, (" ", ""), (show_value(arg.actual), JSON)]
+        case _:
+            return [path, *_instead(arg.expected, arg.actual)]
 
 
-def _instead(expected: Any, actual: Any) -> str:
+def _instead(expected: Any, actual: Any) -> Line:
+    """` is "19" (string), expected 19`"""
     before, after = show_change(expected, actual)
     kind = type_change(expected, actual)
-    return f"{after} ({kind}) instead of {before}" if kind else f"{after} instead of {before}"
+    return [
+        (" is ", ""),
+        (after, JSON),
+        (f" ({kind}), expected " if kind else ", expected ", ""),
+        (before, JSON),
+    ]
 
 
-def _state_text(diff: StateDiff) -> str:
-    before, after = show_change(diff.expected, diff.actual)
-    return f"{visible(diff.path)} of the final state is {after} instead of {before}"
+def _state_reason(diff: StateDiff) -> Reason:
+    text: Line = [("final state ", ""), (visible(diff.path), "key"), *_instead(diff.expected, diff.actual)]
+    return Reason(text, draw(text, color=False))
 
 
-def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[_Reason]:
+def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[Reason]:
     """What keeps several metrics from being judged is told once: it is one judge that does not answer."""
     unjudged: dict[tuple[str, str], list[str]] = {}
     for metric in metrics:
@@ -331,8 +324,8 @@ def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[_Reason]:
             cause = visible(metric.judge.model), _judge_error(metric)
             unjudged.setdefault(cause, []).append(visible(metric.name))
     for (judge, why), (name, *others) in unjudged.items():
-        more = f" and {len(others)} more {'metrics' if len(others) > 1 else 'metric'}" if others else ""
-        yield _Reason(f"{name}{more} could not be judged by {judge}: {why}", f"{name}{more}: {why}")
+        more = f" and {counted(len(others), 'more metric')}" if others else ""
+        yield Reason([(f"{name}{more} not judged by {judge}: {why}", "")], f"{name}{more}: {why}")
 
 
 def _judge_error(metric: MetricResult) -> str:
@@ -342,17 +335,17 @@ def _judge_error(metric: MetricResult) -> str:
     return error_text(metric.error) if metric.error else metric_reason(metric)
 
 
-def _metric_reason(metric: MetricResult) -> _Reason:
+def _metric_reason(metric: MetricResult) -> Reason:
     name = visible(metric.name)
     if metric.status is Status.ERROR and metric.error:
         why = error_text(metric.error)
-        return _Reason(f"{name} raised {why}", f"{name}: {why}")
+        return Reason([(f"{name} raised {why}", "")], f"{name}: {why}")
     if metric.status is Status.FAILED:
-        text = short = f"{name} is {scores(metric.score, metric.threshold, metric.lower_is_better)}"
+        text = short = f"{name} {scores(metric.score, metric.threshold, metric.lower_is_better)}"
     else:
-        text, short = f"{name} could not be evaluated", name
+        text, short = f"{name} not evaluated", name
     why = metric_reason(metric)
-    return _Reason(f"{text}: {why}", f"{short}: {why}") if why else _same(text)
+    return Reason([(f"{text}: {why}", "")], f"{short}: {why}") if why else _same(text)
 
 
 def metric_reason(metric: MetricResult) -> str:
@@ -365,10 +358,3 @@ def error_text(error: ErrorInfo) -> str:
     """Type, first line of the message and place: `TimeoutError: no answer in 30 s (tools.py:41 in wait)`."""
     message = next((line.strip() for line in error.message.splitlines() if line.strip()), "")
     return str(ErrorInfo(visible(error.type), cut(visible(message), MAX_MESSAGE), where=visible(error.where)))
-
-
-def _enumeration(parts: Sequence[str]) -> str:
-    """`a`, `a, and b`, `a, b, and c`; with semicolons where the parts have commas of their own."""
-    if any(", " in part for part in parts):
-        return "; ".join(parts)
-    return ", and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

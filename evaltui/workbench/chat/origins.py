@@ -211,7 +211,7 @@ def _states(before: Json | None, now: Json | None) -> tuple[StateDiff, ...]:
 def _reasons(turn: TurnResult, state: tuple[StateDiff, ...]) -> Iterator[str]:
     yield from (describe_call(call) for call in turn.calls if call.op != "same")
     if turn.response.expected != turn.response.actual:
-        yield "the answer is another" if turn.response.actual else "there is no answer"
+        yield "response differs" if turn.response.actual else "no response"
     for diff in state:
         was, now = show_change(diff.expected, diff.actual)
-        yield f"state {visible(diff.path)} is {now} instead of {was}"
+        yield f"state {visible(diff.path)} is {now}, was {was}"
