@@ -18,7 +18,7 @@ from evaltui.cli import _COMMANDS, _SUMMARIES
 from evaltui.commands.arguments import workbench_parser
 from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.files import guide
-from evaltui.workbench.actions import ACTIONS, BY_ID, Action, Scope, actions_in
+from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in, place_of
 from evaltui.workbench.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
 
@@ -57,13 +57,9 @@ def _keys(place: str) -> Iterator[str]:
     yield "| keys | action | in `keys.toml` |"
     yield "|---|---|---|"
     for action in ACTIONS if scope is None else actions_in(scope):
-        if (scope is None) is _in_every_list(action):
+        if (scope is None) is (place_of(action) == "in every list"):
             keys = " ".join(f"`{key_name(key)}`" for key in action.keys)
             yield f"| {keys} | {action.help} | `{action.id}` |"
-
-
-def _in_every_list(action: Action) -> bool:
-    return Scope.CASES in action.where and len(action.where) > 1
 
 
 def _filter(_: str) -> Iterator[str]:

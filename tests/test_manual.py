@@ -170,3 +170,11 @@ def test_toml_in_a_page_is_a_keymap(page, tmp_path):
 def test_every_member_of_the_evaltui_block_is_explained():
     text = text_of(guide.FOLDER / "criteria.md")
     assert [name for name in EvaltuiBlock.model_fields if f"\n| `{name}` | " not in text] == []
+
+
+def test_the_page_about_the_code_names_files_that_exist():
+    page = text_of(guide.FOLDER / "architecture.md").partition("## Where it goes")[2]
+    package = guide.FOLDER.parent
+    named = [code for code in CODE.findall(page) if re.fullmatch(r"[a-z_]+(?:/[a-z_.]+)+", code)]
+    assert len(named) > 20
+    assert [name for name in named if not any((package / one).exists() for one in (name, f"{name}.py"))] == []
