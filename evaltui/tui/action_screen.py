@@ -23,6 +23,7 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
+from evaltui.text.values import visible_text
 from evaltui.tui.ending import EndingApp
 from evaltui.tui.textual_private import HearingScreen, event_time, once, run_bindings
 from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
@@ -231,6 +232,20 @@ class KeysInOrder(ActionApp[ReturnType]):
         """Forget text until another key is pressed: the field that it is meant for is not there any more."""
         self._swallows = True
 
+    def copy_text(self, text: str) -> None:
+        """Copies what the mouse has selected."""
+        self.copy_to_clipboard(visible_text(text))
+
+    def _is_for_selection(self, key: str) -> bool:
+        """Whether a key was for what the mouse has selected, which is copied or forgotten by it."""
+        copies = key == "ctrl+c" or (key == "y" and not isinstance(self.focused, Input | TextArea))
+        if not self.screen.selections or not (copies or key == "escape"):
+            return False
+        if copies and (text := self.screen.get_selected_text()):
+            self.copy_text(text)
+        self.screen.clear_selection()
+        return True
+
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent | events.Paste) and (self.leaving or not self.screen_stack):
             return
@@ -238,6 +253,8 @@ class KeysInOrder(ActionApp[ReturnType]):
             if self._acted:
                 await self._settled()
             if not await self._is_open() or self._is_for_nobody(event):
+                return
+            if isinstance(event, events.Key) and self._is_for_selection(event.key):
                 return
             if isinstance(event, events.Key) and not _is_typed(event, self.focused):
                 self._acted = True

@@ -22,6 +22,7 @@ from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.pages.writer import write_sentences
+from evaltui.tui.pane import Copied
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.keymap import read_keymap
@@ -123,6 +124,12 @@ class WorkbenchApp(KeysInOrder[int]):
             Selection(eval_set.case_path, eval_set.cases[0].eval_id if eval_set.cases else None)
         )
         return True
+
+    def copy_text(self, text: str) -> None:
+        from evaltui.tui.exchange import copy
+
+        selected = Copied("the selected text", text)
+        self.workbench.say(copy(self, self.workbench.agent.dir, selected))
 
     async def leave(self, code: int) -> None:
         self.leaving = True

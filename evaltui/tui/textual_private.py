@@ -21,7 +21,9 @@ from textual.keys import Keys
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen, ScreenResultType
+from textual.selection import Selection
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import TextArea
 
 from evaltui.text.values import visible
@@ -82,6 +84,20 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
 
     @abstractmethod
     def hears(self, message: Message) -> bool: ...
+
+    def validate_selections(self, selections: dict[Widget, Selection]) -> dict[Widget, Selection]:
+        """What is selected with the mouse stays in the widget that it began in."""
+        state = self._select_state
+        return {
+            widget: one
+            for widget, one in selections.items()
+            if state is None or state.start.content_widget is widget
+        }
+
+    def _forward_event(self, event: events.Event) -> None:
+        """The mouse that has selected a text has not clicked."""
+        if not (isinstance(event, events.Click) and self.selections):
+            super()._forward_event(event)
 
     def _get_dispatch_methods(
         self, method_name: str, message: Message

@@ -30,6 +30,7 @@ _DARK = {
     "act": "#311A22",
     "exp-hi": "#24563A",
     "act-hi": "#6A2A38",
+    "screen-selection-background": "#36436F",
     "span-model": "#7C9CFF",
     "span-tool": "#6FC3C9",
     "span-agent": "#C0A4F5",
@@ -55,6 +56,7 @@ _LIGHT = {
     "act": "#FCE6E9",
     "exp-hi": "#B5E3C0",
     "act-hi": "#F6BCC4",
+    "screen-selection-background": "#BFCCF5",
     "span-model": "#3558D4",
     "span-tool": "#0B7285",
     "span-agent": "#7A3EC8",
@@ -118,7 +120,7 @@ COLORS: Mapping[str, str] = {
     "function": "function",
     "comment": "comment",
 }
-# What lies behind them. `chip` is a fill with its own colour of text.
+# What lies behind them. `chip` is a fill with its own colour of text, `selection` what the mouse selects.
 FILLS = ("surface", "panel", "sel", "sel-blur", "exp", "act", "exp-hi", "act-hi")
 
 
@@ -185,9 +187,9 @@ class Palette:
         self._words = {word: Style(foreground=color) for word, color in colors.items()}
         if Color.parse(known["background"]).ansi is None:
             self._words |= {word: Style(background=Color.parse(known[word])) for word in FILLS}
-            self._words["chip"] = Style(
-                Color.parse(known["primary"]), Color.parse(known["chip-text"]), bold=True
-            )
+            primary, text = Color.parse(known["primary"]), Color.parse(known["chip-text"])
+            self._words["chip"] = Style(primary, text, bold=True)
+            self._words["selection"] = Style(Color.parse(known["screen-selection-background"]))
         else:
             self._words |= _ANSI_STYLES
         self._words |= {
@@ -214,6 +216,7 @@ _ANSI_STYLES: Mapping[str, Style] = {
     **dict.fromkeys(("surface", "panel", "sel-blur", "exp", "act"), Style()),
     **dict.fromkeys(("sel", "exp-hi", "act-hi"), Style(reverse=True)),
     "chip": Style(reverse=True, bold=True),
+    "selection": Style(reverse=True),
 }
 _PALETTES: WeakKeyDictionary[App[Any], tuple[Mapping[str, str], Palette]] = WeakKeyDictionary()
 

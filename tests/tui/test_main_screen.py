@@ -98,7 +98,14 @@ async def test_a_result_says_why_first_and_then_everything(house):
         shown = "\n".join(lines)
         assert lines[2].startswith("✗ failed  turn 2: set_light: on is")
         table = lines.index("metric                     score  needs")
-        assert lines[table + 1].split() == ["✗", "tool_trajectory_avg_score", "0.50", "1.00", "failed"]
+        assert lines[table + 1].split() == [
+            "✗",
+            "tool_trajectory_avg_score",
+            "0.50",
+            "1.00",
+            "━━━━━─────",
+            "failed",
+        ]
         turns = shown.index("Turn 1  ✓ passed"), shown.index("Turn 2  ✗ failed")
         assert turns[0] < turns[1] < shown.index("~ set_light")
         assert '~ on    false → "no"  type: string' in shown

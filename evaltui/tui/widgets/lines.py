@@ -17,12 +17,13 @@ from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
 from evaltui.text.glyphs import for_terminal
-from evaltui.text.lines import Line, Span, cells, cut
+from evaltui.text.lines import Line, Span, cells, cut, with_role
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.theme import palette
 
@@ -50,9 +51,15 @@ def _rich_style(base: Style, style: Style) -> RichStyle:
     return (base + style).rich_style
 
 
+# What is faint could not be read on a current row; the sides of a difference are stronger there.
+_ON_CURRENT = {"faint": "muted", "exp": "exp-hi", "act": "act-hi"}
+
+
+@lru_cache(maxsize=1024)
 def _on_row(role: str, row: str) -> str:
-    """What is faint could not be read on a current row."""
-    return role.replace("faint", "muted") if row.startswith("sel") else role
+    if not row.startswith("sel"):
+        return role
+    return " ".join(_ON_CURRENT.get(word, word) for word in role.split())
 
 
 def content(widget: Widget, line: Sequence[Span]) -> Content:
@@ -63,6 +70,8 @@ def content(widget: Widget, line: Sequence[Span]) -> Content:
 
 class OneLine(Widget):
     """A line that its subclass draws."""
+
+    ALLOW_SELECT = False
 
     @abstractmethod
     def line(self, width: int) -> Line:
@@ -120,7 +129,7 @@ class HorizontalRule(OneLine):
     """A line between the parts of a screen."""
 
     def line(self, width: int) -> Line:
-        return [("─" * width, "muted")]
+        return [("─" * width, "line")]
 
 
 def both_ends(
@@ -139,7 +148,7 @@ def both_ends(
 
 def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool) -> Line:
     """`── left ──────── right ──`; heavy lines in the accent role for what has the focus."""
-    stroke, role = ("━", "bold accent") if heavy else ("─", "muted")
+    stroke, role = ("━", "accent") if heavy else ("─", "line")
     ends = 8 + (2 if right else 0)
     kept = cut(list(left), max(4, width - ends))
     shown = list(right) if cells(kept) + cells(right) + ends + 2 <= width else []
@@ -148,11 +157,17 @@ def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool
     return [(stroke * 2, role), (" ", ""), *kept, (" ", ""), (stroke * max(0, fill), role), *tail]
 
 
+def _text(line: Sequence[Span]) -> str:
+    return "".join(text for text, _ in line)
+
+
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     """Lines that its subclass draws one by one; what is not visible costs nothing."""
 
     line_count = 0
     """Number of lines; set by `lines_changed`."""
+    margin_cells = 1
+    """Cells at the left that are no text: the marker of the cursor. They cannot be selected."""
 
     @abstractmethod
     def line(self, number: int) -> Line:
@@ -185,7 +200,38 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.size.width
         if number >= self.line_count:
             return Strip.blank(width, self.visual_style.rich_style)
-        return paint(self, self.line(number), width, self.row_role(number))
+        line = self.line(number)
+        if selected := self._selected(number):
+            line = with_role("selection", line, *selected)
+        return paint(self, line, width, self.row_role(number)).apply_offsets(0, number)
+
+    def _selected(self, number: int) -> tuple[int, int] | None:
+        """The characters of a line that are selected with the mouse, from the first to before the last."""
+        span = self.text_selection.get_span(number) if self.text_selection else None
+        return span and self.selectable(number, *span)
+
+    def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
+        """What can be selected of a line between two characters; an `end` of -1 is that of the line."""
+        return max(start, self.margin_cells), len(_text(self.line(number))) if end < 0 else end
+
+    def text_select_all(self) -> None:
+        """Does nothing: a double click opens a line."""
+
+    @property
+    def select_container(self) -> Widget:
+        """Itself: a third click selects nothing around it either."""
+        return self
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text, without colours and gutter."""
+        first = selection.start.y if selection.start else 0
+        last = min(selection.end.y if selection.end else self.line_count, self.line_count - 1)
+        parts = []
+        for number in range(first, last + 1):
+            if span := selection.get_span(number):
+                start, end = self.selectable(number, *span)
+                parts.append(_text(self.line(number))[start:end].rstrip())
+        return "\n".join(parts), "\n"
 
     def show_line(self, number: int) -> None:
         """Scroll as little as it takes to see a line."""

@@ -1,0 +1,98 @@
+"""Text that the mouse selects in views that are drawn line by line, and how it is copied."""
+
+from textual.app import ComposeResult
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from evaltui.tui.action_screen import ActionScreen, KeysInOrder
+from evaltui.tui.widgets.lines import CursorLines
+
+LINES = [
+    [("▌", "accent"), ("one", "bold"), (" first", "muted")],
+    [(" ", ""), ("two", "error"), ("   ", "")],
+    [(" ", ""), ("three", "")],
+]
+
+
+class Rows(CursorLines, can_focus=True, inherit_bindings=False):
+    clicked = 0
+
+    def on_mount(self) -> None:
+        self.lines_changed(len(LINES))
+
+    def line(self, number: int):
+        return LINES[number]
+
+    def on_click(self) -> None:
+        self.clicked += 1
+
+
+class TwoViews(KeysInOrder[None]):
+    def get_default_screen(self):
+        class Both(ActionScreen[None], inherit_bindings=False):
+            CSS = "Rows { height: 5; }"
+
+            def hears(self, message):
+                return True
+
+            def compose(self) -> ComposeResult:
+                yield Rows(id="upper")
+                yield Rows(id="lower")
+
+        return Both()
+
+
+async def drag(pilot, begin, end):
+    await pilot.mouse_down("#upper", offset=begin)
+    await pilot.hover("#upper", offset=end)
+    await pilot.mouse_up("#upper", offset=end)
+    await pilot.pause()
+
+
+async def test_dragging_selects_and_ctrl_c_copies_without_the_gutter():
+    app = TwoViews()
+    async with app.run_test(size=(40, 12)) as pilot:
+        upper = app.query_one("#upper", Rows)
+        await drag(pilot, (2, 0), (3, 1))
+        assert app.screen.get_selected_text() == "ne first\ntwo"
+        assert upper.clicked == 0, "a drag is no click"
+        shown = upper.render_line(1)
+        grounds = [str(segment.style.bgcolor) for segment in shown if segment.text.strip()]
+        assert grounds != [str(upper.visual_style.rich_style.bgcolor)]
+        await pilot.press("ctrl+c")
+        assert app.clipboard == "ne first\ntwo"
+        assert not app.screen.selections, "the next ctrl+c is for something else"
+        await drag(pilot, (0, 0), (39, 2))
+        await pilot.press("y")
+        assert app.clipboard == "one first\ntwo\nthree"
+        await pilot.click("#upper", offset=(2, 1))
+        assert upper.clicked == 1
+
+
+async def test_escape_forgets_the_selection_first():
+    app = TwoViews()
+    async with app.run_test(size=(40, 12)) as pilot:
+        await drag(pilot, (1, 0), (5, 0))
+        assert app.screen.selections
+        await pilot.press("escape")
+        assert not app.screen.selections
+        assert app.clipboard == ""
+
+
+async def test_a_selection_stays_in_the_view_that_it_began_in():
+    app = TwoViews()
+    async with app.run_test(size=(40, 12)) as pilot:
+        upper, lower = app.query_one("#upper", Rows), app.query_one("#lower", Rows)
+        await pilot.mouse_down(upper, offset=(1, 1))
+        await pilot.hover(lower, offset=(3, 1))
+        await pilot.mouse_up(lower, offset=(3, 1))
+        assert app.screen.get_selected_text() == "two\nthree"
+
+
+def test_what_is_selected_of_lines():
+    rows = Rows()
+    rows.line_count = len(LINES)
+    whole = Selection(None, None)
+    assert rows.get_selection(whole) == ("one first\ntwo\nthree", "\n")
+    assert rows.get_selection(Selection(Offset(2, 1), None)) == ("wo\nthree", "\n")
+    assert rows.get_selection(Selection(Offset(0, 1), Offset(2, 1))) == ("t", "\n")
