@@ -245,7 +245,7 @@ async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
         assert "agent.py changed: from here on the new code" in screen_text(app)
         assert "You said" not in screen_text(app)
         await pilot.press("escape")
-        while not marked(app)[-1].startswith("~"):
+        while not marked(app)[-1].startswith("≠"):
             await pilot.press("up")
         await pilot.press("enter")
         await until(pilot, lambda: "[-said-] {+meant+}" in screen_text(app))

@@ -107,8 +107,8 @@ async def test_a_result_says_why_first_and_then_everything(house):
             "failed",
         ]
         turns = shown.index("Turn 1  ✓ passed"), shown.index("Turn 2  ✗ failed")
-        assert turns[0] < turns[1] < shown.index("~ set_light")
-        assert '~ on    false → "no"  type: string' in shown
+        assert turns[0] < turns[1] < shown.index("≠ set_light")
+        assert '≠ on    false → "no"  type: string' in shown
         assert "+ notify  extra" in shown
         assert "The kitchen light is {+now+} off." in shown
         assert screen_lines(app)[0].endswith("✗ 1")
