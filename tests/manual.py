@@ -63,7 +63,7 @@ def _keys(place: str) -> Iterator[str]:
 
 
 def _filter(_: str) -> Iterator[str]:
-    yield "| filter | keeps cases |"
+    yield "| filter | keeps cases with |"
     yield "|---|---|"
     for form, meaning in LANGUAGE:
         yield f"| `{form}` | {_in_cell(meaning)} |"

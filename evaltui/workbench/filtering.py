@@ -29,17 +29,17 @@ _STATUSES = {
 }
 
 LANGUAGE: tuple[tuple[str, str], ...] = (
-    ("late order", "both words in the id or in what the user says"),
+    ("late order", "both words, in the id or in user messages"),
     ('"late order"', "exactly this text"),
-    ("fail", "came out so: " + ", ".join(word for word in _STATUSES if word not in ("pass", "failed"))),
-    ("fail error", "came out as one of these"),
-    ("id:late*", "in the id; * is any text, ? any character"),
-    ('text:"late order"', "in what the user says"),
-    ("tool:book_hotel", "expects a call of this tool"),
-    ("set:orders", "in a set with this id"),
-    ("score<0.8", "the score that decided; also <= > >= ="),
-    ("tool_trajectory<1", "a score of this metric; the beginning of its name is enough"),
-    ("-late -fail", "not this"),
+    ("fail", "this outcome: " + ", ".join(word for word in _STATUSES if word not in ("pass", "failed"))),
+    ("fail error", "one of these outcomes"),
+    ("id:late*", "this id; * is any text, ? any character"),
+    ('text:"late order"', "this text in a user message"),
+    ("tool:book_hotel", "an expected call of this tool"),
+    ("set:orders", "this id of the eval set"),
+    ("score<0.8", "such a deciding score; also <= > >= ="),
+    ("tool_trajectory<1", "such a score of this metric; a prefix of its name is enough"),
+    ("-late -fail", "none of these"),
 )
 
 _FIELDS = ("id", "text", "tool", "set")
