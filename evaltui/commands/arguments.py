@@ -150,7 +150,8 @@ def chat_parser() -> Parser:
         prog="evaltui chat",
         description="Chat with an agent line by line, at a terminal or through a pipe. A backslash at the "
         "end of a line continues the message; ctrl+c cancels the turn, ctrl+d ends the chat.",
-        epilog="Exit codes: 0 all turns finished, 2 usage error, 3 turn failed, 130 interrupted.",
+        epilog="Exit codes: 0 all turns finished, 2 usage error, 3 turn failed or agent not loaded, "
+        "130 interrupted.",
     )
     _add_agent(parser)
     return parser

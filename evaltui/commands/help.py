@@ -21,7 +21,7 @@ def show_help(name: str | None) -> int:
     try:
         text = _list() if name is None else topic(name).text
     except UnknownTopicError as error:
-        return complain("help", f"{error}. `evaltui help` lists the topics.")
+        return complain("help", error)
     if not sys.stdout.isatty():
         write_stdout(text)
         return 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from evaltui.text.values import did_you_mean
+from evaltui.text.values import nearest
 
 FOLDER = Path(__file__).parents[1] / "guide"
 
@@ -65,14 +65,16 @@ class Section:
 
 
 class UnknownTopicError(ValueError):
-    """No page has this name; one sentence."""
+    """No page has this name; the message is one line."""
 
 
 @cache
 def topic(name: str) -> Topic:
     """Reads a page. Raises UnknownTopicError."""
     if name not in TOPICS:
-        raise UnknownTopicError(f"Unknown topic {name!r}{did_you_mean(name, TOPICS)}")
+        hit = nearest(name, TOPICS)
+        hint = f"Did you mean {hit}?" if hit else "`evaltui help` lists the topics."
+        raise UnknownTopicError(f"unknown topic {name!r}. {hint}")
     text = _for_terminals((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
     title, summary = text.split("\n\n", 2)[:2]
     return Topic(name, title.removeprefix("# "), summary, text)

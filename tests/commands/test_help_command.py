@@ -41,8 +41,9 @@ def test_an_unknown_topic_is_a_usage_error_with_the_nearest_name(capsys):
     assert call("help", "recording") == 2
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.count("\n") == 1
-    assert "'recordings'?" in shown.err
+    assert shown.err == "evaltui help: unknown topic 'recording'. Did you mean recordings?\n"
+    assert call("help", "zzz") == 2
+    assert capsys.readouterr().err == "evaltui help: unknown topic 'zzz'. `evaltui help` lists the topics.\n"
 
 
 def test_a_command_without_a_page_shows_its_options(capsys):
