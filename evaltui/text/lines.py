@@ -101,7 +101,10 @@ def wrap(spans: Sequence[Span], width: int) -> list[Line]:
             used = 0
             if piece.isspace():
                 continue
-        lines[-1].append((piece.replace("\xa0", " "), style))
+        shown = piece.replace("\xa0", " ")
+        if lines[-1] and lines[-1][-1][1] == style:
+            shown = lines[-1].pop()[0] + shown
+        lines[-1].append((shown, style))
         used += size
     return lines
 

@@ -241,7 +241,7 @@ async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
         await until(pilot, lambda: "agent.py changed: the next turn uses the new code" in screen_text(app))
         await pilot.press("ctrl+l")
         await until(pilot, lambda: "You meant: hi" in screen_text(app))
-        await until(pilot, lambda: "≠ now different: the answer is another" in screen_text(app))
+        await until(pilot, lambda: "≠ now different: response differs" in screen_text(app))
         assert "agent.py changed: from here on the new code" in screen_text(app)
         assert "You said" not in screen_text(app)
         await pilot.press("escape")

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from evaltui.core.model.outcome import StateDiff
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
+from evaltui.text.markdown import markdown
 from evaltui.text.syntax import arguments_line, change_lines, code, value_line
 from evaltui.text.values import (
     cut,
@@ -60,7 +61,7 @@ def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded
     is_same = before is not None and before.who == row.who and row.kind != "user"
     who = "" if is_same else visible(row.who)
     indent = "  " * min(_MOST_INDENT, row.depth)
-    head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "muted"), (indent, "")]
+    head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "agent"), (indent, "")]
     room = max(12, width - cells(head))
     lines = list(_body(row, room, unfolded=unfolded))
     margin: Span = (" " * cells(head), "")
@@ -76,7 +77,7 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
             yield from _text(row.text, "bold", room)
             yield from _files(row.files)
         case "text":
-            yield from _text(row.text, "", room)
+            yield from _answer(row, room)
         case "thought":
             yield from _thought(row.text, room)
         case "file":
@@ -117,6 +118,19 @@ def _text(text: str, role: str, room: int) -> Iterator[Line]:
         return
     shown = visible_block(text[:_LONGEST_TEXT].rstrip("\n"))
     yield from wrap([(shown, role)], room)
+    yield from _left_out(text)
+
+
+def _answer(row: Row, room: int) -> Iterator[Line]:
+    """What an agent says, as Markdown; while it is still coming, with a cursor at its end."""
+    lines = markdown(row.text[:_LONGEST_TEXT].rstrip("\n"), room)
+    if row.partial and lines:
+        lines[-1] = [*cut_line(lines[-1], room - 1), ("▋", "accent")]
+    yield from lines
+    yield from _left_out(row.text)
+
+
+def _left_out(text: str) -> Iterator[Line]:
     if len(text) > _LONGEST_TEXT:
         yield [(f"… {len(text) - _LONGEST_TEXT:,} more characters: enter shows them", "warning")]
 

@@ -1,0 +1,166 @@
+"""Markdown as lines: what models answer, drawn as it is meant, and quickly while it is still coming.
+
+Line breaks stay where they are. Of a text that grows only the last paragraph is made anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from evaltui.text.lines import Line, cells, cut, with_role, wrap, wrap_behind
+from evaltui.text.syntax import code
+from evaltui.text.values import visible
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w+-]*)")
+_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_RULE = re.compile(r" {0,3}([-*_])(?:\s*\1){2,}\s*$")
+_ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])\s+(.*)")
+_QUOTE = re.compile(r" {0,3}>\s?(.*)")
+_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+# Marks that nothing closes must not be looked after through a long text.
+_INLINE = re.compile(
+    r"\\(?P<escaped>[!-/:-@\[-`{-~])"
+    r"|(?P<ticks>`+)(?P<code>.{1,800}?)(?P=ticks)(?!`)"
+    r"|(?P<strong>\*\*|__)(?=\S)(?P<bold>.{1,800}?)(?<=\S)(?P=strong)"
+    r"|~~(?=\S)(?P<struck>.{1,800}?)(?<=\S)~~"
+    r"|!?\[(?P<text>[^\]\n]{0,800})\]\((?P<url>[^)\s]+)[^)\n]*\)"
+    r"|(?P<link>https?://[^\s<>()\"']+[^\s<>()\"'.,;:!?])"
+    r"|(?<![\w*])\*(?=[^\s*])(?P<star>[^*\n]{1,800}?)(?<=[^\s*])\*(?![\w*])"
+    r"|(?<!\w)_(?=[^\s_])(?P<line>[^_\n]{1,800}?)(?<=[^\s_])_(?!\w)"
+)
+_LEAST = 8
+
+
+def markdown(text: str, width: int) -> list[Line]:
+    """The lines of a text in so many cells."""
+    lines: list[Line] = []
+    for paragraph in _paragraphs(text):
+        lines += [[]] if lines else []
+        lines += _drawn(paragraph, max(_LEAST, width))
+    return lines
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """What empty lines keep apart; a fence is one piece."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if fence:
+            lines.append(line)
+            if mark and mark[1].startswith(fence) and not mark[2]:
+                fence = ""
+        elif line.strip():
+            lines.append(line)
+            fence = mark[1] if mark else ""
+        elif lines:
+            yield "\n".join(lines)
+            lines = []
+    if lines:
+        yield "\n".join(lines)
+
+
+@lru_cache(maxsize=1024)
+def _drawn(paragraph: str, width: int) -> Sequence[Line]:
+    lines: list[Line] = []
+    written = paragraph.split("\n")
+    place = 0
+    while place < len(written):
+        line = written[place]
+        if mark := _FENCE.match(line):
+            end = _end_of_fence(written, place, mark[1])
+            lines += _block(written[place + 1 : end], mark[2], width)
+            place = end + 1
+        elif place + 1 < len(written) and "|" in line and _TABLE_RULE.match(written[place + 1]):
+            end = next((n for n in range(place, len(written)) if "|" not in written[n]), len(written))
+            lines += _table([line, *written[place + 2 : end]], width)
+            place = end
+        else:
+            lines += _line(line, width)
+            place += 1
+    return lines
+
+
+def _end_of_fence(lines: Sequence[str], start: int, fence: str) -> int:
+    """The line that closes it, or the end while it is still coming."""
+    for number in range(start + 1, len(lines)):
+        mark = _FENCE.match(lines[number])
+        if mark and mark[1].startswith(fence) and not mark[2]:
+            return number
+    return len(lines)
+
+
+def _line(line: str, width: int) -> list[Line]:
+    if _RULE.match(line):
+        return [[("─" * width, "line")]]
+    if heading := _HEADING.match(line):
+        return wrap(_inline(heading[2], "bold accent"), width)
+    if quote := _QUOTE.match(line):
+        return wrap_behind([("│ ", "line")], _inline(quote[1], "string"), width)
+    if item := _ITEM.match(line):
+        bullet = "•" if item[2] in "-*+" else item[2]
+        return wrap_behind([(f"{item[1]}{bullet} ", "accent")], _inline(item[3]), width)
+    text = line.lstrip(" \t")
+    return wrap_behind([(" " * (len(line) - len(text)), "")], _inline(text), width)
+
+
+def _block(lines: Sequence[str], language: str, width: int) -> Iterator[Line]:
+    """Code on a surface of its own, under the name of its language."""
+    text = "\n".join(lines)
+    written = [[(visible(language), "muted")]] if language else []
+    for line in [*written, *code(text, language)]:
+        for part in wrap(line, width - 2) if line else [[]]:
+            yield with_role("surface", [(" ", ""), *part, (" " * (width - 1 - cells(part)), "")])
+
+
+def _table(rows: Sequence[str], width: int) -> Iterator[Line]:
+    """Columns as wide as what is in them; where there is no room for that, all are cut alike."""
+    written = [[_inline(text.strip()) for text in row.strip().strip("|").split("|")] for row in rows]
+    columns = max(map(len, written))
+    widths = [max((cells(row[n]) for row in written if n < len(row)), default=0) for n in range(columns)]
+    room = width - 2 * (columns - 1)
+    if sum(widths) > room:
+        widths = [min(size, max(3, room // columns)) for size in widths]
+    for number, row in enumerate(written):
+        line: Line = []
+        for size, cell in zip(widths, row, strict=False):
+            kept = cut(cell, size)
+            line += [
+                *(with_role("bold", kept) if number == 0 else kept),
+                (" " * (size - cells(kept) + 2), ""),
+            ]
+        yield cut(line, width)
+        if number == 0:
+            yield [("─" * min(width, sum(widths) + 2 * (columns - 1)), "line")]
+
+
+def _inline(text: str, role: str = "") -> Line:
+    """A text without its marks, each part in its role."""
+    line: Line = []
+    end = 0
+    for found in _INLINE.finditer(text):
+        line += [(visible(text[end : found.start()]), role)]
+        line += _marked(found, role)
+        end = found.end()
+    line.append((visible(text[end:]), role))
+    return [span for span in line if span[0]]
+
+
+def _marked(found: re.Match[str], role: str) -> Line:
+    part = found.groupdict()
+    if part["escaped"]:
+        return [(part["escaped"], role)]
+    if part["code"]:
+        return [(visible(part["code"].strip() or part["code"]), "number panel")]
+    if part["bold"]:
+        return with_role("bold", _inline(part["bold"], role))
+    if part["struck"]:
+        return with_role("strike", _inline(part["struck"], role))
+    if part["url"]:
+        place = [] if part["text"] == part["url"] else [(f" ({visible(part['url'])})", "muted")]
+        return [(visible(part["text"] or part["url"]), "underline function"), *place]
+    if part["link"]:
+        return [(visible(part["link"]), "underline function")]
+    return _inline(part["star"] or part["line"], role)
