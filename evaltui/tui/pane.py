@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from textual.containers import Vertical
+from textual.content import Content
 from textual.widget import Widget
 
 from evaltui.files.agent_source import SourcePlace
-from evaltui.text.lines import Line, Span, draw
+from evaltui.text.glyphs import EMPTY_BAR
+from evaltui.text.lines import Line, Span, cells, draw
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.widgets.lines import LineView, ScrolledLines
+from evaltui.tui.widgets.lines import LineView, ScrolledLines, content
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -34,7 +38,7 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
     def follow(self) -> None: ...
 
     def heading(self) -> Line:
-        """What the pane shows, beside its title; in few words."""
+        """Where one is in the pane, in few words; what says most comes last."""
         return []
 
     def copied(self) -> Copied | None:
@@ -64,6 +68,88 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
     def entry(self) -> Widget:
         """What has the focus first when one comes here."""
         return self
+
+
+class Tab(NamedTuple):
+    """A pane that shares the place with others."""
+
+    pane: str
+    """Id of the pane."""
+    key: str
+    """Key that shows it."""
+    title: str
+    mark: Span | None
+    """The one thing that the tab says of it, in a glyph or a number."""
+    active: bool
+    """Whether it is the one on top."""
+
+
+def tab_parts(tabs: Sequence[Tab], width: int, *, focused: bool, between: str) -> list[tuple[str, Line]]:
+    """The tabs and the strokes between them, each with the action of a click on it.
+
+    Where they do not fit, the strokes go first, then the titles of the tabs that are not active.
+    """
+    for stroke, titles in ((between, True), ("", True)):
+        parts = _tab_parts(tabs, focused=focused, between=stroke, titles=titles)
+        if sum(cells(part) for _, part in parts) <= width:
+            return parts
+    return _tab_parts(tabs, focused=focused, between="", titles=False)
+
+
+def _tab_parts(tabs: Sequence[Tab], *, focused: bool, between: str, titles: bool) -> list[tuple[str, Line]]:
+    parts: list[tuple[str, Line]] = []
+    for tab in tabs:
+        if parts and between:
+            parts.append(("", [(between, "accent" if focused else "line")]))
+        parts.append((f"screen.go_to('{tab.pane}')", _tab(tab, focused=focused, title=titles or tab.active)))
+    return parts
+
+
+def _tab(tab: Tab, *, focused: bool, title: bool) -> Line:
+    """` 3 Result ✗ `, as a chip where the focus is."""
+    chip = tab.active and focused
+    key, name = ("chip", "chip") if chip else ("muted", "bold") if tab.active else ("faint", "muted")
+    label: Line = [(f" {tab.key}", key)] if tab.key else []
+    label += [(f" {tab.title}", name)] if title else []
+    if tab.mark is not None:
+        label += [(" ", name), (tab.mark[0], "chip" if chip else tab.mark[1])]
+    return [*label, (" ", name)]
+
+
+def fitting(line: Line, width: int) -> Line:
+    """As many words of a line as fit, from its end: what comes last says most; [] where none does."""
+    while line and cells(line) > width:
+        line = line[1:]
+        while line and not line[0][0].strip():
+            line = line[1:]
+    return line
+
+
+class PaneFrame(Vertical):
+    """The border around a pane: the tabs of the place in it above, where one is in it below."""
+
+    _tabs: tuple[Tab, ...] = ()
+    _where: Sequence[Span] = ()
+    _drawn: object = None
+
+    def show(self, tabs: tuple[Tab, ...], where: Line, *, focused: bool) -> None:
+        self._tabs = tabs
+        self._where = where
+        self.set_class(focused, "-focused")
+        self._draw_border()
+
+    def on_resize(self) -> None:
+        self._draw_border()
+
+    def _draw_border(self) -> None:
+        # Corners, strokes and gaps take six cells.
+        width, focused = self.outer_size.width - 6, self.has_class("-focused")
+        drawn = (self._tabs, self._where, width, focused, self.app.theme)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            parts = tab_parts(self._tabs, width, focused=focused, between=EMPTY_BAR)
+            self.border_title = Content("").join(content(self, line, action) for action, line in parts)
+            self.border_subtitle = content(self, fitting(list(self._where), width))
 
 
 class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):

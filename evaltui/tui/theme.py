@@ -15,6 +15,8 @@ from textual.color import Color
 from textual.style import Style
 from textual.theme import Theme
 
+from evaltui.text.glyphs import ascii_only
+
 _DARK = {
     "muted": "#8E96AB",
     "faint": "#6F7790",
@@ -238,6 +240,7 @@ class ThemedApp(App[ReturnType]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = DARK
+        self.set_class(ascii_only(), "-ascii")
 
     def get_css_variables(self) -> dict[str, str]:
         variables = super().get_css_variables()

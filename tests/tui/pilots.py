@@ -9,6 +9,7 @@ from typing import Any
 
 import waiting
 from textual.app import App
+from textual.color import Color
 from textual.pilot import Pilot
 
 from evaltui.core.editing.set import CaseEditor
@@ -42,6 +43,23 @@ def screen_lines(app: App[Any]) -> list[str]:
 
 def screen_text(app: App[Any]) -> str:
     return "\n".join(screen_lines(app))
+
+
+def focused_tab(app: App[Any]) -> str:
+    """The tab of the pane with the focus, which alone is filled with the accent."""
+    accent = Color.parse(app.theme_variables["primary"]).rich_color.triplet
+    segments = (segment for strip in app.screen._compositor.render_strips() for segment in strip)
+    filled = (
+        one.text
+        for one in segments
+        if one.style and one.style.bgcolor and one.style.bgcolor.triplet == accent
+    )
+    return "".join(filled).strip()
+
+
+def in_panes(app: App[Any]) -> list[str]:
+    """The screen line by line, without the borders of panes at its left."""
+    return [line.removeprefix("│ ") for line in screen_lines(app)]
 
 
 def turn(said: str, answer: str, *calls: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from contextlib import asynccontextmanager
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
 from rich.cells import cell_len
 
 from evaltui.core.model.events import Event
@@ -318,7 +318,7 @@ async def test_a_click_on_the_message_goes_there(desk):
         assert app.focused.id == "cases"
         await pilot.click("#message-field")
         await until(pilot, lambda: isinstance(app.focused, MessageField))
-        assert "━━ 4 Chat" in screen_lines(app)[1]
+        assert focused_tab(app) == "4 Chat"
 
 
 EVIL = "[/x] [bold]b[/] \x1b[31mred\x07 \u202e 日本語テスト🎉 " * 20

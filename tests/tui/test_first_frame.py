@@ -29,7 +29,7 @@ async def test_the_cases_are_there_first_and_every_pane_follows(tmp_path, monkey
         await until(pilot, lambda: "case_0" in screen_text(app))
         assert before == [["cases"]]
         assert [pane.parent.id for pane in app.screen.query(Pane)] == [
-            f"{name}-slot" for name in ("cases", "case", "chat", "result", "trace", "console")
+            f"{name}-frame" for name in ("cases", "case", "chat", "result", "trace", "console")
         ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import waiting
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
 from rich.cells import cell_len
 from textual.app import App
 from textual.geometry import Size
@@ -194,7 +194,7 @@ async def test_maximising_hiding_and_back(agent):
         await until(pilot, lambda: "○ off" in screen_text(app))
         before = screen_text(app)
         await pilot.press("z")
-        await until(pilot, lambda: "1 Cases ━── 2 Case ─" in screen_text(app))
+        await until(pilot, lambda: "1 Cases ─ 2 Case" in screen_text(app))
         assert "light on" not in screen_text(app)
         await pilot.press("z")
         await until(pilot, lambda: screen_text(app) == before)
@@ -230,10 +230,21 @@ async def test_clicks_on_tabs_rows_and_hints(agent):
         assert app.screen.focused.id == "cases"
         await pilot.click("#cases", offset=(5, 2), times=2)
         await until(pilot, lambda: app.screen.focused.id == "case")
-        await pilot.click("#case-heading", offset=(screen_lines(app)[1].index("3 Result"), 0))
+        await pilot.click("#tabs", offset=(screen_lines(app)[1].index("3 Result"), 0))
         await until(pilot, lambda: app.screen.focused.id == "result")
         await pilot.click("#footer", offset=(screen_lines(app)[-1].index("? keys"), 0))
         await until(pilot, lambda: len(app.screen_stack) == 2)
+
+
+async def test_a_click_on_a_tab_in_the_border_shows_its_pane(agent):
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await started(app, pilot)
+        await until(pilot, lambda: "○ off" in screen_text(app))
+        for tab, pane in (("3 Result", "result"), ("5 Trace", "trace"), ("1 Cases", "cases")):
+            await pilot.click(offset=(screen_lines(app)[1].index(tab) + 3, 1))
+            await until(pilot, lambda pane=pane: app.screen.focused.id == pane)
+            assert focused_tab(app).startswith(tab)
 
 
 async def test_jumping_to_a_pane_by_the_key_on_it(agent):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, in_panes, screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
@@ -72,7 +72,8 @@ async def test_narrow_shows_one_pane_at_a_time(house):
         await ready(app, pilot)
         await until(pilot, lambda: "▌  ○ dark" in screen_text(app))
         tabs = screen_lines(app)[1]
-        assert tabs.startswith("━")
+        assert focused_tab(app) == "1 Cases"
+        assert screen_lines(app)[2] == "━" * 80
         for tab in ("1 Cases", "2 Case", "3 Result ○", "4 Chat", "5 Trace", "6 Console"):
             assert tab in tabs
         await pilot.press("enter")
@@ -96,7 +97,7 @@ async def test_a_result_says_why_first_and_then_everything(house):
         await until(pilot, lambda: "[-" in screen_text(app) or "{+" in screen_text(app))
         lines = [line.strip() for line in screen_lines(app)]
         shown = "\n".join(lines)
-        assert lines[2].startswith("✗ failed  turn 2: set_light: on is")
+        assert lines[3].startswith("✗ failed  turn 2: set_light: on is")
         table = lines.index("metric                     score  needs")
         assert lines[table + 1].split() == [
             "✗",
@@ -122,7 +123,7 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await until(pilot, lambda: app.workbench.runs.current and len(app.workbench.runs.current.done) == 3)
         await until(pilot, lambda: "◐ running every set · 3 of 4 done, 1 left" in screen_text(app))
         assert "esc cancel" in screen_lines(app)[-1]
-        tree = [line[:43].rstrip() for line in screen_lines(app)]
+        tree = [line[:40].rstrip() for line in in_panes(app)]
         assert "   ◐ endless" in tree
         assert any(line.startswith("   ! crashes") and line.endswith("ValueError") for line in tree)
         await pilot.press("down", "down", "down")
@@ -130,7 +131,7 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await pilot.press("escape")
         await finished(app, pilot)
         await until(pilot, lambda: "run 1 cancelled after 3 of 4" in screen_text(app))
-        assert "▌  ○ endless" in [line[:43].rstrip() for line in screen_lines(app)]
+        assert "▌  ○ endless" in [line[:40].rstrip() for line in in_panes(app)]
 
 
 async def test_an_error_is_shown_with_its_place_and_nothing_of_it_is_obeyed(house):
@@ -218,7 +219,7 @@ async def test_no_sets_says_where_was_looked_and_f5_looks_again(write_agent):
         await until(pilot, lambda: "no eval sets yet" in screen_text(app))
         assert "looked in:" in screen_text(app)
         await pilot.press("2")
-        await until(pilot, lambda: "━━ Start" in screen_text(app))
+        await until(pilot, lambda: focused_tab(app) == "Start")
         write_cases(folder, "lights", {"fine": [turn("hello", "x")]})
         await pilot.press("f5", "1")
         await until(pilot, lambda: "○ fine" in screen_text(app))
@@ -263,7 +264,7 @@ async def test_resizing_during_a_run_changes_the_layout(house):
             await pilot.resize_terminal(*size)
             await until(pilot, lambda size=size: len(screen_lines(app)) == size[1])
             assert all(len(line) <= size[0] for line in screen_lines(app))
-        await until(pilot, lambda: screen_lines(app)[1].lstrip("━").startswith(" 1 Cases "))
+        await until(pilot, lambda: screen_lines(app)[1].startswith(" 1 Cases "))
 
 
 async def test_quitting_cancels_the_run_first(house):
@@ -317,5 +318,5 @@ async def test_the_sample_house_on_a_narrow_terminal():
         await until(pilot, lambda: "▌  ○ hello" in screen_text(app))
         lines = screen_lines(app)
         assert lines[0] == " home_automation"
-        assert lines[2].split() == ["▾", "lights", "5"]
+        assert lines[3].split() == ["▾", "lights", "5"]
         assert lines[-1] == " r run  s set  R all  o new case  c chat  / filter  m criteria  ? keys"

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, screen_text, turn, until, until_ran, write_cases
 from textual import events
 from textual.app import App
 from textual.screen import Screen
@@ -17,6 +17,7 @@ from evaltui.tui import textual_private
 from evaltui.tui.action_screen import ActionScreen, DialogScreen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import KEYS, Layout
+from evaltui.tui.pane import PaneFrame
 from evaltui.tui.screens.criteria import CriteriaScreen
 from evaltui.tui.screens.details import DetailsScreen, RawScreen
 from evaltui.tui.screens.finding import FindCaseScreen, PaletteScreen
@@ -116,7 +117,7 @@ async def test_a_pane_that_another_one_comes_over_does_not_keep_the_focus(parrot
         await pilot.press("4", "escape", "r")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("tab")
-        await until(pilot, lambda: "━━ 1 Cases" in screen_lines(app)[1])
+        await until(pilot, lambda: focused_tab(app) == "1 Cases")
         await pilot.press("tab")
         await until(pilot, lambda: app.screen.focused.id == "result")
 
@@ -200,7 +201,7 @@ async def test_a_covered_screen_follows_the_size_and_the_run_once_it_is_seen_aga
         await pilot.resize_terminal(80, 24)
         await pilot.press("escape")
         await until(pilot, lambda: "run 1: every set" in screen_text(app))
-        assert [slot.id for slot in app.screen.query(".slot") if slot.display] == ["cases-slot"]
+        assert [one.id for one in app.screen.query(PaneFrame) if one.display] == ["cases-frame"]
 
 
 async def test_keys_do_nothing_that_cannot_be_seen(parrot):

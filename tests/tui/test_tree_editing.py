@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import in_panes, screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
@@ -38,7 +38,7 @@ def ids(app, name):
 
 
 def line_with(app, text):
-    return next(line for line in screen_lines(app) if text in line)
+    return next(line for line in in_panes(app) if text in line)
 
 
 def row_of(app, text):
@@ -63,7 +63,7 @@ async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parro
         await started(app, pilot)
         await at(app, pilot, "talk", "one")
         await pilot.press("v", "v")
-        await until(pilot, lambda: " 2 marked  5 ━━" in screen_lines(app)[1])
+        await until(pilot, lambda: "2 marked  5 ─╯" in screen_text(app))
         assert line_with(app, "○ one").startswith(" * ○ one")
         assert app.workbench.navigation.selection.eval_id == "three"
         await pilot.press("ctrl+x")
@@ -182,11 +182,11 @@ async def test_the_filter_shows_what_can_be_typed_and_what_it_does_not_understan
         await pilot.press(*"score<high")
         await until(pilot, lambda: "! score<high needs a number" in screen_text(app))
         await pilot.press("escape", "slash", *"id:t* -id:two", "enter")
-        await until(pilot, lambda: " 1 of 5 ━━" in screen_lines(app)[1])
+        await until(pilot, lambda: "1 of 5 ─╯" in screen_text(app))
         before = app.workbench.sets.workspace
         await pilot.press("f5")
         await until(pilot, lambda: app.workbench.sets.workspace is not before)
-        await until(pilot, lambda: " 1 of 5 ━━" in screen_lines(app)[1])
+        await until(pilot, lambda: "1 of 5 ─╯" in screen_text(app))
         assert "id:t* -id:two" in screen_text(app)
         await pilot.press("o")
         await until(pilot, lambda: "○ case_4 ●" in screen_text(app))

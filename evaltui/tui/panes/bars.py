@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from textual import events
 from textual.geometry import Size
-from textual.message import Message
+from textual.strip import Strip
 
-from evaltui.text.lines import Line, Span, cells, cut, wrap
+from evaltui.text.glyphs import BAR
+from evaltui.text.lines import Line, cells, wrap
 from evaltui.text.outcomes import counts
 from evaltui.text.values import show_seconds, visible
-from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, both_ends
+from evaltui.tui.pane import Tab, fitting, tab_parts
+from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, both_ends, paint
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
@@ -196,90 +197,31 @@ class Footer(Bar, ActionLine):
         return [(" ", ""), (key, "bold"), (f" {action.footer_word(self._workbench)} ", "muted")]
 
 
-# Fewer cells of what is shown say nothing.
-_MIN_SHOWN = 8
+class TabRow(ActionLine):
+    """The tabs of a screen that shows one pane, where one is in it at the right, and a rule below."""
 
-
-class Tab(NamedTuple):
-    """A pane that shares the place: its id, the key that shows it, its title, what it says in a glyph."""
-
-    pane: str
-    key: str
-    title: str
-    mark: Span | None
-    active: bool
-
-
-class Heading(OneLine):
-    """A rule that the tabs sit on, with what the pane shows at its right; heavy where the focus is."""
-
-    class Chosen(Message):
-        """The user clicked a tab."""
-
-        def __init__(self, pane: str) -> None:
-            super().__init__()
-            self.pane = pane
-
-    def __init__(self, shown: Callable[[], Line], *, id: str) -> None:
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._shown = shown
         self._tabs: Sequence[Tab] = ()
-        self._focused = False
+        self._where: Line = []
 
-    def show(self, tabs: Sequence[Tab], *, focused: bool) -> None:
+    def show(self, tabs: Sequence[Tab], where: Line) -> None:
         self._tabs = tabs
-        self._focused = focused
+        self._where = where
         self.refresh()
 
+    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
+        yield from tab_parts(self._tabs, width, focused=True, between="")
+
     def line(self, width: int) -> Line:
-        left = [span for tab in self._drawn_tabs(width) for span in tab]
-        room = width - cells(left) - 6
-        shown = _fitting(self._shown(), room)
-        ending: Line = [(" ", ""), *cut(shown, room), (" ", "")] if shown and room >= _MIN_SHOWN else []
-        stroke = self._stroke(len(self._tabs) == 1)
-        fill = max(0, width - cells(left) - cells(ending) - 2)
-        last = min(2, max(0, width - cells(left) - cells(ending) - fill))
-        return cut([*left, (stroke[0] * fill, stroke[1]), *ending, (stroke[0] * last, stroke[1])], width)
+        tabs = super().line(width)
+        where = fitting(self._where, width - cells(tabs) - 2)
+        return both_ends(tabs, [*where, (" ", "")] if where else [], width)
 
-    def _stroke(self, active: bool) -> Span:
-        return ("━", "bold accent") if active and self._focused else ("─", "muted")
-
-    def _drawn_tabs(self, width: int) -> list[Line]:
-        """The tabs, closer together where what is shown beside them would not fit.
-
-        Where they do not fit themselves, only the active one has its title.
-        """
-        beside = self._shown()[:1]
-        for needed in (cells(beside) + 6 if beside else 0, 0):
-            for before, behind in ((2, 1), (1, 0), (0, 0)):
-                drawn = [self._tab(tab, before, behind, title=True) for tab in self._tabs]
-                if sum(map(cells, drawn)) + needed < width:
-                    return drawn
-        return [self._tab(tab, 0, 0, title=tab.active) for tab in self._tabs]
-
-    def _tab(self, tab: Tab, before: int, behind: int, *, title: bool) -> Line:
-        """With strokes before and behind it; the active one is never without."""
-        stroke, role = self._stroke(tab.active)
-        mark: Line = [(" ", ""), tab.mark] if tab.mark else []
-        named = f"{tab.key} {tab.title}".strip() if title else tab.key
-        label = (f" {named}", "bold" if tab.active else "muted")
-        start = stroke * max(before, int(tab.active))
-        return [(start, role), label, *mark, (" ", ""), (stroke * behind, role)]
-
-    def on_click(self, event: events.Click) -> None:
-        left = 0
-        for tab, drawn in zip(self._tabs, self._drawn_tabs(self.size.width), strict=True):
-            left += cells(drawn)
-            if event.x < left:
-                self.post_message(self.Chosen(tab.pane))
-                return
-
-
-def _fitting(line: Line, width: int) -> Line:
-    """Without the words at the end that do not fit, but never without the first ones."""
-    while len(line) > 1 and cells(line) > width:
-        line = line[:-1]
-    return line if not line or line[-1][0].strip() else line[:-1]
+    def render_line(self, y: int) -> Strip:
+        if y == 0:
+            return super().render_line(y)
+        return paint(self, [(BAR * self.size.width, "accent")], self.size.width)
 
 
 MIN_WIDTH, MIN_HEIGHT = 60, 16

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial, partialmethod
+from functools import partialmethod
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
@@ -16,9 +16,9 @@ from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, PANES, START, TITLES, Column, Layout, make_pane
-from evaltui.tui.pane import Copied, Pane
-from evaltui.tui.panes.bars import Footer, Header, Heading, Status, Tab, TooSmall, is_too_small
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, PANES, START, TITLES, Column, Layout, make_pane
+from evaltui.tui.pane import Copied, Pane, PaneFrame, Tab
+from evaltui.tui.panes.bars import Footer, Header, Status, TabRow, TooSmall, is_too_small
 from evaltui.tui.panes.tree.view import FilterInput
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.textual_private import once
@@ -44,15 +44,10 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         super().__init__(workbench)
         self._layout = Layout()
         self._panes: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
-        self._headings = {
-            pane: Heading(partial(self._shown_in, pane), id=f"{pane}-heading") for pane in TITLES
-        }
         self._filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
         there = {"cases": (self._filters["cases"], self._panes["cases"])}
-        self._slots = {
-            name: Vertical(heading, *there.get(name, ()), id=f"{name}-slot", classes="slot")
-            for name, heading in self._headings.items()
-        }
+        self._frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
+        self._tabs = TabRow(id="tabs")
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
         self._header = Header(workbench, id="header")
@@ -64,8 +59,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self._show_columns(self.app.size)
         yield TooSmall(id="too-small")
         yield self._header
+        yield self._tabs
         with Horizontal(id="panes"):
-            yield from (self._slots[pane] for pane in LEFT_TO_RIGHT)
+            yield from (self._frames[pane] for pane in LEFT_TO_RIGHT)
         yield self._status
         yield self._footer
 
@@ -78,7 +74,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         if name not in self._panes:
             pane = self._panes[name] = make_pane(name, self.workbench)
             above, below = self._filter_above(name), pane.below()
-            self._slots[name].mount(*(part for part in (above, pane, below) if part is not None))
+            self._frames[name].mount(*(part for part in (above, pane, below) if part is not None))
         return self._panes[name]
 
     def _filter_above(self, name: str) -> FilterLine | None:
@@ -120,21 +116,21 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         for column in self._columns():
             if column.shown in self._panes:
                 self._panes[column.shown].follow()
-            tabs = [
-                Tab(
-                    name,
-                    KEYS.get(name, ""),
-                    TITLES[name],
-                    pane.mark() if pane else None,
-                    name == column.shown,
-                )
-                for name in column.panes
-                for pane in [self._panes.get(name)]
-            ]
-            self._headings[column.shown].show(tabs, focused=self._layout.focus == column.shown)
+            self._draw_frame(column)
         self._footer.scope = self.scope
         for bar in (self._header, self._status, self._footer):
             bar.refresh()
+
+    def _draw_frame(self, column: Column) -> None:
+        tabs = tuple(
+            Tab(name, KEYS.get(name, ""), TITLES[name], pane.mark() if pane else None, name == column.shown)
+            for name in column.panes
+            for pane in [self._panes.get(name)]
+        )
+        where = self._shown_in(column.shown)
+        if self.has_class("-narrow"):
+            self._tabs.show(tabs, where)
+        self._frames[column.shown].show(tabs, where, focused=self._layout.focus == column.shown)
 
     # Layout
 
@@ -156,11 +152,12 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         """Show what the layout says that there is room for."""
         columns = self._layout.columns(size.width)
         shown = {column.shown for column in columns}
-        for name, slot in self._slots.items():
-            slot.display = name in shown
-            slot.set_class(name == columns[-1].shown, "-last")
+        for name, frame in self._frames.items():
+            frame.display = name in shown
         self.set_class(is_too_small(size), "-too-small")
+        self.set_class(size.width < MEDIUM, "-narrow")
         self.set_class(len(columns) == 3, "-three")
+        self.set_class(len(columns) == 1, "-alone")
 
     def _arrange(self) -> None:
         """Show what the layout says, and have the focus where it says."""
@@ -174,7 +171,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def _pane_of(self, widget: Widget | None) -> str | None:
         """The pane that a widget is, or belongs to."""
         around = set(widget.ancestors_with_self) if widget else set()
-        return next((pane for pane, slot in self._slots.items() if slot in around), None)
+        return next((pane for pane, frame in self._frames.items() if frame in around), None)
 
     def go_to(self, pane: str) -> None:
         if pane != self._layout.focus and self._layout.focus in self._panes:
@@ -332,7 +329,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         from evaltui.tui.screens.keys import Jump, JumpScreen
 
         jumps = [
-            Jump(pane, KEYS[pane], TITLES[pane], self._slots[column.shown].region, row, len(column.panes))
+            Jump(pane, KEYS[pane], TITLES[pane], self._frames[column.shown].region, row, len(column.panes))
             for column in self._columns()
             for row, pane in enumerate(column.panes)
             if pane in KEYS
@@ -363,12 +360,13 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def on_result_view_case_made(self) -> None:
         self.go_to("case")
 
+    def action_go_to(self, pane: str) -> None:
+        """A click on a tab."""
+        self.go_to(pane)
+
     async def on_start_view_in_cases(self, message: StartView.InCases) -> None:
         self.go_to("cases")
         await self.run_action(message.action)
-
-    def on_heading_chosen(self, message: Heading.Chosen) -> None:
-        self.go_to(message.pane)
 
 
 for _kind in PANES:

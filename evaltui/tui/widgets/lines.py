@@ -62,10 +62,11 @@ def _on_row(role: str, row: str) -> str:
     return " ".join(_ON_CURRENT.get(word, word) for word in role.split())
 
 
-def content(widget: Widget, line: Sequence[Span]) -> Content:
-    """A line for a widget of Textual's that takes contents."""
+def content(widget: Widget, line: Sequence[Span], action: str = "") -> Content:
+    """A line for a widget of Textual's that takes contents; a click on it runs `action`."""
     styles = palette(widget.app)
-    return Content.assemble(*((text, styles.style(role)) for text, role in for_terminal(line)))
+    click = Style.from_meta({"@click": action}) if action else Style()
+    return Content.assemble(*((text, styles.style(role) + click) for text, role in for_terminal(line)))
 
 
 class OneLine(Widget):
