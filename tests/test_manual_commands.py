@@ -133,6 +133,42 @@ def test_the_commands_of_a_page_do_as_it_says(page, folder, monkeypatch, capfd):
         )
 
 
+def code_of(name, language):
+    page = (guide.FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def test_the_agents_of_the_guide_run(folder, monkeypatch, capfd):
+    native, model, function = code_of("agents", "python")
+    scripted = native.replace('model="gemini-2.5-flash"', "model=model").partition("root_agent")
+    Path("native.py").write_text(f"{model}\n{''.join(scripted)}", encoding="utf-8")
+    Path("function.py").write_text(function, encoding="utf-8")
+    assert run(Command('echo "Milk!" | evaltui chat native.py', []), monkeypatch, capfd) == (
+        0,
+        '  → remember  item "milk"\n  ← remember  {"result": "milk is on the list"}\n'
+        '  state  list = ["milk"]\nMilk is on the list.\n',
+    )
+    code, out = run(Command("echo hi | evaltui chat function.py", []), monkeypatch, capfd)
+    assert code == 0
+    assert "I found 3 pages." in out
+
+
+def test_the_metric_of_the_guide_scores(folder):
+    own = Path("my_agent")
+    own.mkdir()
+    (own / "agent.py").write_text(code_of("agents", "python")[2], encoding="utf-8")
+    (own / "metrics.py").write_text(code_of("criteria", "python")[0], encoding="utf-8")
+    config = next(block for block in code_of("criteria", "json") if "brevity" in block)
+    (own / "test_config.json").write_text(f'{{"criteria": {{}}, {config}}}', encoding="utf-8")
+    turn = '{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}'
+    case = f'{{"eval_id": "short", "conversation": [{turn}]}}'
+    (own / "a.evalset.json").write_text(f'{{"eval_set_id": "a", "eval_cases": [{case}]}}', encoding="utf-8")
+    assert call("run", "my_agent", "--report", "json=out.json") == 0
+    [scored] = json.loads(Path("out.json").read_text(encoding="utf-8"))["cases"]
+    assert scored["metrics"][0]["name"] == "brevity"
+    assert scored["metrics"][0]["status"] == "PASSED"
+
+
 def objects_at(value, path):
     """The objects of a report at a path such as `cases[].turns[]`."""
     for step in path.split(".") if path else ():
