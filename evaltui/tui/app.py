@@ -43,7 +43,9 @@ class WorkbenchApp(KeysInOrder[int]):
     TITLE = "evaltui"
     # Textual's own key leaves at once.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "ask_to_quit", show=False, priority=True, system=True)
+        Binding("ctrl+q", "ask_to_quit", show=False, priority=True, system=True),
+        # On the screens that lie over the main one, too.
+        Binding("ctrl+c", "cancel_run", show=False, system=True, id="cancel_run"),
     ]
     CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
     # There is one of our own.
@@ -141,6 +143,9 @@ class WorkbenchApp(KeysInOrder[int]):
         main = self.screen_stack[0]
         if isinstance(main, MainScreen):
             await main.action_quit()
+
+    def action_cancel_run(self) -> None:
+        self.workbench.runs.cancel()
 
     async def action_quit(self) -> None:
         """Leave once the agent's processes have ended."""

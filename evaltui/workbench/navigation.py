@@ -228,6 +228,11 @@ class Navigation:
         scored = self._outcomes.get(case)
         return scores_of(scored.result) if scored else None
 
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether cases are marked, or a filter or a search is set."""
+        return bool(self.marking) or bool(self.trace_search) or bool(self.filtered.filter)
+
     # How results and traces are shown
 
     def toggle_equal_calls(self) -> None:

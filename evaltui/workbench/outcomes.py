@@ -294,7 +294,7 @@ class Outcomes:
         """Why no previous run can be shown now, as a sentence."""
         run = self._run()
         is_running = run is not None and not run.over
-        return "a run is going on: its results are shown as they come, esc cancels it" if is_running else None
+        return "Run in progress (ctrl+c cancels)" if is_running else None
 
     async def open_run(self, path: Path, title: str) -> bool:
         """Shows what came of a previous run instead of the last results; False where it cannot be read."""

@@ -16,7 +16,7 @@ from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import Repeated, Run, Selection, Stage
+from evaltui.workbench.state import CANCELLING, NOTHING_TO_CANCEL, Repeated, Run, Selection, Stage
 
 if TYPE_CHECKING:
     from evaltui.runner.parent.pool import StartedHost
@@ -70,6 +70,8 @@ class RunController:
         self._say = say
         self._service = service
         self._task: asyncio.Task[None] | None = None
+        self._host: StartedHost | None = None
+        self._forcing: asyncio.Task[None] | None = None
         self._reloading: asyncio.Future[None] | None = None
         self._started = 0
         self._last: tuple[str, Chosen, Repeated | None] | None = None
@@ -92,7 +94,7 @@ class RunController:
         if not self._sets.is_read:
             return "the eval sets are still being read"
         if self.current is not None and self.is_running:
-            return f"run {self.current.number} is not over yet: esc cancels it"
+            return "Run in progress (ctrl+c cancels)"
         if not any(eval_set.cases for eval_set in self._sets.listed):
             return "there is no case to run"
         return None
@@ -196,6 +198,7 @@ class RunController:
         if first is None and self._service is None:
             # The agent is imported while what runs it is.
             first = self._agent.start_host()
+        self._host = first
         self._task = asyncio.create_task(self._work(self.current, chosen, first))
         self._changed()
         return self.current
@@ -299,22 +302,31 @@ class RunController:
             await asyncio.wait([self._task])
 
     def cancel(self) -> None:
-        """Ends the run: its cases in flight stay as they were before, what is finished stays."""
+        """Ends the run: its cases in flight stay as they were before, what is finished stays.
+
+        A second time its process is ended by force, which else happens by itself within seconds.
+        """
         if self.current is None or self._task is None or not self.is_running:
+            self._say(NOTHING_TO_CANCEL)
             return
         if self.current.stage is Stage.CANCELLING:
-            self._say("already cancelling: an agent that does not answer is ended within seconds")
+            if self._host is not None:
+                self._forcing = asyncio.create_task(self._host.host.kill())
             return
-        self.current.stage = Stage.CANCELLING
+        self._cancel(self.current, self._task)
+        self._say(CANCELLING)
+
+    def _cancel(self, run: Run, task: asyncio.Task[None]) -> None:
+        run.stage = Stage.CANCELLING
         # Not before its first step: cancelled by then it would never begin, and so never end in order.
-        asyncio.get_running_loop().call_soon(self._task.cancel)
+        asyncio.get_running_loop().call_soon(task.cancel)
         self._changed()
 
     async def close(self) -> None:
         """Ends what runs."""
         if self._task is not None:
-            if self.current is not None and self.current.stage is not Stage.CANCELLING:
-                self.cancel()
+            if self.current is not None and self.is_running and self.current.stage is not Stage.CANCELLING:
+                self._cancel(self.current, self._task)
             await asyncio.wait([self._task])
 
 

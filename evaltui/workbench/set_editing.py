@@ -243,9 +243,7 @@ def copy(editing: Editing, *, cut: bool = False) -> None:
         marking.clipboard = CaseClipboard(cases, cut, sources)
         marking.clear()
         done, puts = ("cut", "moves") if cut else ("copied", "puts")
-        editing.say(
-            f"{done} {_named(cases)}: ctrl+v {puts} {_them(cases)} after the selected case, in any set"
-        )
+        editing.say(f"{done} {_named(cases)}: P {puts} {_them(cases)} after the selected case, in any set")
 
 
 def paste(editing: Editing) -> None:

@@ -136,6 +136,10 @@ class CaseOutcome:
         return self.stored.model()
 
 
+NOTHING_TO_CANCEL = "Nothing to cancel; q quits"
+CANCELLING = "Cancelling… (force-stop in 3 s)"
+
+
 class Stage(StrEnum):
     READING = "reading the eval sets"
     STARTING = "starting the agent"

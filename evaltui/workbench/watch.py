@@ -288,8 +288,7 @@ class Watch:
         run, code = self._runs.current, self._agent.code_version
         if run is None or run.over or (run.code == code and not run.selected & self._due.cases):
             return
-        self._runs.cancel()
-        await self._runs.finished()
+        await self._runs.close()
         self._due.cases |= run.selected - run.done
 
     async def _run(self, started: StartedHost) -> None:

@@ -125,17 +125,13 @@ class Workbench:
 
     @property
     def can_step_back(self) -> bool:
-        navigation = self.navigation
-        views = navigation.trace_search, navigation.filtered.filter, self.outcomes.previous_run
-        return self.runs.is_running or bool(navigation.marking) or any(views)
+        return self.navigation.is_narrowed or self.outcomes.previous_run is not None
 
     def step_back(self) -> None:
-        """Cancels what runs; else forgets what is marked, the search of the trace, the filter, then leaves
-        the previous run that is shown."""
+        """Clears the marks, the search of the trace, the filter, then closes the previous run; one at a
+        time."""
         navigation = self.navigation
-        if self.runs.is_running:
-            self.runs.cancel()
-        elif navigation.marking:
+        if navigation.marking:
             navigation.clear_marks()
         elif navigation.trace_search:
             navigation.search_trace("")

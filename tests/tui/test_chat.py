@@ -153,12 +153,14 @@ async def test_an_error_is_shown_where_it_happened_and_the_conversation_goes_on(
         await until(pilot, lambda: "in root_agent" in screen_text(app))
 
 
-async def test_escape_cancels_a_turn_and_then_leaves_the_message(desk):
+async def test_ctrl_c_cancels_a_turn_and_escape_leaves_the_message(desk):
     async with chatting(desk) as (app, pilot):
         await pilot.press(*"slow", "enter")
         await until(pilot, lambda: "I begin." in screen_text(app))
         assert "4 Chat ◐" in screen_text(app)
         await pilot.press("escape")
+        assert app.focused.id == "chat"
+        await pilot.press("i", "ctrl+c")
         await until(pilot, lambda: stages(app) == [TurnStage.CANCELLED])
         await until(pilot, lambda: "cancelled: the next message" in screen_text(app))
         assert isinstance(app.focused, MessageField)

@@ -122,13 +122,16 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await pilot.press("R")
         await until(pilot, lambda: app.workbench.runs.current and len(app.workbench.runs.current.done) == 3)
         await until(pilot, lambda: "◐ running every set · 3 of 4 done, 1 left" in screen_text(app))
-        assert "esc cancel" in screen_lines(app)[-1]
+        assert "ctrl+c cancel run" in screen_lines(app)[-1]
         tree = [line[:40].rstrip() for line in in_panes(app)]
         assert "   ◐ endless" in tree
         assert any(line.startswith("   ! crashes") and line.endswith("ValueError") for line in tree)
         await pilot.press("down", "down", "down")
         await until(pilot, lambda: "wait for ever" in screen_text(app))
         await pilot.press("escape")
+        assert app.workbench.runs.current.stage is Stage.RUNNING
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: "Cancelling… (force-stop in 3 s)" in screen_text(app))
         await finished(app, pilot)
         await until(pilot, lambda: "run 1 cancelled after 3 of 4" in screen_text(app))
         assert "▌  ○ endless" in [line[:40].rstrip() for line in in_panes(app)]

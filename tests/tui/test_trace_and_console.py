@@ -169,7 +169,7 @@ async def test_a_trace_grows_while_the_case_runs(desk):
             ),
         )
         assert "Turn 1" in screen_text(app)
-        await pilot.press("escape")
+        await pilot.press("ctrl+c")
         await until_ran(pilot, lambda: app.workbench.runs.current.over)
         await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
 

@@ -66,10 +66,10 @@ async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parro
         await until(pilot, lambda: "2 marked  5 ─╯" in screen_text(app))
         assert line_with(app, "○ one").startswith(" * ○ one")
         assert app.workbench.navigation.selection.eval_id == "three"
-        await pilot.press("ctrl+x")
+        await pilot.press("X")
         await until(pilot, lambda: line_with(app, "○ one").startswith("   ○ one  cut"))
         await at(app, pilot, "more", "sun")
-        await pilot.press("ctrl+v")
+        await pilot.press("P")
         await until(pilot, lambda: ids(app, "more") == ["sun", "one", "two", "rain"])
         assert ids(app, "talk") == ["three"]
         await until(pilot, lambda: "▾ more ●" in screen_text(app))
@@ -264,7 +264,7 @@ async def test_ascii_only(parrot, monkeypatch):
         async with app.run_test(size=NARROW) as pilot:
             await started(app, pilot)
             await at(app, pilot, "talk", "one")
-            await pilot.press("v", "d", "ctrl+x", "ctrl+g", *"o")
+            await pilot.press("v", "d", "X", "ctrl+g", *"o")
             await until(pilot, lambda: "one" in screen_text(app))
             assert screen_text(app).isascii()
             await pilot.press("escape", "O", *"x y")

@@ -31,10 +31,8 @@ def test_nothing_can_be_run_before_the_sets_are_read():
     reasons = {action.id: action.refusal(workbench) for action in ACTIONS}
     for name in ("run", "run_set", "run_all", "run_failed"):
         assert reasons[name] == "the eval sets are still being read"
-    assert (
-        reasons["cancel"]
-        == "nothing is running, no case is marked, no filter is set, and no earlier run is shown"
-    )
+    assert reasons["cancel_run"] == "Nothing to cancel; q quits"
+    assert reasons["step_back"] == "No marks, no filter, no earlier run open"
     assert reasons["next_failing"] == "no case has been run yet"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from evaltui.workbench.actions import BY_ID, Scope, hints
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+from evaltui.workbench.state import Stage
 from evaltui.workbench.workbench import Workbench
 
 
@@ -16,7 +17,7 @@ def test_before_anything_is_said_there_is_nothing_to_go_back_to(workbench):
     for name in ("edit_message", "rewind", "session_state", "retry", "save_as_case", "replay"):
         assert BY_ID[name].refusal(workbench) == "nothing has been said yet"
     assert BY_ID["restore_chat"].refusal(workbench) == "nothing was taken away from a conversation"
-    assert BY_ID["cancel_turn"].refusal(workbench) == "no turn is running"
+    assert BY_ID["cancel_turn"].refusal(workbench) == "Nothing to cancel; q quits"
     for name in ("send", "new_chat", "write_message", "chat_from_here"):
         assert BY_ID[name].refusal(workbench) is None
 
@@ -35,31 +36,41 @@ def test_what_cannot_be_done_is_said(workbench, name):
     assert workbench.notice.text == BY_ID[name].refusal(workbench)
 
 
-async def test_escape_ends_the_turn_and_is_called_so(write_agent, until):
+async def test_ctrl_c_ends_the_turn_and_a_second_one_forces_it(write_agent, until):
     folder = write_agent("import time\ndef root_agent(message, session):\n    time.sleep(60)\n")
     workbench = Workbench(folder)
     await workbench.open()
     workbench.chat.send({"role": "user", "parts": [{"text": "hi"}]})
     await until(lambda: workbench.chat.transcript.turns[0].events)
-    escape = BY_ID["cancel_turn"]
-    assert (escape.refusal(workbench), escape.footer_word(workbench)) == (None, "cancel turn")
-    assert escape in hints(workbench, Scope.CHAT)
-    escape.do(workbench)
-    escape.do(workbench)
-    assert workbench.notice.text.startswith("already cancelling")
+    cancel = BY_ID["cancel_turn"]
+    assert (cancel.refusal(workbench), cancel.footer_word(workbench)) == (None, "cancel turn")
+    assert cancel.keys == BY_ID["cancel_run"].keys == ("ctrl+c",)
+    assert cancel in hints(workbench, Scope.CHAT)
+    host = workbench.chat.session._live._conversation._started.host
+    cancel.do(workbench)
+    assert workbench.notice.text == "Cancelling… (force-stop in 3 s)"
+    assert host.alive
+    cancel.do(workbench)
+    await workbench.chat._forcing
+    assert not host.alive
     await until(lambda: not workbench.chat.busy)
     assert workbench.chat.transcript.turns[0].stage is TurnStage.CANCELLED
     await workbench.close()
 
 
-async def test_escape_in_the_chat_ends_a_run_where_no_turn_runs(write_agent, write_set, until):
+async def test_ctrl_c_in_the_chat_ends_a_run_where_no_turn_runs(write_agent, write_set, until):
     folder = write_agent("import time\ndef root_agent(message, session):\n    time.sleep(60)\n")
     write_set(folder, endless=("hi", ""))
     workbench = Workbench(folder)
     await workbench.open()
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.running)
-    assert BY_ID["cancel_turn"].footer_word(workbench) == "back"
+    assert BY_ID["cancel_turn"].footer_word(workbench) == "cancel run"
+    host = workbench.runs._host.host
     BY_ID["cancel_turn"].do(workbench)
+    assert workbench.runs.current.stage is Stage.CANCELLING
+    BY_ID["cancel_turn"].do(workbench)
+    await workbench.runs._forcing
+    assert not host.alive
     await until(lambda: workbench.runs.current.over)
     await workbench.close()

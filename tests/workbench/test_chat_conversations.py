@@ -135,7 +135,7 @@ async def test_a_cancelled_turn_stays_and_does_not_count(chatting, until):
     await until(lambda: len(chat.transcript.turns[-1].events) > 1)
     assert chat.refuses_to_send() == chat.refuses_to_save() == chat.refuses_to_repeat()
     chat.send(said("too early"))
-    assert chatting.notice.text == "the agent is still answering: esc cancels the turn"
+    assert chatting.notice.text == "Turn in progress (ctrl+c cancels)"
     chat.cancel()
     assert chat.cancelling
     await until(lambda: not chat.busy)

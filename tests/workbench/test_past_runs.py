@@ -131,7 +131,7 @@ async def test_an_earlier_run_is_shown_until_one_leaves_it(greeter, open_workben
     assert not workbench.outcomes.is_stale(key)
     await until(lambda: workbench.outcomes.trace(key) is not None)
     assert "tool_call" in [event.kind for event in workbench.outcomes.trace(key).events]
-    assert BY_ID["cancel"].footer_word(workbench) == "latest results"
+    assert BY_ID["step_back"].footer_word(workbench) == "close run"
     workbench.step_back()
     assert workbench.outcomes.previous_run is None
     assert workbench.outcomes.get(key) is latest

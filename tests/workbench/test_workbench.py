@@ -75,7 +75,7 @@ async def test_a_second_run_is_refused_while_one_is_going(write_agent, write_set
     await until(lambda: workbench.runs.current.running)
     workbench.runs.run_all()
     assert workbench.runs.current.number == 1
-    assert workbench.notice.text == "run 1 is not over yet: esc cancels it"
+    assert workbench.notice.text == "Run in progress (ctrl+c cancels)"
     workbench.runs.cancel()
     await until(lambda: workbench.runs.current.over)
 

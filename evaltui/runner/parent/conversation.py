@@ -90,6 +90,11 @@ class Conversation:
         if started is not None:
             await started.end()
 
+    async def kill(self) -> None:
+        """Ends the host by force, without the agent closing what it has opened."""
+        if self._started is not None:
+            await self._started.host.kill()
+
     async def _loaded_host(self) -> Host:
         if self._started is not None and not self._started.host.alive:
             # What it started may have outlived it.

@@ -89,7 +89,7 @@ class Status(Bar):
             return [(" ", ""), ("▸ ", "bold accent"), (visible(notice.text), "")]
         past = self._workbench.outcomes.previous_run
         if past is not None:
-            back = key_name(keys_of(BY_ID["cancel"], self._workbench)[0])
+            back = key_name(keys_of(BY_ID["step_back"], self._workbench)[0])
             shown = [("shows the ", ""), (visible(past.title), "bold accent")]
             return [(" ", ""), *shown, (f" · {back} goes back to the last results", "muted")]
         is_over = run is None or run.over

@@ -210,6 +210,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         return super().check_action(action, parameters)
 
     def refusal(self, action_id: str) -> str | None:
+        if action_id == "step_back" and self._layout.maximised:
+            return None
         action = BY_ID[action_id]
         if reason := action.refusal(self.workbench):
             return reason
@@ -298,6 +300,13 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def action_zoom(self) -> None:
         self._layout.maximised = not self._layout.maximised
         self._arrange()
+
+    def action_step_back(self) -> None:
+        """Ends the zoom where there is nothing smaller to clear."""
+        if self._layout.maximised and not self.workbench.navigation.is_narrowed:
+            self.action_zoom()
+        else:
+            self.workbench.step_back()
 
     def action_toggle_cases(self) -> None:
         self._layout.hide_cases(not self._layout.cases_hidden)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from evaltui.workbench.actions.action import Action, Scope, action
+from evaltui.workbench.state import NOTHING_TO_CANCEL
 from evaltui.workbench.workbench import Workbench
 
 
@@ -31,15 +32,15 @@ def _no_conversation(workbench: Workbench) -> str | None:
 
 
 def _cancel(workbench: Workbench) -> None:
-    """The turn; where none is sent, whatever the key ends elsewhere."""
+    """Cancels the turn; the run where no turn is running."""
     if workbench.chat.busy:
         workbench.chat.cancel()
     else:
-        workbench.step_back()
+        workbench.runs.cancel()
 
 
 def _nothing_to_cancel(workbench: Workbench) -> str | None:
-    return None if workbench.chat.busy or workbench.can_step_back else "no turn is running"
+    return None if workbench.chat.busy or workbench.runs.is_running else NOTHING_TO_CANCEL
 
 
 _BOTH = (Scope.CHAT, Scope.MESSAGE)
@@ -94,13 +95,14 @@ CHAT: tuple[Action, ...] = (
     _here("session_state", "state", "Show the session state in full", "S", refusal=_refuses_to_rewind),
     _here(
         "cancel_turn",
-        "back",
-        "Cancel the turn; where none is sent, as in the other lists",
-        "escape",
+        "cancel turn",
+        "Cancel turn; a second time forces it to end. Without a turn, cancel the run",
+        "ctrl+c",
+        where=_BOTH,
         do=_cancel,
         refusal=_nothing_to_cancel,
-        rank=0,
-        word=lambda workbench: "cancel turn" if workbench.chat.busy else "back",
+        rank=-1,
+        word=lambda workbench: "cancel turn" if workbench.chat.busy else "cancel run",
     ),
     _here(
         "retry",
@@ -144,10 +146,9 @@ CHAT: tuple[Action, ...] = (
     _writing(
         "leave_message",
         "to the list",
-        "Cancel the turn that runs; where none does, go to the list of what was said",
+        "Cancel the change of an earlier message; else go to the conversation",
         "escape",
         rank=-1,
-        word=lambda workbench: "cancel turn" if workbench.chat.busy else "to the list",
     ),
     _writing(
         "respond_to_next",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from evaltui.workbench.actions.action import Action, Scope, action, not_read
+from evaltui.workbench.state import NOTHING_TO_CANCEL
 from evaltui.workbench.workbench import Workbench
 
 
@@ -24,19 +25,20 @@ def _no_case_selected(workbench: Workbench) -> str | None:
 _NOT_IN_CHAT = (Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE)
 
 
-def _nothing_to_leave(workbench: Workbench) -> str | None:
-    if workbench.can_step_back:
-        return None
-    return "nothing is running, no case is marked, no filter is set, and no earlier run is shown"
+def _nothing_to_cancel(workbench: Workbench) -> str | None:
+    return None if workbench.runs.is_running else NOTHING_TO_CANCEL
 
 
-def _what_is_left(workbench: Workbench) -> str:
-    if workbench.runs.is_running:
-        return "cancel"
+def _nothing_to_clear(workbench: Workbench) -> str | None:
+    return None if workbench.can_step_back else "No marks, no filter, no earlier run open"
+
+
+def _what_is_cleared(workbench: Workbench) -> str:
     if workbench.navigation.marking:
-        return "unmark"
-    searched = workbench.navigation.trace_search or workbench.navigation.filtered.filter
-    return "show all" if searched or workbench.outcomes.previous_run is None else "latest results"
+        return "clear marks"
+    if workbench.navigation.is_narrowed:
+        return "clear filter"
+    return "close run"
 
 
 def _never_ran(workbench: Workbench) -> str | None:
@@ -71,20 +73,29 @@ def _no_checks(workbench: Workbench) -> str | None:
 
 
 def _still_running(workbench: Workbench) -> str | None:
-    return "wait for the run to end: esc cancels it" if workbench.runs.is_running else None
+    return "Run in progress (ctrl+c cancels)" if workbench.runs.is_running else None
 
 
 RUNNING = (
     action(
-        "cancel",
-        "back",
-        "Cancel the run, what is finished stays; else forget marks, the filter, then leave an earlier run",
-        "escape",
+        "cancel_run",
+        "cancel run",
+        "Cancel run; a second time forces it to end",
+        "ctrl+c",
         where=_NOT_IN_CHAT,
-        do=Workbench.step_back,
-        refusal=_nothing_to_leave,
+        do=lambda workbench: workbench.runs.cancel(),
+        refusal=_nothing_to_cancel,
         rank=0,
-        word=_what_is_left,
+    ),
+    action(
+        "step_back",
+        "back",
+        "Clear marks, then the filter, then the zoom; then close an earlier run",
+        "escape",
+        do=Workbench.step_back,
+        refusal=_nothing_to_clear,
+        rank=0,
+        word=_what_is_cleared,
     ),
     action(
         "run",

@@ -19,6 +19,7 @@ from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcri
 from evaltui.workbench.chat.current_session import CurrentSession
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.state import CANCELLING
 
 if TYPE_CHECKING:
     from evaltui.workbench.chat.origins import Origin
@@ -30,7 +31,7 @@ NEW = "new conversation"
 # What the agent prints in a chat is of no run.
 NO_RUN = 0
 
-_ANSWERING = "the agent is still answering: esc cancels the turn"
+_ANSWERING = "Turn in progress (ctrl+c cancels)"
 
 
 class ChatController:
@@ -65,6 +66,7 @@ class ChatController:
         self._earlier: tuple[Transcript, list[ChatTurn]] | None = None
         self._task: asyncio.Task[None] | None = None
         self._cancelled: asyncio.Task[None] | None = None
+        self._forcing: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
 
     # What there is
@@ -141,15 +143,18 @@ class ChatController:
         self._send_next(transcript, content)
 
     def cancel(self) -> None:
-        """End the turn that runs; those that wait stay, and `retry` goes on with them."""
+        """End the turn that runs; those that wait stay, and `retry` goes on with them.
+
+        A second time the agent's process is ended by force, which else happens by itself within seconds.
+        """
         if self._task is None or not self.busy:
             return
         if self.cancelling:
-            self._say("already cancelling: an agent that does not answer is ended within seconds")
+            self._forcing = asyncio.create_task(self.session.kill())
             return
         self._cancelled = self._task
         self._task.cancel()
-        self._changed()
+        self._say(CANCELLING)
 
     def retry(self) -> None:
         """Send the last message that was sent again, in place of what came of it, and go on from there."""

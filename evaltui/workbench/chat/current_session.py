@@ -93,6 +93,11 @@ class CurrentSession:
         if self._live is not None:
             await self._live.close()
 
+    async def kill(self) -> None:
+        """Ends the agent's process by force; the next turn starts another one."""
+        if self._live is not None:
+            await self._live.kill()
+
     async def ready(self, transcript: Transcript, past: Sequence[ChatTurn]) -> LiveSession:
         """A session at the end of `past`, on the code as it is now. Raises as `LiveSession.open`."""
         await asyncio.to_thread(importlib.import_module, "evaltui.workbench.chat.live_session")

@@ -106,6 +106,11 @@ class LiveSession:
         self._held = transcript, [*past, turn]
         return state
 
+    async def kill(self) -> None:
+        """Ends the host by force."""
+        if self._conversation is not None:
+            await self._conversation.kill()
+
     async def close(self) -> None:
         """End the host."""
         self._held = None

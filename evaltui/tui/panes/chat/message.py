@@ -320,9 +320,7 @@ class ChatMessage(Vertical):
             self._chat.resend(replaced, content)
 
     def action_leave_message(self) -> None:
-        if self._chat.busy:
-            self._chat.cancel()
-        elif self._draft.instead_of is not None:
+        if self._draft.instead_of is not None:
             self.field.begin(self._draft.end())
             self.follow()
         else:
