@@ -194,24 +194,38 @@ class Palette:
             self._words["selection"] = Style(Color.parse(known["screen-selection-background"]))
         else:
             self._words |= _ANSI_STYLES
-        self._words |= {
-            "bold": Style(bold=True),
-            "underline": Style(underline=True),
-            "strike": Style(strike=True),
-        }
-        self._styles: dict[str, Style] = {}
+        self._words |= _ATTRIBUTES
+        self._styles: dict[tuple[str, str], Style] = {}
 
-    def style(self, role: str) -> Style:
-        """The style of a role, to be added to that of a widget; words that are no role have none."""
-        style = self._styles.get(role)
+    def style(self, role: str, row: str = "") -> Style:
+        """The style of a role in a row of another one, to be added to that of a widget.
+
+        Words that are no role have none.
+        """
+        style = self._styles.get((role, row))
         if style is None:
             style = Style()
             for word in role.split():
-                style += self._words.get(word, Style())
-            self._styles[role] = style
+                style += self._style_of(word, row)
+            self._styles[role, row] = style
         return style
 
+    def _style_of(self, word: str, row: str) -> Style:
+        if row.startswith("sel"):
+            word = _ON_CURRENT.get(word, word)
+        if row in self._words and self._words[row].reverse:
+            # Colours that change places with the ground would be patches.
+            return _ATTRIBUTES.get(word, Style())
+        return self._words.get(word, Style())
 
+
+_ATTRIBUTES: Mapping[str, Style] = {
+    "bold": Style(bold=True),
+    "underline": Style(underline=True),
+    "strike": Style(strike=True),
+}
+# What is faint could not be read on a current row; the sides of a difference are stronger there.
+_ON_CURRENT = {"faint": "muted", "exp": "exp-hi", "act": "act-hi"}
 # Terminals have no fills that every text can be read on.
 _ANSI_STYLES: Mapping[str, Style] = {
     **dict.fromkeys(("muted", "faint", "comment"), Style(dim=True)),

@@ -49,24 +49,24 @@ MENDED = ("LOWEST_TARGET = 15", "LOWEST_TARGET = 12")
 TALK = ("Turn off the bedroom light",)
 TALK_ON = ("Set the kitchen to 19 degrees",)
 PICTURES = (
-    Picture("wide-dark", "home_automation", WIDE, "textual-dark", TO_THE_FAILURE),
-    Picture("wide-light", "home_automation", WIDE, "textual-light", TO_THE_FAILURE),
-    Picture("narrow-dark", "home_automation", NARROW, "textual-dark", (*TO_THE_FAILURE, "enter")),
-    Picture("narrow-light", "home_automation", NARROW, "textual-light", (*TO_THE_FAILURE, "enter")),
-    Picture("trace", "travel_desk", NARROW, "textual-dark", ("R", "end of run", "j", "j", "t")),
+    Picture("wide-dark", "home_automation", WIDE, "evaltui-dark", TO_THE_FAILURE),
+    Picture("wide-light", "home_automation", WIDE, "evaltui-light", TO_THE_FAILURE),
+    Picture("narrow-dark", "home_automation", NARROW, "evaltui-dark", (*TO_THE_FAILURE, "enter")),
+    Picture("narrow-light", "home_automation", NARROW, "evaltui-light", (*TO_THE_FAILURE, "enter")),
+    Picture("trace", "travel_desk", NARROW, "evaltui-dark", ("R", "end of run", "j", "j", "t")),
     Picture(
-        "relax", "home_automation", NARROW, "textual-dark", (*TO_THE_FAILURE, "enter", "n", "x", "effect")
+        "relax", "home_automation", NARROW, "evaltui-dark", (*TO_THE_FAILURE, "enter", "n", "x", "effect")
     ),
     Picture(
         "chat",
         "home_automation",
         WIDE,
-        "textual-dark",
+        "evaltui-dark",
         ("4", *TALK, "enter", "end of turn", *TALK_ON, "enter", "end of turn"),
     ),
-    Picture("edit", "home_automation", WIDE, "textual-dark", TO_AN_ARGUMENT),
+    Picture("edit", "home_automation", WIDE, "evaltui-dark", TO_AN_ARGUMENT),
     Picture(
-        "watch", "home_automation", WIDE, "textual-dark", ("w", "R", "end of run", "mend agent", "history")
+        "watch", "home_automation", WIDE, "evaltui-dark", ("w", "R", "end of run", "mend agent", "history")
     ),
 )
 

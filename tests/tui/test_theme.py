@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual.app import App
 from textual.color import COLOR_NAME_TO_RGB, Color
+from textual.style import Style
 from textual.theme import BUILTIN_THEMES
 
 import evaltui
@@ -60,9 +61,11 @@ def test_every_theme_has_every_role(theme):
     if theme.ansi:
         assert styles.style("sel").reverse
         assert styles.style("muted").dim
+        assert styles.style("bold error", "sel") == Style(bold=True), "no patches of colour"
     else:
         assert styles.style("error act").background == Color.parse(known["act"])
         assert styles.style("chip").foreground == Color.parse(known["chip-text"])
+        assert styles.style("faint exp", "sel") == styles.style("muted exp-hi")
 
 
 def test_a_palette_is_that_of_the_theme_of_now():

@@ -39,7 +39,7 @@ def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> St
     styles = palette(widget.app)
     base = widget.visual_style + styles.style(row)
     segments = [
-        Segment(text, _rich_style(base, styles.style(_on_row(role, row))))
+        Segment(text, _rich_style(base, styles.style(role, row)))
         for text, role in for_terminal(cut(list(line), width))
         if text
     ]
@@ -49,17 +49,6 @@ def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> St
 @lru_cache(maxsize=4096)
 def _rich_style(base: Style, style: Style) -> RichStyle:
     return (base + style).rich_style
-
-
-# What is faint could not be read on a current row; the sides of a difference are stronger there.
-_ON_CURRENT = {"faint": "muted", "exp": "exp-hi", "act": "act-hi"}
-
-
-@lru_cache(maxsize=1024)
-def _on_row(role: str, row: str) -> str:
-    if not row.startswith("sel"):
-        return role
-    return " ".join(_ON_CURRENT.get(word, word) for word in role.split())
 
 
 def content(widget: Widget, line: Sequence[Span], action: str = "") -> Content:
