@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
     from evaltui.files.watching import Changed
 
+# Cases of a starter.
+_FEW = 3
 _KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 # Of packages that are not called like their modules.
@@ -40,6 +42,11 @@ def is_first_minute(sets: OpenSets) -> bool:
     if not sets.is_read or any(eval_set.cases for eval_set in sets.listed):
         return False
     return not any(sets.errors(eval_set) for eval_set in sets.listed)
+
+
+def has_few_cases(sets: OpenSets) -> bool:
+    """Whether there are no more cases than a starter has: who has more knows how a case is made."""
+    return sum(len(eval_set.cases) for eval_set in sets.listed) <= _FEW
 
 
 def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:

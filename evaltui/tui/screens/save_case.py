@@ -134,6 +134,7 @@ class SaveCaseScreen(FormScreen):
         if saving.problem(self._workbench.editing, self.choices) is not None:
             self._show_note()
         elif saving.save(self._workbench.agent, self._workbench.editing, self._transcript, self.choices):
+            self._workbench.chat.has_saved = True
             self.dismiss(True)
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)

@@ -54,6 +54,8 @@ class ChatController:
         """The conversation; None before there is one."""
         self.inputs: list[str] = []
         """The texts sent in this sitting, the last one at the end."""
+        self.has_saved = False
+        """Whether a case was made of a conversation in this sitting."""
         self.session = CurrentSession(agent, self._on_printed, changed)
         """The agent's end of it."""
         self._agent = agent

@@ -30,6 +30,7 @@ from evaltui.tui.widgets.fields import MessageField
 from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.chat.conversation import ChatTurn, text_of
+from evaltui.workbench.first_minute import has_few_cases
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
@@ -163,6 +164,17 @@ def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Li
     return [*head, (f": {request_of(target).takes}", "")]
 
 
+def _next_steps(workbench: Workbench) -> Line:
+    """From a conversation to the first case, as long as that is not made."""
+    chat = workbench.chat
+    if chat.has_saved or not has_few_cases(workbench.sets) or chat.refuses_to_save() is not None:
+        return []
+    line: Line = [("Next", "muted")]
+    for action, title in (("save_as_case", "Save as case"), ("run", "Run it")):
+        line += [(f"   {key_name(keys_of(BY_ID[action], workbench)[0])}", "bold accent"), (f"  {title}", "")]
+    return line
+
+
 def _chip(name: str, part: Json) -> str:
     blob, link = part.get("inline_data"), part.get("file_data")
     if blob is not None:
@@ -227,6 +239,7 @@ class ChatMessage(Vertical):
 
     def _draw_rule(self, width: int) -> Line:
         left, right = self.note()
+        left = left or _next_steps(self._workbench)
         heavy = self.field.has_focus
         if left:
             return rule(left, right, width, heavy=heavy)
