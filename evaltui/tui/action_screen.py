@@ -53,7 +53,7 @@ def bindings(scope: Scope) -> list[BindingType]:
         Binding(
             ",".join((*action.keys, *(_twins(action) if scope is Scope.MAIN else ()))),
             action.id,
-            action.help,
+            action.title,
             show=False,
             id=action.id,
         )

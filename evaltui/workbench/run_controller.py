@@ -92,7 +92,7 @@ class RunController:
     def refuses_to_run(self) -> str | None:
         """Why no run can be started now, as a sentence; None where one can."""
         if not self._sets.is_read:
-            return "the eval sets are still being read"
+            return "Loading eval sets…"
         if self.current is not None and self.is_running:
             return "Run in progress (ctrl+c cancels)"
         if not any(eval_set.cases for eval_set in self._sets.listed):

@@ -139,7 +139,7 @@ async def test_why_a_key_does_nothing_is_shown_and_the_key_is_used_up(write_agen
     async with app.run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("u")
-        await until(pilot, lambda: "nothing to undo" in screen_text(app))
+        await until(pilot, lambda: "Nothing to undo" in screen_text(app))
         assert await app.run_action("undo", app.screen)
 
 
@@ -158,5 +158,5 @@ async def test_keys_of_the_case_wait_until_its_field_is_left(write_agent, key):
         await until(pilot, lambda: app.focused.id == "case-line")
         await pilot.press(key)
         if key == "f4":
-            await until(pilot, lambda: "leave the field first" in screen_text(app))
+            await until(pilot, lambda: "close the field first" in screen_text(app))
         assert app.focused.id == "case-line"

@@ -91,7 +91,7 @@ async def test_a_key_of_the_pane_is_refused_with_a_reason_in_a_line(house, key):
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0, "call", 0, "arg", 0)
         await pilot.press("e", *"way", key)
-        await until(pilot, lambda: "leave the field first; enter keeps a line" in screen_text(app))
+        await until(pilot, lambda: "close the field first" in screen_text(app))
         await pilot.press("enter")
         assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["room"] == "hallway"
 

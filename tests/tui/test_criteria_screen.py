@@ -143,7 +143,7 @@ async def test_what_cannot_be_done_is_said(parrot):
         await pilot.press("space")
         await until(pilot, lambda: "response_match_score is in use already" in screen_text(app))
         await pilot.press("ctrl+z")
-        await until(pilot, lambda: "nothing to undo" in screen_text(app))
+        await until(pilot, lambda: "Nothing to undo" in screen_text(app))
         await pilot.press("down", "left")
         await until(
             pilot, lambda: "tool_trajectory_avg_score is not in use: space adds it" in screen_text(app)

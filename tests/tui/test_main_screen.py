@@ -191,7 +191,7 @@ async def test_failing_cases_are_reached_by_key_also_inside_a_folded_set(house):
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
         await pilot.press("f")
-        await until(pilot, lambda: "▸ no case has been run yet" in screen_text(app))
+        await until(pilot, lambda: "▸ Nothing run yet" in screen_text(app))
         await pilot.press("r")
         await finished(app, pilot)
         await pilot.press("home", "space")
@@ -206,7 +206,7 @@ async def test_help_lists_the_registry_and_closes(house):
         await ready(app, pilot)
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await until(pilot, lambda: "Write a new case after this one" in screen_text(app))
+        await until(pilot, lambda: "Add a case below this one" in screen_text(app))
         await pilot.press("R")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
@@ -237,7 +237,7 @@ async def test_a_broken_set_is_a_node_that_says_so(house):
         await pilot.press("end")
         await until(pilot, lambda: "this file cannot be run before these are mended" in screen_text(app))
         await pilot.press("r")
-        await until(pilot, lambda: "torn.evalset.json cannot be run" in screen_text(app))
+        await until(pilot, lambda: "Cannot run torn.evalset.json" in screen_text(app))
         assert app.workbench.runs.current is None
 
 
@@ -322,4 +322,4 @@ async def test_the_sample_house_on_a_narrow_terminal():
         lines = screen_lines(app)
         assert lines[0] == " home_automation"
         assert lines[3].split() == ["▾", "lights", "5"]
-        assert lines[-1] == " r run  s set  R all  o new case  c chat  / filter  m criteria  ? keys"
+        assert lines[-1] == " r run  s run set  R run all  o new case  c chat  / filter  ? help"

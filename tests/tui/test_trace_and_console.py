@@ -102,7 +102,7 @@ async def test_n_says_when_there_is_nothing_to_walk(desk):
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("n")
-        await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
+        await until(pilot, lambda: "Case not run" in screen_text(app))
         await ran(app, pilot, "raises")
         await pilot.press("n")
         await until(pilot, lambda: "no calls, answers or state differ" in screen_text(app))

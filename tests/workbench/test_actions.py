@@ -30,10 +30,10 @@ def test_nothing_can_be_run_before_the_sets_are_read():
     workbench = Workbench(Path("nowhere"))
     reasons = {action.id: action.refusal(workbench) for action in ACTIONS}
     for name in ("run", "run_set", "run_all", "run_failed"):
-        assert reasons[name] == "the eval sets are still being read"
+        assert reasons[name] == "Loading eval sets…"
     assert reasons["cancel_run"] == "Nothing to cancel; q quits"
     assert reasons["step_back"] == "No marks, no filter, no earlier run open"
-    assert reasons["next_failing"] == "no case has been run yet"
+    assert reasons["next_failing"] == "Nothing run yet"
 
 
 def test_the_footer_has_at_most_eight_hints_that_can_be_done():

@@ -27,7 +27,7 @@ def test_after_a_turn_there_is(workbench):
     workbench.chat.transcript = Transcript("t", turns=[turn])
     for name in ("edit_message", "rewind", "session_state", "retry", "replay"):
         assert BY_ID[name].refusal(workbench) is None
-    assert BY_ID["save_as_case"].refusal(workbench) == "the eval sets are still being read"
+    assert BY_ID["save_as_case"].refusal(workbench) == "Loading eval sets…"
 
 
 @pytest.mark.parametrize("name", ["retry", "replay", "restore_chat"])

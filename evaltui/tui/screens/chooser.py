@@ -144,7 +144,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
         def choice(action: str, remark: str) -> Choice:
             def line(width: int, is_current: bool) -> Line:
-                key, title = key_name(BY_ID[action].keys[0]), BY_ID[action].help
+                key, title = key_name(BY_ID[action].keys[0]), BY_ID[action].title
                 return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
 
             return Choice(line, action)
@@ -220,7 +220,7 @@ class ChooserKeys(ActionLine):
 
     def parts(self, width: int) -> list[tuple[str, Line]]:
         return [
-            (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].title} ", "muted")])
+            (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
             for one in self._actions
         ]
 

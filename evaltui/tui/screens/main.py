@@ -217,7 +217,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             return reason
         if self.scope is Scope.FIELD and action.where == (Scope.CASE,):
             # The keys of a pane are heard in its fields, too.
-            return f"{action.title}: leave the field first; enter keeps a line, esc a text"
+            return f"{action.title}: close the field first"
         return None
 
     def refuse(self, action_id: str) -> None:

@@ -144,7 +144,7 @@ class QuestionKeys(ActionLine):
         active = {one.binding.id: key for key, one in self.screen.active_bindings.items()}
         for action in self._actions:
             key = key_name(active.get(action.id, action.keys[0]))
-            yield action.id, [(key, "bold"), (f" {action.title}  ", "muted")]
+            yield action.id, [(key, "bold"), (f" {action.short}  ", "muted")]
 
 
 def moves() -> list[BindingType]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from evaltui.workbench.actions.action import FOCUS_CHAINS, Action, Scope, chain_of, topic_of
+from evaltui.workbench.actions.cases import TREE
 from evaltui.workbench.actions.chat import CHAT
-from evaltui.workbench.actions.editing import ACCEPTING, CASE, FILES, TREE
+from evaltui.workbench.actions.editing import ACCEPTING, CASE
+from evaltui.workbench.actions.files import FILES
 from evaltui.workbench.actions.running import RUNNING, RUNS, WATCHING
-from evaltui.workbench.actions.screen import PLACES, SCREEN
+from evaltui.workbench.actions.screen import GO, LISTED, LOOK
 from evaltui.workbench.actions.start import START
 from evaltui.workbench.workbench import Workbench
 
@@ -16,6 +18,7 @@ __all__ = [
     "ACTIONS",
     "BY_ID",
     "FOCUS_CHAINS",
+    "SUBJECTS",
     "Action",
     "Scope",
     "actions_in",
@@ -28,19 +31,18 @@ __all__ = [
 
 _MOST_HINTS = 8
 
-ACTIONS: tuple[Action, ...] = (
-    *RUNNING,
-    *RUNS,
-    *WATCHING,
-    *FILES,
-    *TREE,
-    *CASE,
-    *ACCEPTING,
-    *CHAT,
-    *SCREEN,
-    *PLACES,
-    *START,
-)
+SUBJECTS: Mapping[str, tuple[Action, ...]] = {
+    "Run": (*RUNNING, *RUNS, *WATCHING),
+    "Edit": (*ACCEPTING, *TREE, *CASE),
+    "Chat": CHAT,
+    "Go": GO,
+    "Look": (*LOOK, *START),
+    "Files": FILES,
+    "Lists": LISTED,
+}
+"""Every action, by what it is about."""
+
+ACTIONS: tuple[Action, ...] = tuple(one for actions in SUBJECTS.values() for one in actions)
 
 BY_ID = {action.id: action for action in ACTIONS}
 

@@ -93,7 +93,7 @@ Refusal = Callable[[Workbench], str | None]
 
 def not_read(workbench: Workbench) -> str | None:
     """Refuses as long as the eval sets have not been read."""
-    return "the eval sets are still being read" if workbench.sets.workspace is None else None
+    return "Loading eval sets…" if workbench.sets.workspace is None else None
 
 
 def _never(_: Workbench) -> str | None:
@@ -106,9 +106,9 @@ class Action:
 
     id: str
     title: str
-    """One or two words, for the footer."""
+    """An imperative of at most four words; ends in `…` where a dialog follows."""
     help: str
-    """A sentence, for `?` and the palette."""
+    """One line with the details."""
     keys: tuple[str, ...]
     where: tuple[Scope, ...] = (Scope.MAIN,)
     """Where its keys work."""
@@ -119,11 +119,18 @@ class Action:
     rank: int | None = None
     """Its place in the footer, the smallest first, as long as there is room and nothing refuses it; None for
     actions that are not shown there."""
+    footer: str = ""
+    """One or two words for a line of keys; empty for those of the title."""
     word: Callable[[Workbench], str] | None = None
-    """What the footer says of an action that does one thing or the other."""
+    """The footer's words of now, for an action whose effect depends on the state."""
+
+    @property
+    def short(self) -> str:
+        """One or two words for a line of keys."""
+        return self.footer or self.title[0].lower() + self.title[1:].rstrip("…")
 
     def footer_word(self, workbench: Workbench) -> str:
-        return self.word(workbench) if self.word else self.title
+        return self.word(workbench) if self.word else self.short
 
 
 def action(
@@ -135,10 +142,11 @@ def action(
     do: Callable[[Workbench], None] | None = None,
     refusal: Refusal = _never,
     rank: int | None = None,
+    footer: str = "",
     word: Callable[[Workbench], str] | None = None,
 ) -> Action:
-    """An entry of the registry: its keys stand behind what it is called."""
-    return Action(id, title, help, keys, where, do, refusal, rank, word)
+    """An entry of the registry: its keys follow its title and help."""
+    return Action(id, title, help, keys, where, do, refusal, rank, footer, word)
 
 
 LISTS = (

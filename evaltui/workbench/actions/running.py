@@ -15,10 +15,10 @@ def _no_case_selected(workbench: Workbench) -> str | None:
     path = workbench.navigation.selection.path
     eval_set = workbench.sets.by_case_path(path)
     if eval_set is None:
-        return "nothing is selected" if path is None else None
+        return "Nothing selected" if path is None else None
     if errors := workbench.sets.errors(eval_set):
-        return f"{eval_set.path.name} cannot be run: {errors[0]}"
-    return None if eval_set.cases else f"{eval_set.path.name} has no case that could be run"
+        return f"Cannot run {eval_set.path.name}: {errors[0]}"
+    return None if eval_set.cases else f"No cases in {eval_set.path.name}"
 
 
 # In the chat these keys are for the turn.
@@ -44,32 +44,32 @@ def _what_is_cleared(workbench: Workbench) -> str:
 def _never_ran(workbench: Workbench) -> str | None:
     if workbench.runs.has_run:
         return workbench.runs.refuses_to_run()
-    return "nothing has been run yet: r runs the selected case"
+    return "Nothing run yet"
 
 
 def _no_repeats(workbench: Workbench) -> str | None:
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
     if scored is not None and len(scored.result.repeats) > 1:
         return None
-    return "the case was not run several times: * does that"
+    return "No repeats of this case"
 
 
 def _which_repeat(workbench: Workbench) -> str:
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
-    return f"{scored.repeat + 1} of {len(scored.result.repeats)} runs" if scored else "next repeat"
+    return f"repeat {scored.repeat + 1}/{len(scored.result.repeats)}" if scored else "next repeat"
 
 
 def _nothing_fails(workbench: Workbench) -> str | None:
     if workbench.outcomes.results.attention:
         return None
-    return "no case failed" if workbench.outcomes.results.counts() else "no case has been run yet"
+    return "No failing case" if workbench.outcomes.results.counts() else "Nothing run yet"
 
 
 def _no_checks(workbench: Workbench) -> str | None:
     run = workbench.runs.current
     if run is None:
-        return "nothing has been run yet: r runs the selected case"
-    return None if run.checks else "the sets are being read, or none of them asks for a metric"
+        return "Nothing run yet"
+    return None if run.checks else "No metrics in this run"
 
 
 def _still_running(workbench: Workbench) -> str | None:
@@ -79,8 +79,8 @@ def _still_running(workbench: Workbench) -> str | None:
 RUNNING = (
     action(
         "cancel_run",
-        "cancel run",
-        "Cancel run; a second time forces it to end",
+        "Cancel run",
+        "Cancel the run; a second time forces it to end",
         "ctrl+c",
         where=_NOT_IN_CHAT,
         do=lambda workbench: workbench.runs.cancel(),
@@ -89,26 +89,28 @@ RUNNING = (
     ),
     action(
         "step_back",
-        "back",
-        "Clear marks, then the filter, then the zoom; then close an earlier run",
+        "Clear or close",
+        "Clear the marks, then the filter, then the zoom; then close an earlier run",
         "escape",
         do=Workbench.step_back,
         refusal=_nothing_to_clear,
         rank=0,
         word=_what_is_cleared,
+        footer="clear",
     ),
     action(
         "run",
-        "run",
-        "Run the selected case; on a set, all of it",
+        "Run case",
+        "Run the selected case, or the selected set",
         "r",
         do=lambda workbench: workbench.runs.run_case(),
         refusal=_no_case_selected,
         rank=1,
+        footer="run",
     ),
     action(
         "run_set",
-        "set",
+        "Run set",
         "Run the set of the selected case",
         "s",
         do=lambda workbench: workbench.runs.run_set(),
@@ -117,24 +119,26 @@ RUNNING = (
     ),
     action(
         "run_all",
-        "all",
+        "Run all sets",
         "Run every set",
         "R",
         do=lambda workbench: workbench.runs.run_all(),
         refusal=lambda workbench: workbench.runs.refuses_to_run(),
         rank=3,
+        footer="run all",
     ),
     action(
         "run_repeatedly",
-        "repeat",
-        "Run the selected case several times, on a set all of it: asks how often, and what must pass",
+        "Run repeatedly…",
+        "Run the case or set several times, with a pass rule for repeats",
         "asterisk",
         refusal=_no_case_selected,
+        footer="repeat",
     ),
     action(
         "next_repeat",
-        "next repeat",
-        "Show the next of the times that the case was run",
+        "Next repeat",
+        "Show the next repeat of the case",
         "right_square_bracket",
         do=lambda workbench: workbench.navigation.step_repeat(1),
         refusal=_no_repeats,
@@ -143,24 +147,25 @@ RUNNING = (
     ),
     action(
         "previous_repeat",
-        "previous repeat",
-        "Show the one before of the times that the case was run",
+        "Previous repeat",
+        "Show the previous repeat of the case",
         "left_square_bracket",
         do=lambda workbench: workbench.navigation.step_repeat(-1),
         refusal=_no_repeats,
     ),
     action(
         "run_failed",
-        "failed again",
+        "Run failing cases",
         "Run every case that did not pass",
         "ctrl+f",
         do=lambda workbench: workbench.runs.run_failed(),
         refusal=lambda workbench: workbench.runs.refuses_to_run() or _nothing_fails(workbench),
+        footer="run failing",
     ),
     action(
         "run_again",
-        "again",
-        "Run again what was run last",
+        "Run again",
+        "Repeat the last run",
         "ctrl+r",
         where=_NOT_IN_CHAT,
         do=lambda workbench: workbench.runs.run_again(),
@@ -168,29 +173,39 @@ RUNNING = (
     ),
     action(
         "preflight",
-        "metrics",
-        "Show which metrics of the last run can be computed here, and why others cannot",
+        "Check metric requirements",
+        "Show which metrics of the last run are available here, and why others are not",
         "exclamation_mark",
         refusal=_no_checks,
+        footer="metrics",
     ),
     action(
         "next_failing",
-        "next failing",
+        "Next failing case",
         "Go to the next case that did not pass",
         "f",
         do=lambda workbench: workbench.navigation.select_failing(1),
         refusal=_nothing_fails,
         rank=4,
+        footer="next failing",
     ),
     action(
         "previous_failing",
-        "previous failing",
+        "Previous failing case",
         "Go to the previous case that did not pass",
         "F",
         do=lambda workbench: workbench.navigation.select_failing(-1),
         refusal=_nothing_fails,
+        footer="previous failing",
     ),
-    action("reload", "reload", "Read the eval sets from disk again", "f5", refusal=_still_running),
+    action(
+        "reload",
+        "Reload eval sets",
+        "Read the eval sets from disk again",
+        "f5",
+        refusal=_still_running,
+        footer="reload",
+    ),
 )
 
 
@@ -201,28 +216,72 @@ _in_comparison = partial(action, where=(Scope.COMPARISON,))
 RUNS: tuple[Action, ...] = (
     action(
         "runs",
-        "runs",
-        "Show the runs that were kept: open one, compare two, name or resume one",
+        "Open runs",
+        "List earlier runs to open, compare, name or resume them",
         "H",
         refusal=not_read,
         rank=7,
+        footer="runs",
     ),
-    _in_runs("open_run", "open", "Show the results of this run", "enter", rank=0),
+    _in_runs("open_run", "Open run", "Show the results of this run", "enter", rank=0, footer="open"),
     _in_runs(
-        "compare_runs", "compare", "Compare this run with the base, or the one before", "equals_sign", rank=1
+        "compare_runs",
+        "Compare runs",
+        "Compare this run with the base, or with the previous run",
+        "equals_sign",
+        rank=1,
+        footer="compare",
     ),
-    _in_runs("mark_base", "base", "Make this run the base that others are compared with", "space", rank=2),
-    _in_runs("name_run", "name", "Give this run a name", "f2", rank=3),
-    _in_runs("resume_run", "resume", "Run what is missing of an interrupted run", "r", rank=4),
-    _in_runs("reload_runs", "reload", "Look again which runs there are", "f5"),
-    _in_runs("close_runs", "close", "Back to the cases", "escape", "q", "H", rank=5),
-    _in_comparison("open_changed", "open", "Show the result of this case in the run", "enter", rank=0),
-    _in_comparison("fold_kind", "fold", "Fold or unfold the cases of this kind", "space", rank=1),
+    _in_runs("mark_base", "Set as base", "Compare other runs with this one", "space", rank=2, footer="base"),
+    _in_runs(
+        "name_run",
+        "Name run…",
+        "Name this run; `evaltui compare` and `--baseline` take the name",
+        "f2",
+        rank=3,
+        footer="name",
+    ),
+    _in_runs(
+        "resume_run",
+        "Resume run",
+        "Run the missing cases of an interrupted run",
+        "r",
+        rank=4,
+        footer="resume",
+    ),
+    _in_runs("reload_runs", "Reload runs", "Read the list of runs again", "f5", footer="reload"),
+    _in_runs("close_runs", "Close runs", "Return to the cases", "escape", "q", "H", rank=5, footer="close"),
     _in_comparison(
-        "swap_runs", "swap", "Hold the runs against each other the other way round", "equals_sign", rank=2
+        "open_changed",
+        "Open result",
+        "Show the result of this case in the run",
+        "enter",
+        rank=0,
+        footer="open",
     ),
-    _in_comparison("copy_comparison", "copy", "Copy the comparison as text", "y", rank=3),
-    _in_comparison("close_comparison", "close", "Back to the list of runs", "escape", "q", rank=4),
+    _in_comparison(
+        "fold_kind", "Fold group", "Fold or unfold this group of cases", "space", rank=1, footer="fold"
+    ),
+    _in_comparison(
+        "swap_runs",
+        "Swap base and candidate",
+        "Compare the runs in the other direction",
+        "equals_sign",
+        rank=2,
+        footer="swap",
+    ),
+    _in_comparison(
+        "copy_comparison", "Copy comparison", "Copy the comparison as text", "y", rank=3, footer="copy"
+    ),
+    _in_comparison(
+        "close_comparison",
+        "Close comparison",
+        "Return to the list of runs",
+        "escape",
+        "q",
+        rank=4,
+        footer="close",
+    ),
 )
 
 
@@ -231,27 +290,29 @@ def _nothing_waits(workbench: Workbench) -> str | None:
         return reason
     if workbench.watch.waiting().cases:
         return None
-    return "nothing waits: every result is from the agent as it is now"
+    return "No stale results"
 
 
 WATCHING = (
     action(
         "watch",
-        "watch",
-        "Run again whatever a save concerns, from now on; or stop doing so",
+        "Toggle watch mode",
+        "Run affected cases after every save of a file of the agent",
         "w",
         do=lambda workbench: workbench.watch.switch(),
         refusal=not_read,
         rank=7,
         word=lambda workbench: "watch off" if workbench.watch.on else "watch",
+        footer="watch",
     ),
     action(
         "run_waiting",
-        "the rest",
-        "Run the cases whose result is from before the agent was changed",
+        "Run stale cases",
+        "Run the cases whose result is older than the agent",
         "W",
         do=lambda workbench: workbench.watch.run_waiting(),
         refusal=_nothing_waits,
         rank=1,
+        footer="run stale",
     ),
 )

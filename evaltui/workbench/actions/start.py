@@ -22,21 +22,25 @@ def _no_editor(_: Workbench) -> str | None:
 
 
 START: tuple[Action, ...] = (
-    action("take_step", "do it", "Do the selected step", "enter", where=(Scope.START,), rank=0),
+    action(
+        "take_step", "Run step", "Do the selected step", "enter", where=(Scope.START,), rank=0, footer="do it"
+    ),
     action(
         "edit_source",
-        "open",
-        "Open the line that failed in $EDITOR",
+        "Open failing line",
+        "Open the failing line in $EDITOR",
         "e",
         where=(Scope.START,),
         refusal=_no_editor,
+        footer="open",
     ),
     action(
         "open_source",
-        "source",
-        "Open the source in $EDITOR: of a call, a tool, an instruction, a traceback",
+        "Open source",
+        "Open the source of a call, a tool, an instruction or a traceback in $EDITOR",
         "E",
         where=_WITH_SOURCE,
         refusal=_no_editor,
+        footer="source",
     ),
 )

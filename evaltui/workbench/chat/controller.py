@@ -234,7 +234,7 @@ class ChatController:
         if self.transcript is None or not self.transcript.counted():
             return "no turn went through to its end: there is nothing to make a case of"
         if not self._sets.is_read:
-            return "the eval sets are still being read"
+            return "Loading eval sets…"
         return None
 
     async def close(self) -> None:

@@ -1,0 +1,162 @@
+"""Saving, undo, criteria, and the versions of a file that was changed twice."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from evaltui.text.values import cut
+from evaltui.workbench.actions.action import Action, Scope, action
+from evaltui.workbench.workbench import Workbench
+
+_in_criteria = partial(action, where=(Scope.CRITERIA,))
+_in_versions = partial(action, where=(Scope.VERSIONS,))
+# Longer labels leave no room for other keys in the footer.
+_LONGEST_LABEL = 26
+
+
+def _nothing_unsaved(workbench: Workbench) -> str | None:
+    editing = workbench.editing
+    return None if editing.unsaved() or editing.unapplied.now() else "No unsaved changes"
+
+
+def _no_set(workbench: Workbench) -> str | None:
+    if workbench.navigation.selection.path is None:
+        return "No set selected"
+    return None
+
+
+def _save(workbench: Workbench) -> None:
+    workbench.editing.save_all()
+
+
+def _with_label(word: str, label: str | None) -> str:
+    return f"{word}: {cut(label, _LONGEST_LABEL)}" if label else word
+
+
+_EDITS = (Scope.MAIN, Scope.CRITERIA)
+
+FILES: tuple[Action, ...] = (
+    action(
+        "save",
+        "Save all",
+        "Save every file with unsaved changes",
+        "ctrl+s",
+        where=(*_EDITS, Scope.VERSIONS),
+        do=_save,
+        refusal=_nothing_unsaved,
+        rank=1,
+        word=lambda workbench: f"save ●{len(workbench.editing.unsaved())}",
+        footer="save",
+    ),
+    action(
+        "undo",
+        "Undo",
+        "Undo the last change in any file",
+        "u",
+        "ctrl+z",
+        where=_EDITS,
+        do=lambda workbench: workbench.editing.undo(),
+        refusal=lambda workbench: None if workbench.editing.undo_label else "Nothing to undo",
+        rank=2,
+        word=lambda workbench: _with_label("undo", workbench.editing.undo_label),
+    ),
+    action(
+        "redo",
+        "Redo",
+        "Redo the last undone change",
+        "U",
+        "ctrl+y",
+        where=_EDITS,
+        do=lambda workbench: workbench.editing.redo(),
+        refusal=lambda workbench: None if workbench.editing.redo_label else "Nothing to redo",
+        rank=2,
+        word=lambda workbench: _with_label("redo", workbench.editing.redo_label),
+    ),
+    action(
+        "criteria",
+        "Edit criteria",
+        "Choose metrics, thresholds and options for this set",
+        "m",
+        refusal=_no_set,
+        rank=6,
+        footer="criteria",
+    ),
+    _in_criteria(
+        "add_criterion", "Add metric", "Add the metric, or a rubric", "space", "o", rank=0, footer="add"
+    ),
+    _in_criteria(
+        "lower",
+        "Lower value",
+        "Lower the threshold, or choose the previous value",
+        "left",
+        "h",
+        rank=0,
+        footer="lower",
+    ),
+    _in_criteria(
+        "higher",
+        "Raise value",
+        "Raise the threshold, or choose the next value",
+        "right",
+        "l",
+        rank=0,
+        footer="raise",
+    ),
+    _in_criteria(
+        "much_lower",
+        "Lower by more",
+        "Lower the threshold by a larger step",
+        "shift+left",
+        "H",
+        footer="lower more",
+    ),
+    _in_criteria(
+        "much_higher",
+        "Raise by more",
+        "Raise the threshold by a larger step",
+        "shift+right",
+        "L",
+        footer="raise more",
+    ),
+    _in_criteria("edit_criterion", "Edit value", "Type the value", "enter", "e", rank=0, footer="edit"),
+    _in_criteria(
+        "remove_criterion",
+        "Remove",
+        "Remove the metric, option, context mark or rule",
+        "delete",
+        "D",
+        rank=2,
+    ),
+    _in_criteria(
+        "close_criteria", "Close criteria", "Return to the cases", "escape", "q", "m", rank=1, footer="close"
+    ),
+    _in_versions("keep_mine", "Keep mine", "Keep my version of this case", "left", "h"),
+    _in_versions("take_theirs", "Take theirs", "Take the version on disk of this case", "right", "l"),
+    _in_versions(
+        "keep_all_mine",
+        "Keep all mine",
+        "Keep my version of every conflict",
+        "H",
+        "shift+left",
+        footer="all mine",
+    ),
+    _in_versions(
+        "take_all_theirs",
+        "Take all theirs",
+        "Take the version on disk of every conflict",
+        "L",
+        "shift+right",
+        footer="all theirs",
+    ),
+    _in_versions("next_clash", "Next conflict", "Go to the next case with a conflict", "n", footer="next"),
+    _in_versions(
+        "previous_clash",
+        "Previous conflict",
+        "Go to the previous case with a conflict",
+        "N",
+        footer="previous",
+    ),
+    _in_versions("decide", "Merge", "Apply the choices: merge, save or restore", "enter"),
+    _in_versions("throw_away", "Discard changes", "Discard unsaved changes", "delete", "D", footer="discard"),
+    _in_versions("leave_open", "Cancel", "Close without a change", "escape", "q"),
+)
