@@ -86,27 +86,36 @@ def pad(text: str, width: int) -> str:
 def wrap(spans: Sequence[Span], width: int) -> list[Line]:
     """Break between words into lines of at most `width` cells; a newline in a text is a break, too.
 
-    At a no-break space no line is broken; it comes out as a plain one.
+    A word may have several roles. At a no-break space no line is broken; it comes out as a plain one.
     """
     lines: list[Line] = [[]]
     used = 0
-    for piece, style in _pieces(spans, width):
-        if piece == "\n":
+    for word in _words(spans):
+        if word[0][0] == "\n":
             lines.append([])
             used = 0
             continue
-        size = cell_len(piece)
-        if used + size > width:
+        size = cells(word)
+        if used and used + size > width:
             lines.append([])
             used = 0
-            if piece.isspace():
+            if word[0][0][0] in _SPACES:
                 continue
-        shown = piece.replace("\xa0", " ")
-        if lines[-1] and lines[-1][-1][1] == style:
-            shown = lines[-1].pop()[0] + shown
-        lines[-1].append((shown, style))
-        used += size
+        for text, role in word if size <= width else _chopped(word, width):
+            part = cell_len(text)
+            if used + part > width:
+                lines.append([])
+                used = 0
+            _add(lines[-1], text.replace("\xa0", " "), role)
+            used += part
     return lines
+
+
+def _add(line: Line, text: str, role: str) -> None:
+    if line and line[-1][1] == role:
+        line[-1] = (line[-1][0] + text, role)
+    else:
+        line.append((text, role))
 
 
 def wrap_behind(first: Sequence[Span], spans: Sequence[Span], width: int, least: int = 8) -> list[Line]:
@@ -118,10 +127,28 @@ def wrap_behind(first: Sequence[Span], spans: Sequence[Span], width: int, least:
     ]
 
 
-def _pieces(spans: Sequence[Span], width: int) -> Iterator[Span]:
-    for text, style in spans:
-        for piece in re.findall(r"\n|[^\S\n\xa0]+|[\S\xa0]+", text):
-            if cell_len(piece) <= width:
-                yield piece, style
-            else:
-                yield from ((part, style) for part in chop_cells(piece, width))
+# Where a line may be broken.
+_PIECE = re.compile(r"\n|[^\S\n\xa0]+|[\S\xa0]+")
+_SPACES = frozenset(chr(code) for code in range(0x3001) if chr(code).isspace()) - {"\xa0"}
+
+
+def _words(spans: Sequence[Span]) -> Iterator[list[Span]]:
+    """Words, the spaces between them and newlines, each as parts of one role."""
+    word: list[Span] = []
+    for text, role in spans:
+        for piece in _PIECE.findall(text):
+            if piece[0] not in _SPACES:
+                word.append((piece, role))
+                continue
+            if word:
+                yield word
+                word = []
+            yield [(piece, role)]
+    if word:
+        yield word
+
+
+def _chopped(word: Sequence[Span], width: int) -> Iterator[Span]:
+    """A word that is longer than a line, in parts of at most a line."""
+    for text, role in word:
+        yield from ((part, role) for part in chop_cells(text, width))

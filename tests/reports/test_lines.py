@@ -34,6 +34,21 @@ def test_wrapping_keeps_newlines_and_styles():
     assert wrapped[1] == [("three", "error")]
 
 
+def test_a_word_of_several_roles_is_not_broken():
+    value = [("degrees", "key"), ("\xa0", ""), ("19", "number"), ("}", "comment"), (" ", ""), ("now", "")]
+    assert wrap([("to ", ""), *value], 12) == [
+        [("to ", "")],
+        [("degrees", "key"), (" ", ""), ("19", "number"), ("}", "comment"), (" ", "")],
+        [("now", "")],
+    ]
+    assert wrap([("abcd", "key"), ("efgh", "")], 3) == [
+        [("abc", "key")],
+        [("d", "key")],
+        [("efg", "")],
+        [("h", "")],
+    ]
+
+
 @given(texts, st.integers(2, 12))
 def test_no_word_is_lost_and_no_line_too_wide(text, width):
     wrapped = wrap([(text, "")], width)

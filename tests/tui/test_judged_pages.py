@@ -94,7 +94,7 @@ def of_turn(lines, number):
 
 def test_a_metric_says_who_judged_it():
     lines = drawn(page_of(judged_metric(RUBRICS, [SHORT], [POLITE], lost=1)))
-    place = lines.index("  ✗ rubric_based_final_response_quality_v1   0.50   0.80  failed")
+    place = lines.index("  ✗ rubric_based_final_response_quality_v1   0.50   0.80  ━━━━━───│─  failed")
     assert lines[place + 1] == "      judged by gemini-2.5-flash, 1 of 2 answered"
 
 
