@@ -14,6 +14,8 @@ from evaltui.files.guide import UnknownTopicError, topic, topics
 
 # Longer lines are hard to read, however wide the terminal is.
 _WIDEST = 100
+# The exit code of a shell.
+_NOT_FOUND = 127
 
 
 def show_help(name: str | None) -> int:
@@ -76,7 +78,3 @@ def _page(text: str) -> None:
         signal.signal(signal.SIGINT, handler)
     if shown.returncode == _NOT_FOUND:
         write_stdout(text)
-
-
-# Of a shell.
-_NOT_FOUND = 127
