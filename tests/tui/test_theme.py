@@ -12,6 +12,7 @@ from textual.theme import BUILTIN_THEMES
 
 import evaltui
 from evaltui.tui.theme import COLORS, DARK, FILLS, LIGHT, THEMES, Palette, ThemedApp, palette, role_variables
+from evaltui.tui.widgets.fields import FieldText
 
 PACKAGE = Path(evaltui.__file__).parent
 DRAWN = [PACKAGE / "text", PACKAGE / "tui", PACKAGE / "reports", PACKAGE / "core" / "compare"]
@@ -104,3 +105,20 @@ def test_only_the_theme_knows_colours_and_lines_have_only_roles():
             if isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[1], ast.Constant):
                 words = str(node.elts[1].value).split()
                 assert not NO_ROLES.intersection(words), (path.name, node.lineno, words)
+
+
+async def test_json_is_coloured_while_it_is_typed():
+    class Typing(ThemedApp[None]):
+        def compose(self):
+            yield FieldText(id="field")
+
+    app = Typing()
+    async with app.run_test() as pilot:
+        field = app.query_one(FieldText)
+        field.begin('{"a": 1}\n"\u200b"', selected=False, is_json=True)
+        await pilot.pause()
+        key = Color.parse(variables_of(OURS[DARK])["key"]).rich_color
+        line = field.get_line(0)
+        roles = {line.plain[span.start : span.end]: span.style.color for span in line.spans}
+        assert roles['"a"'] == key
+        assert field.get_line(1).plain == '"\ufffd"'

@@ -15,9 +15,11 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.text.lines import Line, wrap
+from evaltui.text.syntax import json_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import ExactTextArea, once
+from evaltui.tui.theme import palette
 from evaltui.tui.widgets.lines import paint
 from evaltui.workbench.actions import Scope
 
@@ -43,11 +45,6 @@ class OneLineInput(Input):
         self.replace(as_one_line(self.app.clipboard), *self.selection)
 
 
-_JSON_TOKEN = re.compile(
-    r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))'
-    r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
-    r"|(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false|null)\b)"
-)
 # In a text of many lines these move the cursor and begin a line.
 _OF_LINES = ("end_field", "next_choice", "previous_choice")
 
@@ -87,10 +84,13 @@ class FieldText(ExactTextArea):
     def get_line(self, line_index: int) -> Text:
         """JSON in colours, line by line: none of its texts goes over the end of a line."""
         line = super().get_line(line_index)
-        if self.is_json:
-            for token in _JSON_TOKEN.finditer(line.plain):
-                style = self.get_component_rich_style(f"role-{token.lastgroup}", partial=True)
-                line.stylize(style, token.start(), token.end())
+        spans = json_line(line.plain) if self.is_json else []
+        # Characters that are spelt out elsewhere keep their places in a field, without colours.
+        if "".join(text for text, _ in spans) == line.plain:
+            end = 0
+            for text, role in spans:
+                start, end = end, end + len(text)
+                line.stylize(palette(self.app).style(role).rich_style, start, end)
         return line
 
 
