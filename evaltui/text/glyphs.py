@@ -11,10 +11,8 @@ from functools import cache
 
 from evaltui.text.lines import Line, Span
 
-SPINNER = "◐◓◑◒"
 SPARKS = "▁▂▃▄▅▆▇█"
 BAR, HALF_BAR, EMPTY_BAR, THRESHOLD = "━╸─│"
-CURSOR = "▌"
 
 ASCII: Mapping[str, str] = {
     # Outcomes

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import evaltui
-from evaltui.text.glyphs import ASCII, BAR, CURSOR, EMPTY_BAR, HALF_BAR, SPARKS, SPINNER, THRESHOLD, in_ascii
+from evaltui.text.glyphs import ASCII, BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD, in_ascii
 from evaltui.text.outcomes import CALL_MARKS, GLYPHS
 
 PACKAGE = Path(evaltui.__file__).parent
@@ -11,7 +11,7 @@ PACKAGE = Path(evaltui.__file__).parent
 
 def test_every_glyph_has_an_ascii_form():
     marks = {mark for mark, _, _ in CALL_MARKS.values()}
-    drawn = {*GLYPHS.values(), *marks, *SPINNER, *SPARKS, BAR, HALF_BAR, EMPTY_BAR, THRESHOLD, CURSOR}
+    drawn = {*GLYPHS.values(), *marks, *SPARKS, BAR, HALF_BAR, EMPTY_BAR, THRESHOLD}
     assert {glyph for glyph in drawn if not glyph.isascii()} <= ASCII.keys()
     assert all(form.isascii() for form in ASCII.values())
     assert all(len(glyph) == 1 for glyph in ASCII)

@@ -69,6 +69,17 @@ async def test_dragging_selects_and_ctrl_c_copies_without_the_gutter():
         assert upper.clicked == 1
 
 
+async def test_the_line_under_the_pointer_stands_out():
+    app = TwoViews()
+    async with app.run_test(size=(40, 12)) as pilot:
+        upper = app.query_one("#upper", Rows)
+        await pilot.hover(upper, offset=(2, 1))
+        assert [upper.row_role(number) for number in range(3)] == ["current", "sel-blur", ""]
+        await pilot.hover("#lower", offset=(2, 0))
+        await pilot.pause()
+        assert upper.row_role(1) == ""
+
+
 async def test_escape_forgets_the_selection_first():
     app = TwoViews()
     async with app.run_test(size=(40, 12)) as pilot:

@@ -62,7 +62,6 @@ class FieldText(ExactTextArea):
     or screen around it."""
 
     BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=False)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"role-key", "role-string", "role-number"}
 
     def __init__(self, *, id: str, line_numbers: bool = False) -> None:
         super().__init__(compact=True, show_line_numbers=line_numbers, id=id)

@@ -301,12 +301,25 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
     """Number of the current line, 0-based."""
     clicks_to_open = 2
     """How many clicks in a row open a line."""
+    pointed = -1
+    """Number of the line under the pointer, 0-based; -1 while there is none."""
 
     def open_current(self) -> None:
         self.post_message(self.Opened())
 
     def row_role(self, number: int) -> str:
-        return "current" if number == self.cursor else ""
+        return "current" if number == self.cursor else "sel-blur" if number == self.pointed else ""
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point_at(self.scroll_offset.y + event.y)
+
+    def on_leave(self) -> None:
+        self._point_at(-1)
+
+    def _point_at(self, number: int) -> None:
+        before, self.pointed = self.pointed, number
+        for changed in {before, number} - {-1} if before != number else ():
+            self.refresh_line(changed)
 
     def move_to(self, number: int) -> None:
         self.cursor = max(0, min(number, self.line_count - 1))
