@@ -47,6 +47,25 @@ def remember_theme(theme: str) -> None:
     write_atomically(path, f"theme = {json.dumps(theme)}\n")
 
 
+_LAYOUT = "layout.toml"
+
+
+def last_cases_width() -> int | None:
+    """Cells that the user has given to the cases; None where none were, or the file is broken."""
+    try:
+        width = read_toml(config_file(_LAYOUT)).get("cases_width")
+    except ValueError:
+        return None
+    return width if isinstance(width, int) else None
+
+
+def remember_cases_width(width: int) -> None:
+    """Raises OSError where the settings cannot be written."""
+    path = config_file(_LAYOUT)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, f"cases_width = {width}\n")
+
+
 _RECENT = "recent.json"
 _MOST_RECENT = 5
 

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from textual.geometry import Region, Size
+
 from evaltui.tui.pane import Pane
 from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.workbench.workbench import Workbench
 
-MEDIUM, WIDE = 90, 140
+MEDIUM, WIDE, WIDEST = 90, 140, 200
+TALL = 40
 START = "start"
 
 
@@ -58,24 +61,32 @@ KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)}
 TITLES = {kind.id: kind.title for kind in PANES} | {START: "Start"}
 
 _ALL = tuple(kind.id for kind in PANES)
-_MAIN = tuple(pane for pane in _ALL if pane != "cases")
-# What is worked on, with what came of it beside it.
-_MIDDLE = ("case", "chat")
-_RIGHT = tuple(pane for pane in _MAIN if pane not in _MIDDLE)
+_UPPER = ("case", "result")
+_DOCK = ("chat", "trace", "console")
 # As long as there is no case.
 _OF_CASES = ("case", "result", "trace")
 _AT_START = (START, "chat", "console")
-LEFT_TO_RIGHT = ("cases", START, *_MIDDLE, *_RIGHT)
+LEFT_TO_RIGHT = ("cases", START, "case", "chat", "result", "trace", "console")
+
+# Rows of header, status line and footer; rows of tabs on a narrow screen.
+_BARS, _TABS = 3, 2
+# Cells of the cases from a width on.
+_CASES = ((WIDEST, 42), (WIDE, 40), (120, 38), (MEDIUM, 30))
+_LEAST_CASES, _LEAST_BESIDE = 20, 50
+# Cells of the case where it stands beside its result for good.
+_CASE = 62
+_LEAST_DOCK, _MOST_DOCK = 13, 20
 
 
-@dataclass(frozen=True)
-class Column:
+class Place(NamedTuple):
     """Panes that share a place on the screen as tabs."""
 
     panes: tuple[str, ...]
     """Ids of the panes, from left to right."""
     shown: str
     """Id of the pane on top."""
+    region: Region
+    """Cells of the place, below the header."""
 
 
 @dataclass
@@ -85,12 +96,17 @@ class Layout:
     focus: str = "cases"
     """The pane with the focus."""
     main: str = "case"
-    """The pane beside the cases where two columns fit."""
-    middle: str = "case"
-    """The pane in the middle of three columns."""
-    right: str = "result"
-    """The pane at the right of three columns."""
+    """The pane that was chosen last beside the cases."""
+    upper: str = "case"
+    """The one of case and result that was chosen last."""
+    dock: str = "trace"
+    """The pane of the dock that was chosen last."""
+    before_dock: str = "cases"
+    """The pane that had the focus before the dock."""
+    dock_hidden: bool = False
     cases_hidden: bool = False
+    cases_width: int | None = None
+    """Cells that the user has given to the cases; None for what the width of the screen says."""
     maximised: bool = False
     """Whether the pane with the focus has the whole screen."""
     at_start: bool = False
@@ -109,6 +125,8 @@ class Layout:
         """Have the focus on a pane, on top of those that share its place."""
         if self.at_start and pane in _OF_CASES:
             pane = START
+        if pane in _DOCK and self.focus not in _DOCK:
+            self.before_dock = self.focus
         self.focus = pane
         if pane == "cases":
             self.cases_hidden = False
@@ -117,29 +135,71 @@ class Layout:
 
     def bring_up(self, pane: str) -> None:
         """Put a pane on top, wherever the focus is."""
-        if pane == START:
-            return
-        self.main = pane
-        if pane in _RIGHT:
-            self.right = pane
-        else:
-            self.middle = pane
+        if pane in _UPPER:
+            self.main = self.upper = pane
+        elif pane in _DOCK:
+            self.main = self.dock = pane
+            self.dock_hidden = False
 
     def hide_cases(self, hidden: bool) -> None:
         self.cases_hidden = hidden
         if hidden and self.focus == "cases":
             self.focus = self.main
 
-    def columns(self, width: int) -> tuple[Column, ...]:
-        """From left to right, for a terminal of `width` cells. The pane with the focus is always shown."""
-        if width < MEDIUM or self.maximised:
-            return (Column(("cases", *_AT_START) if self.at_start else _ALL, self.focus),)
-        cases = () if self.cases_hidden else (Column(("cases",), "cases"),)
-        if self.at_start:
-            return (*cases, self._column(_AT_START, START))
-        if width < WIDE:
-            return (*cases, self._column(_MAIN, self.main))
-        return (*cases, self._column(_MIDDLE, self.middle), self._column(_RIGHT, self.right))
+    def has_dock(self, size: Size) -> bool:
+        """Whether chat, trace and console have a place of their own, hidden or not."""
+        return size.width >= WIDE and size.height >= TALL and not self.maximised and not self.at_start
 
-    def _column(self, panes: tuple[str, ...], on_top: str) -> Column:
-        return Column(panes, self.focus if self.focus in panes else on_top)
+    def hide_dock(self) -> None:
+        self.dock_hidden = True
+        self.main = self.upper
+        if self.focus in _DOCK:
+            self.go_to(self.before_dock)
+
+    def widen_cases(self, width: int, step: int) -> int:
+        """Gives the cases more cells of a screen of `width`, or fewer; returns how many they have now."""
+        self.cases_width = self._fitting_width(width, self._cells_of_cases(width) + step)
+        return self.cases_width
+
+    def places(self, size: Size) -> tuple[Place, ...]:
+        """From left to right and from top to bottom, for a terminal of some size.
+
+        The pane with the focus is always shown.
+        """
+        width, height = size.width, size.height - _BARS
+        if width < MEDIUM or self.maximised:
+            all_panes = ("cases", *_AT_START) if self.at_start else _ALL
+            rows = height - _TABS if width < MEDIUM else height
+            return (self._place(all_panes, Region(0, 0, width, rows)),)
+        left = 0 if self.cases_hidden else self._cells_of_cases(width)
+        beside = self._beside(Region(left, 0, width - left, height), size)
+        return (*([self._place(("cases",), Region(0, 0, left, height))] if left else []), *beside)
+
+    def _beside(self, region: Region, size: Size) -> list[Place]:
+        """The places beside the cases."""
+        if self.at_start:
+            return [self._place(_AT_START, region)]
+        below: list[Place] = []
+        tabs: tuple[str, ...] = _DOCK
+        if self.has_dock(size) and not self.dock_hidden:
+            rows = 13 + (size.height - 45) * 7 // 15
+            rows = max(_LEAST_DOCK, min(rows, _MOST_DOCK))
+            region, dock = region.split_horizontal(-rows)
+            below, tabs = [self._place(_DOCK, dock)], ()
+        if size.width < WIDE or (size.width < WIDEST and self.focus != "case"):
+            return [self._place((*_UPPER, *tabs), region), *below]
+        # A case that is edited has its result beside it.
+        case, result = region.split_vertical(_CASE if size.width >= WIDEST else region.width // 2)
+        return [self._place(("case",), case), self._place(("result", *tabs), result), *below]
+
+    def _place(self, panes: tuple[str, ...], region: Region) -> Place:
+        chosen = (self.focus, self.main, self.dock if panes == _DOCK else self.upper)
+        return Place(panes, next((one for one in chosen if one in panes), panes[0]), region)
+
+    def _cells_of_cases(self, width: int) -> int:
+        usual = next((cells for least, cells in _CASES if width >= least), _CASES[-1][1])
+        return self._fitting_width(width, usual if self.cases_width is None else self.cases_width)
+
+    @staticmethod
+    def _fitting_width(width: int, wanted: int) -> int:
+        return max(_LEAST_CASES, min(wanted, width - _LEAST_BESIDE))

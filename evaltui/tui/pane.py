@@ -169,7 +169,7 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
     def write(self, page: Page) -> None: ...
 
     def follow(self) -> None:
-        width = self.size.width - 3
+        width = self.size.width - 2
         if width <= 0:
             return
         written = (self.shown_state(), width)

@@ -8,7 +8,7 @@ from textual.app import App
 from textual.geometry import Size
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.layout import PANES, Column, Layout, make_pane
+from evaltui.tui.layout import PANES, Layout, make_pane
 from evaltui.tui.panes.bars import is_too_small
 from evaltui.workbench.workbench import Workbench
 
@@ -132,40 +132,100 @@ async def test_every_pane_shows_everything_at_every_size(agent, size, content):
             await until(pilot, lambda: len(app.screen_stack) == 1)
 
 
+def plan(layout, width, height):
+    """Each place as its panes, the one on top in brackets, with its column, row, width and height."""
+    return [
+        (" ".join(f"[{pane}]" if pane == place.shown else pane for pane in place.panes), *place.region)
+        for place in layout.places(Size(width, height))
+    ]
+
+
+MAIN = "[case] result chat trace console"
+
+
 @pytest.mark.parametrize(
-    ("width", "columns"),
+    ("size", "places"),
     [
-        (60, [("cases", "case", "result")]),
-        (89, [("cases", "case", "result")]),
-        (90, [("cases",), ("case", "result")]),
-        (139, [("cases",), ("case", "result")]),
-        (140, [("cases",), ("case",), ("result",)]),
+        ((80, 24), [("[cases] case result chat trace console", 0, 0, 80, 19)]),
+        ((89, 30), [("[cases] case result chat trace console", 0, 0, 89, 25)]),
+        ((100, 30), [("[cases]", 0, 0, 30, 27), (MAIN, 30, 0, 70, 27)]),
+        ((120, 36), [("[cases]", 0, 0, 38, 33), (MAIN, 38, 0, 82, 33)]),
+        (
+            (160, 45),
+            [
+                ("[cases]", 0, 0, 40, 42),
+                ("[case] result", 40, 0, 120, 29),
+                ("chat [trace] console", 40, 29, 120, 13),
+            ],
+        ),
+        ((160, 36), [("[cases]", 0, 0, 40, 33), (MAIN, 40, 0, 120, 33)]),
+        (
+            (220, 60),
+            [
+                ("[cases]", 0, 0, 42, 57),
+                ("[case]", 42, 0, 62, 37),
+                ("[result]", 104, 0, 116, 37),
+                ("chat [trace] console", 42, 37, 178, 20),
+            ],
+        ),
     ],
 )
-def test_columns_follow_the_width(width, columns):
-    known = {"cases", "case", "result"}
-    shown = [tuple(pane for pane in column.panes if pane in known) for column in Layout().columns(width)]
-    assert shown == columns
+def test_places_follow_the_size(size, places):
+    assert plan(Layout(), *size) == places
 
 
-def test_what_was_chosen_survives_every_width():
+def test_a_case_that_is_edited_has_its_result_beside_it():
     layout = Layout()
     layout.go_to("result")
+    assert [place.shown for place in layout.places(Size(160, 45))] == ["cases", "result", "trace"]
     layout.go_to("case")
-    assert layout.columns(100)[-1].shown == "case"
-    assert layout.columns(200)[-1].shown == "result"
+    assert plan(layout, 160, 45)[1:3] == [("[case]", 40, 0, 60, 29), ("[result]", 100, 0, 60, 29)]
+    assert plan(layout, 160, 36)[1:] == [
+        ("[case]", 40, 0, 60, 33),
+        ("[result] chat trace console", 100, 0, 60, 33),
+    ]
+    layout.go_to("result")
+    assert plan(layout, 160, 45)[1] == ("case [result]", 40, 0, 120, 29)
+
+
+def test_what_was_chosen_survives_every_size():
+    layout = Layout()
+    layout.go_to("result")
     layout.go_to("chat")
-    assert [column.shown for column in layout.columns(200)] == ["cases", "chat", "result"]
-    layout.go_to("case")
+    assert plan(layout, 100, 30)[-1][0] == "case result [chat] trace console"
+    assert [place[0] for place in plan(layout, 160, 45)] == [
+        "[cases]",
+        "case [result]",
+        "[chat] trace console",
+    ]
     layout.go_to("cases")
-    assert layout.columns(80)[0].shown == "cases"
+    assert plan(layout, 80, 24)[0][0].startswith("[cases]")
+    assert plan(layout, 100, 30)[-1][0] == "case result [chat] trace console"
     layout.hide_cases(True)
-    assert [column.shown for column in layout.columns(200)] == ["case", "result"]
-    assert layout.focus == "case"
+    assert layout.focus == "chat"
+    assert plan(layout, 120, 36) == [("case result [chat] trace console", 0, 0, 120, 33)]
     layout.maximised = True
-    assert layout.columns(200) == (Column(tuple(kind.id for kind in PANES), "case"),)
+    assert plan(layout, 200, 50) == [("cases case result [chat] trace console", 0, 0, 200, 47)]
     layout.go_to("cases")
     assert not layout.cases_hidden
+
+
+def test_a_hidden_dock_leaves_its_tabs_and_its_rows():
+    layout = Layout()
+    layout.go_to("trace")
+    layout.hide_dock()
+    assert layout.focus == "cases"
+    assert plan(layout, 160, 45)[1:] == [(MAIN, 40, 0, 120, 42)]
+    layout.bring_up("chat")
+    assert plan(layout, 160, 45)[-1][0] == "[chat] trace console"
+
+
+def test_the_cases_are_as_wide_as_the_user_wants_them_where_there_is_room():
+    layout = Layout()
+    assert layout.widen_cases(160, 2) == 42
+    assert layout.widen_cases(160, 200) == 110
+    assert [plan(layout, width, 36)[0][3] for width in (90, 120, 160, 220)] == [40, 70, 110, 110]
+    assert layout.widen_cases(160, -200) == 20
 
 
 @pytest.mark.parametrize(("size", "small"), [((60, 16), False), ((59, 16), True), ((60, 15), True)])
@@ -213,11 +273,38 @@ async def test_tab_goes_round_what_is_seen(agent):
         for key in ("tab", "tab", "tab", "shift+tab"):
             await pilot.press(key)
             seen.append(app.screen.focused.id)
-        assert seen == ["case", "result", "cases", "result"]
+        assert seen == ["case", "result", "trace", "result"]
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: len(screen_lines(app)) == 24)
         await pilot.press("tab")
         assert app.screen.focused.id == "message-field"
+
+
+async def test_the_key_of_the_docks_tab_hides_it_and_shows_it_again(agent):
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await started(app, pilot)
+        await pilot.press("5")
+        await until(pilot, lambda: focused_tab(app) == "5 Trace")
+        before = screen_text(app)
+        await pilot.press("5")
+        await until(pilot, lambda: "2 Case ─ 3 Result ○ ─ 4 Chat ─ 5 Trace" in screen_text(app))
+        assert app.screen.focused.id == "cases"
+        await pilot.press("5")
+        await until(pilot, lambda: screen_text(app) == before)
+        assert app.screen.focused.id == "trace"
+
+
+async def test_the_cases_keep_the_width_that_they_are_given(agent, no_settings_of_the_user):
+    folder = agent(CONTENTS["normal"])
+    for width in (40, 44):
+        app = WorkbenchApp(Workbench(folder))
+        async with app.run_test(size=(160, 45)) as pilot:
+            await started(app, pilot)
+            frame = app.screen.query_one("#cases-frame")
+            await until(pilot, lambda frame=frame, width=width: frame.outer_size.width == width)
+            await pilot.press("greater_than_sign", "greater_than_sign", "greater_than_sign", "less_than_sign")
+            await until(pilot, lambda frame=frame, width=width: frame.outer_size.width == width + 4)
 
 
 async def test_clicks_on_tabs_rows_and_hints(agent):
@@ -232,7 +319,7 @@ async def test_clicks_on_tabs_rows_and_hints(agent):
         await until(pilot, lambda: app.screen.focused.id == "case")
         await pilot.click("#tabs", offset=(screen_lines(app)[1].index("3 Result"), 0))
         await until(pilot, lambda: app.screen.focused.id == "result")
-        await pilot.click("#footer", offset=(screen_lines(app)[-1].index("? keys"), 0))
+        await pilot.click("#footer", offset=(screen_lines(app)[-1].index("? help"), 0))
         await until(pilot, lambda: len(app.screen_stack) == 2)
 
 

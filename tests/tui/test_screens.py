@@ -10,6 +10,7 @@ import pytest
 from pilots import focused_tab, screen_text, turn, until, until_ran, write_cases
 from textual import events
 from textual.app import App
+from textual.geometry import Size
 from textual.screen import Screen
 
 import evaltui.tui
@@ -128,9 +129,9 @@ def test_the_pane_with_the_focus_is_shown_at_every_size():
         layout.go_to(pane)
         if other != "cases":
             layout.bring_up(other)
-        for width, maximised in product((80, 100, 160), (False, True)):
+        for (width, height), maximised in product(((80, 24), (100, 30), (160, 45), (220, 60)), (False, True)):
             layout.maximised = maximised
-            assert pane in {column.shown for column in layout.columns(width)}
+            assert pane in {place.shown for place in layout.places(Size(width, height))}
 
 
 async def test_what_leaves_a_screen_twice_leaves_it_once(parrot, thorough):

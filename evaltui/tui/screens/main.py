@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.geometry import Size
-from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from evaltui.text.lines import Line
+from evaltui.files.settings import last_cases_width, remember_cases_width
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, PANES, START, TITLES, Column, Layout, make_pane
-from evaltui.tui.pane import Copied, Pane, PaneFrame, Tab
-from evaltui.tui.panes.bars import Footer, Header, Status, TabRow, TooSmall, is_too_small
-from evaltui.tui.panes.tree.view import FilterInput
+from evaltui.tui.layout import KEYS, MEDIUM, PANES, TITLES, Layout
+from evaltui.tui.pane import Copied
+from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_dialogs import MainDialogs
+from evaltui.tui.screens.main_panes import Panes
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FilterLine, MessageField
 from evaltui.workbench.actions import BY_ID, Scope
@@ -32,22 +30,20 @@ if TYPE_CHECKING:
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
+# Cells that the cases become wider or narrower at a time.
+_STEP = 2
 
 
 class MainScreen(MainDialogs, inherit_bindings=False):
-    """Shows panes in columns. Its actions work everywhere, or lead from one pane to another."""
+    """Shows panes in places. Its actions work everywhere, or lead from one pane to another."""
 
     BINDINGS = bindings(Scope.MAIN)
     AUTO_FOCUS = "#cases"
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._layout = Layout()
-        self._panes: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
-        self._filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
-        there = {"cases": (self._filters["cases"], self._panes["cases"])}
-        self._frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
-        self._tabs = TabRow(id="tabs")
+        self._layout = Layout(cases_width=last_cases_width())
+        self._panes = Panes(workbench, self._layout, id="panes")
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
         self._header = Header(workbench, id="header")
@@ -56,12 +52,11 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         # Arranged before it is styled, nothing is styled twice.
-        self._show_columns(self.app.size)
+        self._show_places(self.app.size)
         yield TooSmall(id="too-small")
         yield self._header
-        yield self._tabs
-        with Horizontal(id="panes"):
-            yield from (self._frames[pane] for pane in LEFT_TO_RIGHT)
+        yield self._panes.tabs
+        yield self._panes
         yield self._status
         yield self._footer
 
@@ -69,34 +64,13 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self.subscribe_to(self.workbench)
         self._arrange()
 
-    def _pane(self, name: str) -> Pane:
-        """A pane, made now if nobody has wanted it before."""
-        if name not in self._panes:
-            pane = self._panes[name] = make_pane(name, self.workbench)
-            above, below = self._filter_above(name), pane.below()
-            self._frames[name].mount(*(part for part in (above, pane, below) if part is not None))
-        return self._panes[name]
-
-    def _filter_above(self, name: str) -> FilterLine | None:
-        if name != "trace":
-            return None
-        from evaltui.tui.panes.trace import TraceFilter
-
-        self._filters[name] = TraceFilter(self.workbench, id="trace-filter")
-        return self._filters[name]
-
     def complete(self) -> None:
         """Have every pane: the first frame was drawn with the cases alone."""
         if not self.is_attached:
             # Whoever was quick has left already.
             return
-        for name in LEFT_TO_RIGHT:
-            if name != START:
-                self._pane(name)
+        self._panes.make_all()
         self.draw_soon()
-
-    def _shown_in(self, name: str) -> Line:
-        return self._panes[name].heading() if name in self._panes else []
 
     # Following the workbench
 
@@ -111,26 +85,10 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             self._layout.start(not self._layout.at_start)
             self._arrange()
         self.ask()
-        for line in self._filters.values():
-            line.follow()
-        for column in self._columns():
-            if column.shown in self._panes:
-                self._panes[column.shown].follow()
-            self._draw_frame(column)
+        self._panes.draw()
         self._footer.scope = self.scope
         for bar in (self._header, self._status, self._footer):
             bar.refresh()
-
-    def _draw_frame(self, column: Column) -> None:
-        tabs = tuple(
-            Tab(name, KEYS.get(name, ""), TITLES[name], pane.mark() if pane else None, name == column.shown)
-            for name in column.panes
-            for pane in [self._panes.get(name)]
-        )
-        where = self._shown_in(column.shown)
-        if self.has_class("-narrow"):
-            self._tabs.show(tabs, where)
-        self._frames[column.shown].show(tabs, where, focused=self._layout.focus == column.shown)
 
     # Layout
 
@@ -145,43 +103,35 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             return Scope.FIELD
         return Scope[self._layout.focus.upper()]
 
-    def _columns(self) -> tuple[Column, ...]:
-        return self._layout.columns(self.size.width)
-
-    def _show_columns(self, size: Size) -> None:
-        """Show what the layout says that there is room for."""
-        columns = self._layout.columns(size.width)
-        shown = {column.shown for column in columns}
-        for name, frame in self._frames.items():
-            frame.display = name in shown
+    def _show_places(self, size: Size) -> None:
+        self._panes.show_places(size)
         self.set_class(is_too_small(size), "-too-small")
         self.set_class(size.width < MEDIUM, "-narrow")
-        self.set_class(len(columns) == 3, "-three")
-        self.set_class(len(columns) == 1, "-alone")
 
     def _arrange(self) -> None:
         """Show what the layout says, and have the focus where it says."""
-        self._show_columns(self.size)
-        if (before := self._pane_of(self.focused)) != self._layout.focus:
-            if before in self._panes:
-                self._panes[before].left()
-            self.set_focus(self._pane(self._layout.focus).entry, scroll_visible=False)
+        self._show_places(self.size)
+        if (before := self._panes.name_of(self.focused)) != self._layout.focus:
+            if before in self._panes.made:
+                self._panes.made[before].left()
+            self.set_focus(self._panes.pane(self._layout.focus).entry, scroll_visible=False)
         self.draw_soon()
 
-    def _pane_of(self, widget: Widget | None) -> str | None:
-        """The pane that a widget is, or belongs to."""
-        around = set(widget.ancestors_with_self) if widget else set()
-        return next((pane for pane, frame in self._frames.items() if frame in around), None)
-
     def go_to(self, pane: str) -> None:
-        if pane != self._layout.focus and self._layout.focus in self._panes:
-            self._panes[self._layout.focus].left()
+        if pane != self._layout.focus and self._layout.focus in self._panes.made:
+            self._panes.made[self._layout.focus].left()
         self._layout.go_to(pane)
         self._arrange()
 
     def go_to_entry(self, pane: str) -> None:
+        if pane == self._layout.focus and pane == self._layout.dock and self._layout.has_dock(self.size):
+            # The key of the dock's tab shows the dock, and hides it.
+            self._panes.made[pane].left()
+            self._layout.hide_dock()
+            self._arrange()
+            return
         self.go_to(pane)
-        self.set_focus(self._pane(pane).entry, scroll_visible=False)
+        self.set_focus(self._panes.pane(pane).entry, scroll_visible=False)
 
     def on_resize(self) -> None:
         self._arrange()
@@ -192,7 +142,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         # A click focuses a pane, too. By the time this is heard of, the focus may be elsewhere again.
-        pane = self._pane_of(event.widget)
+        pane = self._panes.name_of(event.widget)
         if event.widget is self.focused and pane is not None and pane != self._layout.focus:
             self.go_to(pane)
         self.draw_soon()
@@ -234,7 +184,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             # There it is seen while it happens.
             return
         self._layout.bring_up("result")
-        if self._layout.focus != "cases" and len(self._columns()) < 3:
+        if self._layout.focus != "cases" and "result" not in {place.shown for place in self._panes.places}:
             # It would stay below what has the focus.
             self._layout.go_to("result")
         self._arrange()
@@ -247,9 +197,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def _step(self, step: int) -> None:
         """To the next place on the screen; where there is but one, to its next tab."""
-        columns = self._columns()
-        places = [column.shown for column in columns] if len(columns) > 1 else list(columns[0].panes)
-        self.go_to(places[(places.index(self._layout.focus) + step) % len(places)])
+        places = self._panes.places
+        panes = [place.shown for place in places] if len(places) > 1 else list(places[0].panes)
+        self.go_to(panes[(panes.index(self._layout.focus) + step) % len(panes)])
 
     def action_next_difference(self) -> None:
         self._go_to_difference(1)
@@ -312,21 +262,35 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self._layout.hide_cases(not self._layout.cases_hidden)
         self._arrange()
 
+    def action_narrow_cases(self) -> None:
+        self._widen_cases(-_STEP)
+
+    def action_widen_cases(self) -> None:
+        self._widen_cases(_STEP)
+
+    def _widen_cases(self, step: int) -> None:
+        width = self._layout.widen_cases(self.size.width, step)
+        self._arrange()
+        try:
+            remember_cases_width(width)
+        except OSError as error:
+            self.workbench.say(f"Width not saved: {error}")
+
     def action_filter(self) -> None:
         """Of the trace, if one is there; else of the cases."""
-        pane = self._layout.focus if self._layout.focus in self._filters else "cases"
+        pane = self._layout.focus if self._layout.focus in self._panes.filters else "cases"
         self.go_to(pane)
-        self._filters[pane].display = True
+        self._panes.filters[pane].display = True
         # At once, not soon: what is typed right behind the key is meant for the filter.
-        self.set_focus(self._filters[pane])
+        self.set_focus(self._panes.filters[pane])
 
     def action_keep_filter(self) -> None:
-        if line := self._filters.get(self._layout.focus):
+        if line := self._panes.filters.get(self._layout.focus):
             line.apply()
-            self.set_focus(self._pane(self._layout.focus))
+            self.set_focus(self._panes.pane(self._layout.focus))
 
     def action_clear_filter(self) -> None:
-        if line := self._filters.get(self._layout.focus):
+        if line := self._panes.filters.get(self._layout.focus):
             line.clear()
             self.action_keep_filter()
 
@@ -338,18 +302,19 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         from evaltui.tui.screens.keys import Jump, JumpScreen
 
         jumps = [
-            Jump(pane, KEYS[pane], TITLES[pane], self._frames[column.shown].region, row, len(column.panes))
-            for column in self._columns()
-            for row, pane in enumerate(column.panes)
+            Jump(pane, KEYS[pane], TITLES[pane], frame.region, row, len(place.panes))
+            for place in self._panes.places
+            for frame in [self._panes.frames[place.shown]]
+            for row, pane in enumerate(place.panes)
             if pane in KEYS
         ]
         ask(self, JumpScreen(jumps), self.go_to)
 
     def action_copy(self) -> None:
-        self._copy(self._pane(self._layout.focus).copied())
+        self._copy(self._panes.pane(self._layout.focus).copied())
 
     def action_copy_json(self) -> None:
-        self._copy(self._pane("result").copied_json())
+        self._copy(self._panes.pane("result").copied_json())
 
     def _copy(self, copied: Copied | None) -> None:
         if copied is None:

@@ -87,6 +87,8 @@ GO: tuple[Action, ...] = (
 LOOK: tuple[Action, ...] = (
     action("zoom", "Zoom pane", "Show only this pane, or all panes again", "z", footer="zoom"),
     action("toggle_cases", "Toggle cases", "Hide or show the list of cases", "ctrl+b", footer="hide cases"),
+    action("narrow_cases", "Narrow cases", "Make the list of cases narrower", "less_than_sign"),
+    action("widen_cases", "Widen cases", "Make the list of cases wider", "greater_than_sign"),
     action(
         "copy_json",
         "Copy result as JSON",

@@ -1,0 +1,115 @@
+"""The panes of the main screen in their frames, each made when it is first wanted."""
+
+from __future__ import annotations
+
+from textual.containers import Container
+from textual.geometry import NULL_OFFSET, NULL_REGION, NULL_SPACING, Size
+from textual.layout import ArrangeResult, WidgetPlacement
+from textual.layout import Layout as TextualLayout
+from textual.widget import Widget
+
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, START, TITLES, Layout, Place, make_pane
+from evaltui.tui.pane import Pane, PaneFrame, Tab
+from evaltui.tui.panes.bars import TabRow
+from evaltui.tui.panes.tree.view import FilterInput
+from evaltui.tui.widgets.fields import FilterLine
+from evaltui.workbench.workbench import Workbench
+
+
+class Panes(Container):
+    """Shows the panes where the layout has them; `tabs` stand above them on a narrow screen."""
+
+    def __init__(self, workbench: Workbench, layout: Layout, *, id: str) -> None:
+        self._workbench = workbench
+        self._plan = layout
+        self._in_places = _InPlaces(self)
+        self.made: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
+        """The panes that have been wanted by now."""
+        self.filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
+        there = {"cases": (self.filters["cases"], self.made["cases"])}
+        self.frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
+        self.places: tuple[Place, ...] = ()
+        """What is shown, from left to right and from top to bottom."""
+        self.tabs = TabRow(id="tabs")
+        super().__init__(*(self.frames[pane] for pane in LEFT_TO_RIGHT), id=id)
+
+    @property
+    def layout(self) -> TextualLayout:
+        return self._in_places
+
+    def pane(self, name: str) -> Pane:
+        """A pane, made now if nobody has wanted it before."""
+        if name not in self.made:
+            pane = self.made[name] = make_pane(name, self._workbench)
+            above, below = self._filter_above(name), pane.below()
+            self.frames[name].mount(*(part for part in (above, pane, below) if part is not None))
+        return self.made[name]
+
+    def _filter_above(self, name: str) -> FilterLine | None:
+        if name != "trace":
+            return None
+        from evaltui.tui.panes.trace import TraceFilter
+
+        self.filters[name] = TraceFilter(self._workbench, id="trace-filter")
+        return self.filters[name]
+
+    def make_all(self) -> None:
+        for name in LEFT_TO_RIGHT:
+            if name != START:
+                self.pane(name)
+
+    def name_of(self, widget: Widget | None) -> str | None:
+        """The pane that a widget is, or belongs to."""
+        around = set(widget.ancestors_with_self) if widget else set()
+        return next((pane for pane, frame in self.frames.items() if frame in around), None)
+
+    def show_places(self, size: Size) -> None:
+        """Shows what the layout has room for on a screen of some size."""
+        places = self._plan.places(size)
+        if places != self.places:
+            self.places = places
+            shown = {place.shown for place in places}
+            for name, frame in self.frames.items():
+                frame.display = name in shown
+                # What has changed in a child is what has its parent arranged anew.
+                frame.refresh(layout=True)
+
+    def draw(self) -> None:
+        """Shows the state of now in the panes that are seen, and in their frames."""
+        for line in self.filters.values():
+            line.follow()
+        for place in self.places:
+            if place.shown in self.made:
+                self.made[place.shown].follow()
+            self._draw_frame(place)
+
+    def _draw_frame(self, place: Place) -> None:
+        tabs = tuple(
+            Tab(name, KEYS.get(name, ""), TITLES[name], pane.mark() if pane else None, name == place.shown)
+            for name in place.panes
+            for pane in [self.made.get(name)]
+        )
+        where = self.made[place.shown].heading() if place.shown in self.made else []
+        if self.app.size.width < MEDIUM:
+            self.tabs.show(tabs, where)
+        self.frames[place.shown].show(tabs, where, focused=self._plan.focus == place.shown)
+
+
+class _InPlaces(TextualLayout):
+    """Puts frames where the layout of the main screen has them."""
+
+    name = "places"
+
+    def __init__(self, panes: Panes) -> None:
+        self._panes = panes
+
+    def arrange(
+        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
+    ) -> ArrangeResult:
+        places = self._panes._plan.places(parent.app.size)
+        regions = {self._panes.frames[place.shown]: place.region for place in places}
+        return [
+            WidgetPlacement(regions.get(frame, NULL_REGION), NULL_OFFSET, NULL_SPACING, frame)
+            for frame in self._panes.frames.values()
+            if frame in children
+        ]
