@@ -11,7 +11,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.finding import PaletteScreen
-from evaltui.tui.screens.keys import HelpScreen
+from evaltui.tui.screens.keys import GuidePage, HelpScreen
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -96,21 +96,55 @@ async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
     async with app.run_test(size=TALL) as pilot:
         await started(app, pilot)
         await pilot.press("6", "question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await until(pilot, lambda: "Run the selected case, or the selected set" in screen_text(app))
-        assert "not now: No" in screen_text(app)
-        assert "Unfold the row, or go to" not in screen_text(app)
+        await until(pilot, lambda: "Keys for Console" in screen_text(app))
+        assert "Unavailable here" in screen_text(app)
+        assert "Unfold" not in screen_text(app)
+        await pilot.press(*"next", "space", *"fail")
+        await until(pilot, lambda: "Next failing case" in screen_text(app))
+        assert "Nothing run yet" in screen_text(app)
+        await pilot.press(*["backspace"] * 9)
+        await until(pilot, lambda: "Run case" in screen_text(app))
         lines = screen_lines(app)
-        row = next(number for number, line in enumerate(lines) if "Run the selected case" in line)
-        await pilot.click(offset=(lines[row].index("Run the"), row))
+        row = next(number for number, line in enumerate(lines) if "Run case" in line)
+        await pilot.click(offset=(lines[row].index("Run case"), row))
         await ran(app, pilot, 1)
         assert not isinstance(app.screen, HelpScreen)
-        await pilot.press("question_mark")
+        await pilot.press("question_mark", *"zoom")
         await until(pilot, lambda: "Show only this pane" in screen_text(app))
-        lines = screen_lines(app)
-        row = next(number for number, line in enumerate(lines) if "Show only this pane" in line)
-        await pilot.click(offset=(lines[row].index("Show only"), row))
+        await pilot.press("enter")
         await until(pilot, lambda: focused_tab(app) == "6 Console")
+
+
+async def test_subjects_of_the_help_unfold_and_f1_opens_the_page_of_the_guide(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await started(app, pilot)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "▸ Look" in screen_text(app))
+        lines = screen_lines(app)
+        row = next(number for number, line in enumerate(lines) if "▸ Look" in line)
+        await pilot.click(offset=(lines[row].index("Look"), row))
+        await until(pilot, lambda: "▾ Look" in screen_text(app) and "Zoom pane" in screen_text(app))
+        await pilot.press("f1")
+        await until(
+            pilot, lambda: isinstance(app.screen, GuidePage) and "Guide › Eval sets" in screen_text(app)
+        )
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: app.screen is app.screen_stack[0])
+
+
+async def test_f1_lists_keys_and_topics_and_finds_sections(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await started(app, pilot)
+        await pilot.press("f1")
+        await until(
+            pilot, lambda: "Keys for Cases" in screen_text(app) and "Criteria and rules" in screen_text(app)
+        )
+        await pilot.press(*"secrets")
+        await until(pilot, lambda: "› Secrets" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, GuidePage) and "Guide › " in screen_text(app))
 
 
 async def palette(pilot, app, query):

@@ -206,7 +206,7 @@ async def test_help_lists_the_registry_and_closes(house):
         await ready(app, pilot)
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await until(pilot, lambda: "Add a case below this one" in screen_text(app))
+        await until(pilot, lambda: "New case" in screen_text(app))
         await pilot.press("R")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))

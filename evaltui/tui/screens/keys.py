@@ -1,60 +1,72 @@
-"""Dialogs about keys: all valid keys, and the key of every pane."""
+"""Dialogs about keys and the guide: the keys of a pane, pages of the guide, and the key of every pane."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.binding import BindingType
 from textual.geometry import Region
 from textual.message import Message
+from textual.widgets import Input
 
-from evaltui.text.lines import Line, cells, pad, wrap
-from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph
-from evaltui.text.values import visible
+from evaltui.files import guide
+from evaltui.text.lines import Line, cells, cut, pad
+from evaltui.text.markdown import markdown
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.widgets.lines import LineView, OneLine, Title
-from evaltui.workbench.actions import Action, Scope, actions_in, chain_of, keys_of, place_of
-from evaltui.workbench.keymap import key_name
+from evaltui.tui.pages.keys import Cell, KeyRows, KeysHere, found_rows, key_rows, keys_here, row_line
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.screens.details import DetailsScreen
+from evaltui.tui.screens.finding import SearchScreen
+from evaltui.tui.screens.prompt import Dialog, QuestionInput, QuestionKeys, QuestionScreen
+from evaltui.tui.widgets.lines import LineView, OneLine, PageLines
+from evaltui.workbench.actions import BY_ID, Scope, topic_of
 from evaltui.workbench.workbench import Workbench
 
-_KEYS = 18
 
-
-class HelpScreen(DialogScreen[str | None], inherit_bindings=False):
+class HelpScreen(QuestionScreen[str]):
     """Returns the action that was chosen. No key of the main screen works until it is closed."""
 
     box = "#help"
-    BINDINGS = bindings(Scope.HELP)
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *bindings(Scope.HELP)]
 
     def __init__(self, workbench: Workbench, scope: Scope) -> None:
         super().__init__()
-        self._workbench = workbench
         self._scope = scope
+        self._keys = keys_here(workbench, scope)
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="help"):
-            yield Title(lambda: [("Keys", "bold")], lambda: [("enter does it, esc closes", "muted")])
-            yield HelpLines(self._workbench, self._scope, id="help-lines")
+        with Dialog(f"Keys for {self._scope.name.capitalize()}", id="help"):
+            yield QuestionInput(placeholder="type to filter")
+            yield HelpLines(self._keys, id="help-lines")
+            yield QuestionKeys("take", "guide_page", "leave_question", take="run")
 
-    def action_close_help(self) -> None:
-        self.dismiss()
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.query_one(HelpLines).show(event.value.strip())
+
+    @property
+    def answers(self) -> HelpLines:
+        return self.query_one(HelpLines)
+
+    def action_take(self) -> None:
+        lines = self.answers
+        lines.show(self.query_one(QuestionInput).value.strip())
+        lines.choose()
+
+    def action_guide_page(self) -> None:
+        self.app.push_screen(GuidePage(guide.topic(topic_of(self._scope))))
 
     def on_help_lines_chosen(self, message: HelpLines.Chosen) -> None:
         self.dismiss(message.action)
 
 
-class Entry(NamedTuple):
-    """A line of the help; of an action, its first or a further one."""
+class HelpLines(LineView, can_focus=False, inherit_bindings=False):
+    """The rows of the help, with a cursor that goes over all that can be chosen."""
 
-    line: Line
-    action: Action | None = None
-    first: bool = False
-
-
-class HelpLines(LineView, inherit_bindings=False):
     class Chosen(Message):
         """The user wants an action done."""
 
@@ -62,100 +74,183 @@ class HelpLines(LineView, inherit_bindings=False):
             super().__init__()
             self.action = action
 
-    def __init__(self, workbench: Workbench, scope: Scope, *, id: str) -> None:
+    def __init__(self, here: KeysHere, *, id: str) -> None:
         super().__init__(id=id)
-        self._workbench = workbench
-        self._scope = scope
-        self._entries: list[Entry] = []
+        self._here = here
+        self._query = ""
+        self._opened: set[str] = set()
+        self._drawn = KeyRows()
         self._cursor = 0
 
-    def on_mount(self) -> None:
-        self.focus()
-
     def on_resize(self) -> None:
-        self._entries = list(self._all_entries(max(30, self.size.width - 1)))
-        self._cursor = min(self._cursor, len(self._entries) - 1)
-        self.lines_changed(len(self._entries))
-        self._move(0)
+        self._write()
+
+    def show(self, query: str) -> None:
+        """What a query finds; all of it where there is none."""
+        if query != self._query:
+            self._query = query
+            self._cursor = 0
+            self._write()
+
+    def _write(self) -> None:
+        width = max(30, self.size.width - 1)
+        self._drawn = (
+            found_rows(self._here, self._query, width)
+            if self._query
+            else key_rows(self._here, self._opened, width)
+        )
+        self.lines_changed(len(self._drawn.rows))
+        self._move_to(self._cursor)
+
+    @property
+    def current(self) -> Cell | None:
+        return self._drawn.order[self._cursor][1] if self._drawn.order else None
 
     def line(self, number: int) -> Line:
-        return self._entries[number].line
+        return row_line(self._drawn.rows[number], self.current)
 
-    def row_role(self, number: int) -> str:
-        chosen = self._entries[self._cursor].action
-        here = chosen is not None and self._entries[number].action is chosen
-        return "sel" if here else ""
-
-    def _all_entries(self, width: int) -> Iterator[Entry]:
-        for title, actions in self._groups().items():
-            yield Entry([(title, "bold")])
-            for action in actions:
-                yield from self._action_entries(action, width)
-            yield Entry([])
-        yield Entry([("Outcomes", "bold")])
-        for status in (*COUNTED, NOT_RUN, RUNNING):
-            yield Entry([("  ", ""), glyph(status), (f" {WORDS[status]}", "")])
-
-    def _groups(self) -> dict[str, list[Action]]:
-        """What this place alone has, then what works everywhere, then what all lists have."""
-        chain = chain_of(self._scope)
-        groups: dict[str, list[Action]] = {str(scope).capitalize(): [] for scope in chain}
-        for scope in chain:
-            for action in actions_in(scope):
-                groups.setdefault(place_of(action).capitalize(), []).append(action)
-        return {title: actions for title, actions in groups.items() if actions}
-
-    def _action_entries(self, action: Action, width: int) -> Iterator[Entry]:
-        reason = action.refusal(self._workbench)
-        names = " ".join(key_name(key) for key in keys_of(action, self._workbench))
-        text: Line = [(action.help, "muted" if reason else "")]
-        text += [(f"  not now: {visible(reason)}", "warning")] if reason else []
-        for number, line in enumerate(wrap(text, width - _KEYS - 2)):
-            keys = pad(names if number == 0 else "", _KEYS)
-            yield Entry(
-                [("  ", ""), (keys, "muted" if reason else "bold accent"), *line], action, number == 0
-            )
-
-    # Keys and mouse
-
-    def _move(self, step: int) -> None:
-        """By so many actions; to the first one where none is chosen yet."""
-        starts = [number for number, entry in enumerate(self._entries) if entry.first]
-        here = max((number for number in starts if number <= self._cursor), default=starts[0])
-        place = max(0, min(starts.index(here) + step, len(starts) - 1))
-        self._cursor = starts[place]
-        # What stands above the first action and below the last one has no cursor, but is to be read.
-        edges = {0: 0, len(starts) - 1: len(self._entries) - 1}
-        self.show_line(edges.get(place, self._cursor))
+    def _move_to(self, number: int) -> None:
+        self._cursor = max(0, min(number, len(self._drawn.order) - 1))
+        if self._drawn.order:
+            row = self._drawn.order[self._cursor][0]
+            # Below the last row that can be chosen stands what is only read.
+            last = self._cursor == len(self._drawn.order) - 1
+            self.show_line(len(self._drawn.rows) - 1 if last else row)
         self.refresh()
 
     def action_line_down(self) -> None:
-        self._move(1)
+        self._move_to(self._cursor + 1)
 
     def action_line_up(self) -> None:
-        self._move(-1)
+        self._move_to(self._cursor - 1)
 
     def action_page_down(self) -> None:
-        self._move(max(1, self.size.height - 2))
+        self._move_to(self._cursor + max(1, self.size.height - 2))
 
     def action_page_up(self) -> None:
-        self._move(-max(1, self.size.height - 2))
+        self._move_to(self._cursor - max(1, self.size.height - 2))
 
-    def action_top(self) -> None:
-        self._move(-len(self._entries))
-
-    def action_bottom(self) -> None:
-        self._move(len(self._entries))
-
-    def action_choose(self) -> None:
-        if action := self._entries[self._cursor].action:
-            self.post_message(self.Chosen(action.id))
+    def choose(self) -> None:
+        """Does the current action, or unfolds the current subject and goes to its first action."""
+        cell = self.current
+        if cell is None:
+            return
+        if cell.target in BY_ID:
+            self.post_message(self.Chosen(cell.target))
+            return
+        self._opened ^= {cell.target}
+        self._write()
+        if cell.target in self._opened:
+            heading = [bool(row) and row[0].line[0][0] == cell.target for row in self._drawn.rows].index(True)
+            self._move_to(next(n for n, (row, _) in enumerate(self._drawn.order) if row > heading))
 
     def on_click(self, event: events.Click) -> None:
-        number = self.scroll_offset.y + event.y
-        if number < len(self._entries) and self._entries[number].action is not None:
-            self._cursor = number
-            self.action_choose()
+        row = self.scroll_offset.y + event.y
+        for number, (at, cell) in enumerate(self._drawn.order):
+            if at == row and cell.left <= event.x <= cell.left + cells(cell.line):
+                self._cursor = number
+                self.choose()
+                return
+
+
+class GuidePage(DetailsScreen):
+    """A page of the guide, from a line of its text on."""
+
+    def __init__(self, topic: guide.Topic, line: int = 0) -> None:
+        super().__init__([("Guide", "bold"), (f" › {topic.title}", "")], partial(_write_topic, topic))
+        self._above = _flowing("\n".join(topic.text.splitlines()[:line]))
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._scroll)
+
+    def _scroll(self) -> None:
+        lines = self.query_one(PageLines)
+        above = len(markdown(self._above, lines.page.width)) if self._above else 0
+        lines.scroll_to(y=above, animate=False, force=True)
+
+
+def _write_topic(topic: guide.Topic, page: Page) -> None:
+    page.lines += markdown(_flowing(topic.text), page.width)
+
+
+# Lines of Markdown that begin something of their own, or are code.
+_OWN_LINE = re.compile(r"\s*(?:[-*+#>|]|\d+[.)] )|\s*$")
+
+
+def _flowing(text: str) -> str:
+    """A text without the line breaks inside its paragraphs."""
+    flowing: list[str] = []
+    in_code = False
+    for line in text.splitlines():
+        fence = line.lstrip().startswith("```")
+        goes_on = flowing and not (fence or in_code or _OWN_LINE.match(line))
+        if goes_on and flowing[-1].strip() and not flowing[-1].lstrip().startswith(("#", "|", "```")):
+            flowing[-1] += f" {line.strip()}"
+        else:
+            flowing.append(line)
+        in_code ^= fence
+    return "\n".join(flowing)
+
+
+class GuideEntry(NamedTuple):
+    """A row of the guide's list."""
+
+    name: str
+    about: str
+    choose: Callable[[], object]
+
+
+class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
+    """Lists the keys of the pane and the topics; a search finds sections and actions. Returns the choice."""
+
+    box = "#guide"
+    title_text = "Guide"
+    placeholder = "search keys and topics"
+    clicks_to_choose = 1
+
+    def __init__(self, workbench: Workbench, scope: Scope, do: Callable[[str], object]) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._scope = scope
+        self._do = do
+
+    def find(self, query: str) -> Sequence[GuideEntry]:
+        if not query:
+            here = topic_of(self._scope)
+            first = GuideEntry("Keys", f"Keys for {self._scope.name.capitalize()}", partial(self._do, "help"))
+            topics = sorted(guide.topics(), key=lambda topic: topic.name != here)
+            return [first, *(GuideEntry(one.title, one.summary, partial(self._open, one)) for one in topics)]
+        keys = keys_here(self._workbench, self._scope)
+        found = found_rows(keys, query, 200).order
+        actions = [BY_ID[cell.target] for _, cell in found]
+        return [
+            *(
+                GuideEntry(f"{keys.names[one.id]}  {one.title}", one.help, partial(self._do, one.id))
+                for one in actions
+            ),
+            *(
+                GuideEntry(
+                    f"{one.topic.title} › {one.title}",
+                    _first_line(one.text),
+                    partial(self._open, one.topic, one.line),
+                )
+                for one in guide.search(query)
+            ),
+        ]
+
+    def _open(self, topic: guide.Topic, line: int = 0) -> None:
+        self.app.push_screen(GuidePage(topic, line))
+
+    def found_line(self, found: GuideEntry, width: int) -> Line:
+        name = min(34, width * 2 // 5)
+        return cut([(" ", ""), (pad(found.name, name), ""), (f"  {found.about}", "muted")], width)
+
+    def result_of(self, found: GuideEntry) -> Callable[[], object]:
+        return found.choose
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line and line[0] not in "|`"), "")
 
 
 class Jump(NamedTuple):

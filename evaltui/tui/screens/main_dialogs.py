@@ -65,6 +65,11 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
         ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
 
+    def action_guide(self) -> None:
+        from evaltui.tui.screens.keys import GuideScreen
+
+        ask(self, GuideScreen(self.workbench, self.scope, self.run_action), lambda choose: choose())
+
     def action_palette(self) -> None:
         from evaltui.tui.screens.finding import Palette, PaletteScreen
 

@@ -15,12 +15,12 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from evaltui.text.glyphs import text_for_terminal
-from evaltui.text.lines import Line, pad
+from evaltui.text.lines import Line, Span, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
-from evaltui.tui.widgets.lines import ActionLine, OneLine, Title
+from evaltui.tui.widgets.lines import ActionLine, OneLine, Title, content
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
 from evaltui.workbench.keymap import key_name
@@ -36,6 +36,28 @@ class AnswerLines(Protocol):
     def action_line_up(self) -> None: ...
     def action_page_down(self) -> None: ...
     def action_page_up(self) -> None: ...
+
+
+class Dialog(Vertical):
+    """The frame of a dialog: its name as a chip in the border, beside it what it is about."""
+
+    def __init__(self, name: str, about: Sequence[Span] = (), *, id: str) -> None:
+        super().__init__(id=id)
+        self._name = name
+        self._about = about
+
+    def on_mount(self) -> None:
+        self.about(self._about)
+
+    def about(self, about: Sequence[Span]) -> None:
+        """Says what the dialog is about now."""
+        self._about = about
+        beside: Line = [(" ", ""), *about] if about else []
+        self.border_title = content(self, [(f" {self._name} ", "chip"), *beside])
+
+    def below(self, line: Sequence[Span]) -> None:
+        """A note in the bottom border."""
+        self.border_subtitle = content(self, line)
 
 
 class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=False):
@@ -133,18 +155,20 @@ class QuestionNote(Static):
 
 
 class QuestionKeys(ActionLine):
-    """The keys of a question."""
+    """The keys of a question; `words` are what actions are called here."""
 
-    def __init__(self, *action_ids: str) -> None:
+    def __init__(self, *action_ids: str, **words: str) -> None:
         super().__init__()
         self._actions = [BY_ID[action_id] for action_id in action_ids]
+        self._words = words
 
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         # The user may have chosen other keys.
         active = {one.binding.id: key for key, one in self.screen.active_bindings.items()}
         for action in self._actions:
             key = key_name(active.get(action.id, action.keys[0]))
-            yield action.id, [(key, "bold"), (f" {action.short}  ", "muted")]
+            word = self._words.get(action.id, action.short)
+            yield action.id, [(key, "bold accent"), (f" {word}   ", "muted")]
 
 
 def moves() -> list[BindingType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from evaltui.workbench.actions.action import FOCUS_CHAINS, Action, Scope, chain_of, topic_of
+from evaltui.workbench.actions.action import FOCUS_CHAINS, LISTS, Action, Scope, chain_of, topic_of
 from evaltui.workbench.actions.cases import TREE
 from evaltui.workbench.actions.chat import CHAT
 from evaltui.workbench.actions.editing import ACCEPTING, CASE
@@ -18,6 +18,7 @@ __all__ = [
     "ACTIONS",
     "BY_ID",
     "FOCUS_CHAINS",
+    "LISTS",
     "SUBJECTS",
     "Action",
     "Scope",
@@ -27,6 +28,7 @@ __all__ = [
     "keys_of",
     "place_of",
     "topic_of",
+    "usable_hints",
 ]
 
 _MOST_HINTS = 8
@@ -64,11 +66,16 @@ def keys_of(action: Action, workbench: Workbench) -> tuple[str, ...]:
     return workbench.keys.get(action.id, action.keys)
 
 
-def hints(workbench: Workbench, scope: Scope) -> list[Action]:
-    """What the footer shows now, the most useful first; at most eight, the help among them."""
+def usable_hints(workbench: Workbench, scope: Scope) -> list[Action]:
+    """Actions with a rank that can be done now, the most useful first."""
     wheres = set(chain_of(scope))
     here = [action for action in ACTIONS if action.rank is not None and wheres & set(action.where)]
     ranked = sorted(here, key=lambda action: action.rank or 0)
-    usable = [action for action in ranked if action.refusal(workbench) is None]
+    return [action for action in ranked if action.refusal(workbench) is None]
+
+
+def hints(workbench: Workbench, scope: Scope) -> list[Action]:
+    """What the footer shows now, the most useful first; at most eight, the help among them."""
+    usable = usable_hints(workbench, scope)
     left_out = [action for action in usable[_MOST_HINTS:] if action.id == "help"]
     return [*usable[: _MOST_HINTS - len(left_out)], *left_out]

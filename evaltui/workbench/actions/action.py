@@ -157,7 +157,6 @@ LISTS = (
     Scope.TRACE,
     Scope.CONSOLE,
     Scope.CHAT,
-    Scope.HELP,
     Scope.DETAILS,
     Scope.CHOOSER,
     Scope.RUNS,

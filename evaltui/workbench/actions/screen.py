@@ -51,6 +51,7 @@ GO: tuple[Action, ...] = (
         "Go to the next difference between expected and actual",
         "n",
         refusal=_no_result,
+        rank=4,
     ),
     action(
         "previous_difference", "Previous difference", "Go to the previous difference", "N", refusal=_no_result
@@ -103,10 +104,10 @@ LOOK: tuple[Action, ...] = (
         "Show keys",
         "Show the keys of this pane; type to search, enter runs an action",
         "question_mark",
-        "f1",
         rank=7,
         footer="help",
     ),
+    action("guide", "Open guide…", "List keys and pages of the guide, with search", "f1", footer="guide"),
     action(
         "palette",
         "Open palette",
@@ -136,7 +137,6 @@ _FORM = (
 
 _in_details = partial(action, where=(Scope.DETAILS,))
 _in_chooser = partial(action, where=(Scope.CHOOSER,))
-_in_help = partial(action, where=(Scope.HELP,))
 LISTED: tuple[Action, ...] = (
     *_FORM,
     action("open", "Open", "Show the result of the case, or fold the set", "enter", where=(Scope.CASES,)),
@@ -203,7 +203,14 @@ LISTED: tuple[Action, ...] = (
     _in_details(
         "close_details", "Close details", "Close the details", "escape", "q", "enter", footer="close"
     ),
-    _in_help("choose", "Run action", "Run the selected action", "enter", footer="run"),
+    action(
+        "guide_page",
+        "Open guide page",
+        "Open the page of the guide for this pane",
+        "f1",
+        where=(Scope.HELP,),
+        footer="guide",
+    ),
     _in_chooser("open_agent", "Open agent", "Open the selected agent", "enter", footer="open"),
     _in_chooser(
         "create_starter",
@@ -215,7 +222,4 @@ LISTED: tuple[Action, ...] = (
     _in_chooser("open_folder", "Open another folder…", "Open another folder", "o", footer="other folder"),
     _in_chooser("leave", "Quit", "Quit", "q", "escape", "ctrl+q"),
     action("close_jump", "Cancel", "Stay in this pane", "escape", "ctrl+o", where=(Scope.JUMP,)),
-    _in_help(
-        "close_help", "Close help", "Close the keys", "escape", "q", "question_mark", "f1", footer="close"
-    ),
 )

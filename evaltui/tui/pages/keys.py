@@ -1,0 +1,189 @@
+"""The keys of a pane: those that matter now, the rest by subject, and what is unavailable."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from evaltui.text.lines import Line, cells, cut, pad
+from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
+from evaltui.text.values import visible
+from evaltui.workbench.actions import LISTS, SUBJECTS, Action, Scope, chain_of, keys_of, usable_hints
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.workbench import Workbench
+
+UNAVAILABLE = "Unavailable here"
+_MOST_THAT_MATTER = 10
+# Of those that matter, a column.
+_ROWS = 5
+_SUBJECT_ROWS = 4
+_SUBJECT = 13
+_KEYS = 14
+_TITLE = 26
+_NAMED = frozenset(("help", "guide", "quit"))
+
+
+@dataclass(frozen=True)
+class KeysHere:
+    """The actions whose keys work in a pane."""
+
+    matter: Sequence[Action]
+    """At most ten that can be done now, the most useful first."""
+    rest: Mapping[str, Sequence[Action]]
+    """The others that can be done now, by subject."""
+    refused: Mapping[str, tuple[Action, str]]
+    """Actions that cannot be done now, by id, each with why."""
+    names: Mapping[str, str]
+    """Names of the keys, by id of the action."""
+
+
+def keys_here(workbench: Workbench, scope: Scope) -> KeysHere:
+    """The actions of a pane, and of everywhere where its keys include those."""
+    chain = set(chain_of(scope))
+    here = {
+        name: [action for action in actions if chain & set(action.where)]
+        for name, actions in SUBJECTS.items()
+    }
+    found = [action for actions in here.values() for action in actions]
+    refused = {one.id: (one, visible(why)) for one in found if (why := one.refusal(workbench))}
+    own = [one for one in found if scope in one.where and one.where != LISTS and one.id not in refused]
+    ranked = usable_hints(workbench, scope)
+    matter = list(dict.fromkeys([*(one for one in ranked if one in own), *ranked, *own]))
+    matter = [one for one in matter if one.id not in _NAMED][:_MOST_THAT_MATTER]
+    rest = {
+        name: [one for one in actions if one.id not in refused and one not in matter]
+        for name, actions in here.items()
+    }
+    names = {one.id: " ".join(key_name(key) for key in keys_of(one, workbench)) for one in found}
+    return KeysHere(matter, {name: actions for name, actions in rest.items() if actions}, refused, names)
+
+
+class Cell(NamedTuple):
+    """A part of a row that can be chosen, or a text that cannot."""
+
+    left: int
+    """Its first cell, 0-based."""
+    line: Line
+    target: str = ""
+    """Id of an action, or a subject; "" for a text."""
+
+
+@dataclass
+class KeyRows:
+    """The rows of the help, and in which order the cursor goes over their cells."""
+
+    rows: list[list[Cell]] = field(default_factory=list)
+    order: list[tuple[int, Cell]] = field(default_factory=list)
+
+    def place(self, row: int, cell: Cell) -> None:
+        while len(self.rows) <= row:
+            self.rows.append([])
+        self.rows[row].append(cell)
+        if cell.target:
+            self.order.append((row, cell))
+
+    def add(self, *line_cells: Cell) -> None:
+        row = len(self.rows)
+        self.rows.append([])
+        for cell in line_cells:
+            self.place(row, cell)
+
+
+def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
+    """Those that matter in two columns, beside them the subjects; below, what is unfolded."""
+    drawn = KeyRows()
+    beside = width >= 70
+    subjects = width - 2 * _SUBJECT if beside else 0
+    column = (subjects if beside else width) // 2
+    for first in range(0, len(here.matter), _ROWS):
+        _add_column(drawn, here, here.matter[first : first + _ROWS], first // _ROWS * column, column - 2)
+    top = 0 if beside else len(drawn.rows) + 1
+    for number, (name, actions) in enumerate(here.rest.items()):
+        row, left = top + number % _SUBJECT_ROWS, subjects + number // _SUBJECT_ROWS * _SUBJECT
+        drawn.place(row, Cell(left, _subject(name, len(actions), opened, _SUBJECT - 5), name))
+    if here.refused:
+        line = _subject(UNAVAILABLE, len(here.refused), opened, len(UNAVAILABLE) + 2)
+        drawn.place(top + _SUBJECT_ROWS, Cell(subjects, line, UNAVAILABLE))
+    for name, actions in here.rest.items():
+        if name in opened:
+            _add_list(drawn, name, [_action_line(here, action, width) for action in actions])
+    if UNAVAILABLE in opened:
+        refused = [_action_line(here, action, width) for action, _ in here.refused.values()]
+        _add_list(drawn, UNAVAILABLE, refused)
+    drawn.add()
+    legend: Line = []
+    for status in (*COUNTED, NOT_RUN):
+        legend += [glyph(status), (f" {WORDS[status]}  ", "muted")]
+    drawn.add(Cell(0, cut(legend, width)))
+    return drawn
+
+
+def found_rows(here: KeysHere, query: str, width: int) -> KeyRows:
+    """Actions with all of the words in their title, help or keys; those that are unavailable come last."""
+    drawn = KeyRows()
+    words = query.casefold().split()
+    every = [*here.matter, *(one for actions in here.rest.values() for one in actions)]
+    every += [action for action, _ in here.refused.values()]
+
+    def rank(action: Action) -> tuple[bool, bool]:
+        return action.id in here.refused, not all(word in action.title.casefold() for word in words)
+
+    for action in sorted(every, key=rank):
+        text = f"{action.title} {action.help} {here.names[action.id]}".casefold()
+        if all(word in text for word in words):
+            drawn.add(_action_line(here, action, width))
+    if not drawn.rows:
+        drawn.add(Cell(0, [("No match", "muted")]))
+    return drawn
+
+
+def _add_column(drawn: KeyRows, here: KeysHere, actions: Sequence[Action], left: int, width: int) -> None:
+    """One below the other, each with its first key."""
+    keys = [here.names[action.id].split(" ")[0] for action in actions]
+    room = max(map(len, keys)) + 2
+    for row, (key, action) in enumerate(zip(keys, actions, strict=True)):
+        title = pad(action.title, max(1, width - room))
+        drawn.place(row, Cell(left, [(pad(key, room), "bold accent"), (title, "")], action.id))
+
+
+def _subject(name: str, count: int, opened: Collection[str], width: int) -> Line:
+    mark = "▾ " if name in opened else "▸ "
+    return [
+        (mark, "muted"),
+        (pad(name, width), "muted" if name == UNAVAILABLE else ""),
+        (f"{count}", "muted"),
+    ]
+
+
+def _add_list(drawn: KeyRows, title: str, action_cells: Sequence[Cell]) -> None:
+    drawn.add()
+    drawn.add(Cell(0, [(title, "bold")]))
+    for cell in action_cells:
+        drawn.add(cell)
+
+
+def _action_line(here: KeysHere, action: Action, width: int) -> Cell:
+    why = here.refused.get(action.id, (action, ""))[1]
+    line: Line = [
+        (pad(here.names[action.id], _KEYS), "faint" if why else "bold accent"),
+        (pad(action.title, _TITLE), "faint" if why else ""),
+        ("  ", ""),
+        (why or action.help, "faint" if why else "muted"),
+    ]
+    return Cell(0, cut(line, width - 2), action.id)
+
+
+def row_line(row: Sequence[Cell], current: Cell | None) -> Line:
+    """A row, with the current cell filled; every cell has a column for the cursor before it."""
+    line: Line = []
+    for cell in row:
+        line.append((" " * max(0, cell.left - cells(line)), ""))
+        here = cell is current
+        line.append(("▌" if here else " ", "sel bold accent" if here else ""))
+        line += (
+            [(text, f"sel {role}".replace("faint", "muted")) for text, role in cell.line]
+            if here
+            else cell.line
+        )
+    return line
