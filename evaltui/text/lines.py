@@ -50,6 +50,20 @@ def cut(line: Line, width: int) -> Line:
     return [*kept, ("…", "muted")]
 
 
+def both_ends(
+    left: Sequence[Span], right: Sequence[Span], width: int, *, gap: int = 2, least: int = 2
+) -> Line:
+    """One text on the left, one on the right; the left one is cut where they would meet.
+
+    `gap` cells are between them; the right one is left out where less than `least` are left for the other.
+    """
+    room = width - cells(right)
+    if not right or room - gap < least:
+        return cut(list(left), width)
+    kept = cut(list(left), room - gap)
+    return [*kept, (" " * (room - cells(kept)), ""), *right]
+
+
 def with_role(role: str, line: Sequence[Span], start: int = 0, end: int | None = None) -> Line:
     """The line with a role under those of its texts, such as the tint of a side: all of it, or the characters
     from `start` to before `end`."""

@@ -90,12 +90,10 @@ def json_line(text: str) -> Line:
 
 def colored(line: Sequence[Span]) -> Line:
     """The line with its JSON in colour, on the tint that it lies on."""
-    if not any(role.startswith(JSON) for _, role in line):
-        return list(line)
     drawn: Line = []
     for text, role in line:
-        if role.startswith(JSON):
-            drawn += with_role(role.removeprefix(JSON).strip(), json_line(text))
+        if JSON in role:
+            drawn += with_role(role.replace(JSON, "").strip(), json_line(text))
         else:
             drawn.append((text, role))
     return drawn

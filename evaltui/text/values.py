@@ -22,10 +22,16 @@ def scores(score: float | None, threshold: float | None, at_most: bool = False) 
     may be `at_most` that."""
     if score is None:
         return "not scored"
+    figure, needed = score_figures(score, threshold)
+    return f"{figure}, needs {'≤' if at_most else ''}{needed}" if needed else figure
+
+
+def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
+    """`0.62` and `0.80`, with as many digits as it takes to tell the two apart; "" for no threshold."""
     if threshold is None:
-        return f"{score:.2f}"
+        return f"{score:.2f}", ""
     digits = next((n for n in range(2, 10) if f"{score:.{n}f}" != f"{threshold:.{n}f}"), 2)
-    return f"{score:.{digits}f}, needs {'≤' if at_most else ''}{threshold:.{digits}f}"
+    return f"{score:.{digits}f}", f"{threshold:.{digits}f}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -37,6 +43,17 @@ def type_change(expected: Any, actual: Any) -> str:
     """The JSON type of `actual` where it is another than that of `expected`; "" else, and for null."""
     kind = _json_type(actual)
     return "" if actual is None or expected is None or kind == _json_type(expected) else kind
+
+
+def type_names(expected: Any, actual: Any) -> tuple[str, str] | None:
+    """The JSON types of two values, `integer` and `string`; None where they have one, or one is null."""
+    if not type_change(expected, actual):
+        return None
+    before, after = (
+        "integer" if isinstance(value, int) and not isinstance(value, bool) else _json_type(value)
+        for value in (expected, actual)
+    )
+    return before, after
 
 
 def _json_type(value: Any) -> str:

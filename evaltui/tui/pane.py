@@ -13,7 +13,7 @@ from textual.widget import Widget
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, Span, cells, draw
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.writer import MAX_WIDTH, Page
 from evaltui.tui.widgets.lines import LineView, ScrolledLines, content
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -155,6 +155,9 @@ class PaneFrame(Vertical):
 class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
     """Shows a page about the selection, written anew for every width and whenever `shown_state` changes."""
 
+    widest = MAX_WIDTH
+    """The cells that a line of the page may have."""
+
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self.page = Page(80)
@@ -175,7 +178,7 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
         written = (self.shown_state(), width)
         if written != self._written:
             self._written = written
-            self.page = Page(width)
+            self.page = Page(width, self.widest)
             self.write(self.page)
             self.lines_changed(len(self.page.lines))
         if self._workbench.navigation.selection != self._shown:

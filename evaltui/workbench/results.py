@@ -8,14 +8,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evaltui.core.compare.judged import (
     Finding,
     findings,
-    findings_in,
-    judged_as_a_whole,
-    judged_in,
     over_conversation,
     subject_of,
 )
@@ -63,16 +60,15 @@ def turn_status(result: CaseResult, turn: int) -> str | None:
 
 
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
-    """Turn by turn the calls, or the arguments of changed ones, the answer, and what a judge found fault
-    with; then what one found of the whole conversation, and the final state."""
+    """Turn by turn the calls, or arguments of changed ones, and the response; then, metric by metric, what
+    is wrong by judges; then the final state."""
     for number, turn in enumerate(result.turns):
         yield from calls_in(turn, number)
         if answer_differs(turn):
             yield DifferenceAt("answer", number)
-        for metric in judged_in(result.metrics, number):
-            yield from _places(findings_in(metric, number))
-    for metric in judged_as_a_whole(result.metrics):
-        yield from _places(findings(metric))
+    for metric in result.metrics:
+        if metric.status != "INFORMATIONAL":
+            yield from _places(findings(metric))
     yield from (DifferenceAt("state", path=diff.path) for diff in result.state)
 
 
@@ -138,6 +134,29 @@ def calls_in(turn: TurnResult, number: int) -> Iterator[DifferenceAt]:
             yield from (DifferenceAt("argument", number, row, arg.path) for arg in differing)
         elif diff.op != "same":
             yield DifferenceAt("call", number, row)
+
+
+_RESPONSE_METRICS = ("response_match_score", "final_response_match_v2")
+
+
+def response_op(result: CaseResult, number: int) -> Literal["", "within", "changed"]:
+    """How the response of a turn, from 0, differs: not at all, within the threshold of a metric that compares
+    responses, or more than that."""
+    if not answer_differs(result.turns[number]):
+        return ""
+    statuses = {
+        metric.per_invocation[number].status
+        for metric in result.metrics
+        if metric.name in _RESPONSE_METRICS and len(metric.per_invocation) == len(result.turns)
+    }
+    return "within" if statuses == {"PASSED"} else "changed"
+
+
+def failing_differences(result: CaseResult) -> list[DifferenceAt]:
+    """The differences without those within a threshold; these where there are no others."""
+    every = list(differences_of(result))
+    failing = [at for at in every if at.kind != "answer" or response_op(result, at.turn or 0) == "changed"]
+    return failing or every
 
 
 def answer_differs(turn: TurnResult) -> bool:

@@ -250,7 +250,7 @@ async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
         while not marked(app)[-1].startswith("≠"):
             await pilot.press("up")
         await pilot.press("enter")
-        await until(pilot, lambda: "[-said-] {+meant+}" in screen_text(app))
+        await until(pilot, lambda: "You said meant: hi" in screen_text(app))
 
 
 async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk):

@@ -13,7 +13,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.history import CaseHistory, CasePoint
 from evaltui.runs.listing import when
 from evaltui.text.lines import draw
-from evaltui.tui.pages.case_result import write_case_result
+from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.outcomes import CasePast
 from evaltui.workbench.state import CaseOutcome, RunRef
@@ -40,7 +40,7 @@ def lines(status, known, width=100):
     result = CaseResult("off", status, eval_set_id="lights", repeats=(RepeatResult(status),))
     page = Page(width)
     scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
-    write_case_result(page, scored, known, unfolded=False)
+    write_case_result(page, CaseShown(scored, known))
     return [draw(line, color=False) for line in page.lines]
 
 
@@ -50,9 +50,12 @@ def test_bars_when_it_last_passed_and_what_changed_since():
     )
     began = when(datetime(2026, 1, 10, 12, tzinfo=UTC))
     shown = lines(F, known)
-    assert "  history     ▂█▃▂  last 4 runs, rouge" in shown
-    assert f"  last passed 2 runs ago, baseline, {began}" in shown
-    assert "  since then  agent: agent.py" in shown
+    (strip,) = (line for line in shown if "▂█▃▂" in line)
+    assert "last ✓ baseline" in shown[shown.index(strip) - 1]
+    (row,) = (line for line in shown if line.startswith("  History"))
+    assert row.startswith(f"  History   last passed 2 runs ago, baseline, {began}")
+    assert row.endswith("4 runs, rouge")
+    assert "            since then  agent: agent.py" in shown
 
 
 @pytest.mark.parametrize(
@@ -65,11 +68,14 @@ def test_bars_when_it_last_passed_and_what_changed_since():
     ],
 )
 def test_when_a_case_last_passed(points, said):
-    assert f"  last passed {said}" in lines(F, past(*points))
+    (row,) = (line for line in lines(F, past(*points)) if line.startswith("  History"))
+    assert row.startswith(f"  History   last passed {said}  ")
 
 
 def test_of_a_case_that_passed_there_are_the_bars_only():
-    assert not any("last passed" in line or "since" in line for line in lines(P, past(point(1, P))))
+    shown = lines(P, past(point(1, P)))
+    assert shown[-1].split() == ["History", "1", "run,", "rouge"]
+    assert not any("last passed" in line or "since" in line for line in shown)
 
 
 @pytest.mark.parametrize("status", [P, F])
@@ -77,5 +83,5 @@ def test_of_a_case_that_passed_there_are_the_bars_only():
 def test_what_is_below_does_not_move_when_the_history_comes(status, width):
     known = past(point(1, P), *(point(2, F, {f"a_{n}.py": "2" for n in range(9)}) for _ in range(19)))
     before = lines(status, None, width)
-    assert "  history     …" in before
+    assert before[-1 if status is P else -2].startswith("  History")
     assert len(lines(status, known, width)) == len(before) == len(lines(status, past(), width))

@@ -45,9 +45,9 @@ from evaltui.core.model.outcome import (
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.case_result import write_case_result
-from evaltui.tui.pages.turns import write_all_findings, write_finding
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.case_result import CaseShown, write_case_result
+from evaltui.tui.pages.judged import write_all_findings, write_finding
+from evaltui.tui.pages.writer import Folding, Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.acceptable import refuses_case
 from evaltui.workbench.results import differences_of, judged_row
@@ -79,7 +79,7 @@ def scored(*metrics, case=CASE, **fields):
 
 def page_of(*metrics, width=78, unfolded=False, **fields):
     page = Page(width)
-    write_case_result(page, scored(*metrics, **fields), unfolded=unfolded)
+    write_case_result(page, CaseShown(scored(*metrics, **fields), folding=Folding(unfolded)))
     return page
 
 
@@ -87,88 +87,91 @@ def drawn(page):
     return [draw(line, color=False) for line in page.lines]
 
 
-def of_turn(lines, number):
-    first = next(place for place, line in enumerate(lines) if line.startswith(f"Turn {number}"))
+def ends(left, right, width=78):
+    return left + right.rjust(width - len(left))
+
+
+def part_of(lines, name):
+    """The lines of a part that folds."""
+    first = next(place for place, line in enumerate(lines) if line[2:].startswith(name))
     return lines[first : next((n for n in range(first, len(lines)) if not lines[n]), len(lines))]
 
 
 def test_a_metric_says_who_judged_it():
-    lines = drawn(page_of(judged_metric(RUBRICS, [SHORT], [POLITE], lost=1)))
-    place = lines.index("  ✗ rubric_based_final_response_quality_v1   0.50   0.80  ━━━━━───│─  failed")
-    assert lines[place + 1] == "      judged by gemini-2.5-flash, 1 of 2 answered"
+    head = part_of(drawn(page_of(judged_metric(RUBRICS, [SHORT], [POLITE], lost=1))), "rubric_quality")[0]
+    assert head.split("  ")[0] == "▾ rubric_quality ✗ 0.50, needs 0.80"
+    assert head.endswith("  judge gemini-2.5-flash, 1 of 2 answered")
 
 
 def test_what_passed_is_folded_and_what_failed_is_open():
     lines = drawn(page_of(*METRICS))
-    assert of_turn(lines, 1)[-2:] == [
-        "  ▸ ✓ rubric_based_final_response_quality_v1  1.00  1 of 1 yes  space opens",
-        "  ▸ ✓ final_response_match_v2  1.00  votes 5:0  space opens",
+    assert part_of(lines, "rubric_quality")[1:] == [
+        "  Turn 1",
+        ends("    ✓ short  Is at most two sentences", "5/5"),
+        "  Turn 2",
+        ends("    ✗ polite  Says please and thank you", "1/5"),
+        "      It shouts\\x1b[2J at the user.",
+        "      ✓ yes  It is so.",
+        ends("    ✓ short  Is at most two sentences", "5/5"),
     ]
-    assert of_turn(lines, 2)[-6:] == [
-        "  ▾ ✗ rubric_based_final_response_quality_v1  0.50, needs 0.80  1 of 2 yes",
-        "      ✗ no 1:4   polite  Says please and thank you",
-        "                 It shouts\\x1b[2J at the user.",
-        "                 ✓ yes  It is so.",
-        "      ✓ yes 5:0  short  Is at most two sentences",
-        "  ▸ ✓ final_response_match_v2  1.00  votes 5:0  space opens",
-    ]
+    (folded,) = part_of(lines, "final_response_match")
+    assert folded.startswith("▸ final_response_match ✓ 1.00")
 
 
 def test_unfolded_shows_what_passed():
     lines = drawn(page_of(*METRICS, unfolded=True))
-    assert "      ✓ yes 5:0  short  Is at most two sentences" in of_turn(lines, 1)
-    assert "      ✓ valid  5× It is so." in of_turn(lines, 1)
+    (_, first, answer, *_) = part_of(lines, "final_response_match")
+    assert (first, answer.split()) == ("  Turn 1", ["✓", "valid", "It", "is", "so.", "5/5"])
+
+
+def test_where_all_of_the_page_fits_what_passed_is_open():
+    (metric,) = METRICS[1:2]
+    page = Page(78)
+    write_case_result(page, CaseShown(scored(metric), height=40))
+    assert len(part_of(drawn(page), "final_response_match")) == 5
+    assert len(page.lines) < 40
 
 
 def test_votes_against_open_what_passed():
     lines = drawn(page_of(judged_metric(RUBRICS, [SHORT], [SPLIT])))
-    assert of_turn(lines, 2)[-4:] == [
-        "  ▾ ✓ rubric_based_final_response_quality_v1  1.00  1 of 1 yes",
-        "      ✓ yes 3:2  kind  Is kind",
-        "                 It greets.",
-        "                 ✗ no  It does not greet.",
+    assert part_of(lines, "rubric_quality")[-3:] == [
+        ends("    ✓ kind  Is kind", "3/5"),
+        "      It greets.",
+        "      ✗ no  It does not greet.",
     ]
 
 
-def test_an_answer_has_every_vote():
+def test_a_response_has_the_votes_of_both_sides():
     lines = drawn(page_of(judged_metric(ANSWERS, [AGREES], [DISAGREES])))
-    assert of_turn(lines, 2)[-4:] == [
-        "  ▾ ✗ final_response_match_v2  0.00, needs 0.80  votes 1:3 of 5",
-        "      ✓ valid       Both are cold.",
-        "      ✗ invalid     3× 19 is not 21.",
-        "      – no verdict  TimeoutError: no answer within 60 s",
+    assert part_of(lines, "final_response_match")[-2:] == [
+        ends("    ✗ invalid  19 is not 21.", "1/5"),
+        "      ✓ valid  Both are cold.",
     ]
 
 
 def test_sentences_have_labels_and_evidence():
     lines = drawn(page_of(judged_metric(SENTENCES, [SUPPORTED], [SUPPORTED, INVENTED])))
-    assert of_turn(lines, 2)[-5:] == [
-        "  ▾ ✗ hallucinations_v1  0.50, needs 0.80  1 of 2 supported",
-        "      ✓ supported      The kitchen is heated.",
-        "      ✗ contradictory  It is 30 °C there.",
-        "                       The thermostat says 19.",
-        '                       contradicting  {"degrees": 19}',
+    assert part_of(lines, "hallucinations")[-4:] == [
+        "    ✓ supported  The kitchen is heated.",
+        "    ✗ contradictory  It is 30 °C there.",
+        "      The thermostat says 19.",
+        '      contradicting  {"degrees": 19}',
     ]
 
 
 def test_the_whole_conversation_stands_behind_its_turns():
     page = page_of(*METRICS)
-    lines = drawn(page)
-    assert "Turn 2  ✗ failed  must call nothing" in lines
-    assert lines[-4:] == [
-        "",
-        "Whole conversation  ✗ failed",
-        "  ▾ ✗ multi_turn_task_success_v1  0.00, needs 0.80  votes 0 0",
-        "      ✗ 0  2× It is cold.",
-    ]
+    head, found = part_of(drawn(page), "multi_turn_task_success")
+    assert head.startswith("▾ multi_turn_task_success ✗ 0.00, needs 0.80")
+    assert found == ends("    ✗ 0  It is cold.", "0 0")
     assert page.differences[-1].title == "whole conversation · multi_turn_task_success_v1"
 
 
 def test_the_whole_conversation_says_nothing_of_single_turns():
     lines = drawn(page_of(judged_metric(WHOLE, [], [judged("", "", 0, 2)])))
-    assert [line for line in lines if line.startswith("Turn")] == [
-        "Turn 1  must call nothing",
-        "Turn 2  must call nothing",
+    assert [line.split("  ")[0] for line in lines if line[2:].startswith("Turn")] == [
+        "▸ Turn 1 ·",
+        "▸ Turn 2 ·",
     ]
 
 
@@ -176,10 +179,7 @@ def test_a_turn_that_failed_without_a_question_says_why():
     metric = judged_metric(RATINGS, [], [Judgement("", "the answer", 5.0)], threshold=4.0)
     silent = InvocationScore(1.0, Status.FAILED, "there is no answer text")
     lines = drawn(page_of(replace(metric, per_invocation=(silent, metric.per_invocation[1]))))
-    assert of_turn(lines, 1)[-2:] == [
-        "  ▾ ✗ response_evaluation_score  1.00, needs 4.00",
-        "      there is no answer text",
-    ]
+    assert part_of(lines, "response_evaluation")[1:3] == ["  Turn 1", "    there is no answer text"]
 
 
 def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
@@ -188,10 +188,9 @@ def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
         metric.per_invocation[0], status=Status.FAILED, reason="the first message is not the starting prompt"
     )
     lines = drawn(page_of(replace(metric, status=Status.FAILED, per_invocation=(begun,)), turns=(SAME,)))
-    assert of_turn(lines, 1)[-3:] == [
-        "  ▾ ✗ per_turn_user_simulator_quality_v1  1.00, needs 0.80  votes 5:0",
-        "      the first message is not the starting prompt",
-        "      ✓ yes 5:0  Hello",
+    assert part_of(lines, "per_turn_user_simulator_quality")[1:] == [
+        "    the first message is not the starting prompt",
+        ends("    ✓ yes  Hello", "5/5"),
     ]
 
 
@@ -199,8 +198,8 @@ def test_an_error_of_the_judge():
     error = ErrorInfo("ClientError", "401 UNAUTHENTICATED")
     failed = replace(judged_metric(RUBRICS, [LEFT_OUT]), status=Status.ERROR, error=error)
     lines = drawn(page_of(failed, turns=(SAME,)))
-    assert "rubric_based_final_response_quality_v1 could not be judged" in lines
-    assert "      – not judged  on_topic  Stays with the thermostat" in lines
+    assert "rubric_based_final_response_quality_v1 not judged" in lines
+    assert "    – on_topic  not judged  Stays with the thermostat" in lines
 
 
 def test_a_judge_that_does_not_answer_is_told_once():
@@ -210,7 +209,7 @@ def test_a_judge_that_does_not_answer_is_told_once():
         for name in (RUBRICS, ANSWERS)
     ]
     lines = drawn(page_of(*failed, turns=(SAME,), width=100))
-    place = lines.index("rubric_based_final_response_quality_v1, final_response_match_v2 could not be judged")
+    place = lines.index("rubric_based_final_response_quality_v1, final_response_match_v2 not judged")
     assert lines[place + 1 :] == ["  ClientError: 401 UNAUTHENTICATED"]
 
 
@@ -222,15 +221,15 @@ def test_a_simulated_conversation_is_shown_as_one():
         turns=(said,),
         case=SIMULATED,
         stopped="stopped at the limit of 1 turn",
+        unfolded=True,
     )
     lines = drawn(page)
-    assert of_turn(lines, 1)[:4] == [
-        "Turn 1  ✓ passed  with a simulated user",
-        "  user        Where is my bag?",
+    assert part_of(lines, "Turn 1") == [
+        ends("▾ Turn 1 ✓  Where is my bag?", "simulated user"),
         "  → find_bag  id 7",
-        "  answer      It is in Rome.",
+        "    It is in Rome.",
     ]
-    assert lines[-1] == "Whole conversation  stopped at the limit of 1 turn"
+    assert "stopped at the limit of 1 turn" in lines
     assert page.differences == []
 
 
@@ -383,6 +382,8 @@ async def test_space_opens_what_passed(folder):
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=(80, 45)) as pilot:
         await opened(app, pilot, METRICS[1])
-        assert "✓ valid  5×" not in screen_text(app)
-        await pilot.press("space")
-        assert "✓ valid  5×" in screen_text(app)
+        assert "▾ final_response_match ✓" in screen_text(app)
+        await pilot.resize_terminal(80, 16)
+        await until(pilot, lambda: "✓ valid  It is so." not in screen_text(app))
+        await pilot.press("space", "G")
+        await until(pilot, lambda: "✓ valid  It is so." in screen_text(app))

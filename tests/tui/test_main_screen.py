@@ -92,26 +92,23 @@ async def test_a_result_says_why_first_and_then_everything(house):
         await ready(app, pilot)
         await pilot.press("r", "3")
         await finished(app, pilot)
-        await until(pilot, lambda: "failed" in screen_text(app))
+        await until(pilot, lambda: "FAILED" in screen_text(app))
         await pilot.resize_terminal(80, 60)
-        await until(pilot, lambda: "[-" in screen_text(app) or "{+" in screen_text(app))
+        await until(pilot, lambda: "Informational metrics" in screen_text(app))
         lines = [line.strip() for line in screen_lines(app)]
         shown = "\n".join(lines)
-        assert lines[3].startswith("✗ failed  turn 2: set_light: on is")
-        table = lines.index("metric                     score  needs")
-        assert lines[table + 1].split() == [
-            "✗",
-            "tool_trajectory_avg_score",
-            "0.50",
-            "1.00",
-            "━━━━━─────",
-            "failed",
-        ]
-        turns = shown.index("Turn 1  ✓ passed"), shown.index("Turn 2  ✗ failed")
-        assert turns[0] < turns[1] < shown.index("≠ set_light")
-        assert '≠ on    false → "no"  type: string' in shown
-        assert "+ notify  extra" in shown
-        assert "The kitchen light is {+now+} off." in shown
+        assert lines[3].startswith('✗ FAILED   Turn 2  set_light: on is "no" (string), expected false')
+        (strip,) = (line for line in lines if line.startswith("✗ trajectory"))
+        assert strip.startswith("✗ trajectory 0.50 ≥1.00  ✓ response 0.95")
+        turns = shown.index("Turn 1 ✓  hello"), shown.index("Turn 2 ✗  light off")
+        assert turns[0] < turns[1] < shown.index("≠ set_light") < shown.index(strip)
+        args = [line.split() for line in lines if line.startswith(("−", "+"))]
+        assert ["−", "on", "false", "expected", "boolean"] in args
+        assert ["+", "on", '"no"', "actual", "string"] in args
+        assert ["+", "notify", "unexpected", "call"] in args
+        assert "~ The kitchen light is now off." in shown
+        await pilot.press("y")
+        assert "The kitchen light is {+now+} off." in app.clipboard
         assert screen_lines(app)[0].endswith("✗ 1")
 
 
@@ -145,7 +142,7 @@ async def test_an_error_is_shown_with_its_place_and_nothing_of_it_is_obeyed(hous
         app.workbench.navigation.select(Selection(path.name, "crashes"))
         await pilot.press("r")
         await finished(app, pilot)
-        await until(pilot, lambda: "! error" in screen_text(app))
+        await until(pilot, lambda: "! ERROR" in screen_text(app))
         shown = screen_text(app)
         assert "ValueError: [/boom] \\x1b[2J not today" in shown
         assert "at agent.py:9 in root_agent" in shown
@@ -161,7 +158,7 @@ async def test_hostile_names_and_texts_are_shown_as_they_are(write_agent):
         await ready(app, pilot)
         await pilot.press("r")
         await finished(app, pilot)
-        await until(pilot, lambda: "✗ failed" in screen_text(app))
+        await until(pilot, lambda: "✗ FAILED" in screen_text(app))
         shown = screen_text(app)
         assert "[b]set[/]" in shown
         assert "[/x] [bold]b[/] \\x1b[31mred\\x07" in shown

@@ -14,8 +14,8 @@ from evaltui.core.model.eval_set import EvalCase, IntermediateData, Invocation
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells
-from evaltui.tui.pages.case_result import write_case_result
-from evaltui.tui.pages.writer import MIN_WIDTH, Page
+from evaltui.tui.pages.case_result import CaseShown, write_case_result
+from evaltui.tui.pages.writer import MIN_WIDTH, Folding, Page
 from evaltui.workbench.state import CaseOutcome, RunRef
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60) | st.sampled_from(
@@ -49,9 +49,8 @@ def test_results_and_expectations_fit_their_width(turns, width):
     case = EvalCase(eval_id="case", conversation=[want for want, _ in turns])
     result = asyncio.run(score_case(case, [did for _, did in turns], EvalConfig.default()))
     page = Page(width)
-    write_case_result(
-        page, CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default()), unfolded=False
-    )
+    scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
+    write_case_result(page, CaseShown(scored, folding=Folding(all_open=True)))
     check(page)
     assert sorted(page.turns) == list(range(len(turns)))
     page = Page(width)
@@ -66,7 +65,6 @@ def test_errors_fit_their_width(kind, message, traceback, width):
     repeat = failed_repeat(wanted, ErrorInfo(kind, message, traceback, "agent.py:3"), [], 0.1)
     result = case_over_repeats("set", "case", [repeat], "all")
     page = Page(width)
-    write_case_result(
-        page, CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default()), unfolded=False
-    )
+    scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
+    write_case_result(page, CaseShown(scored, folding=Folding(all_open=True)))
     check(page)

@@ -1,39 +1,34 @@
-"""The result of a case: why, the metrics, and every turn beside its expectations."""
+"""The result of a case: why, the metrics, every turn beside its expectations, and what else came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rich.cells import cell_len
-
-from evaltui.core.compare.explain import error_text, sentence
-from evaltui.core.compare.judged import judge_line, judged_in, was_judged
+from evaltui.core.compare.judged import over_conversation
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
-from evaltui.core.model.eval_set import EvalCase, user_text
-from evaltui.core.model.outcome import (
-    CallDiff,
-    CaseResult,
-    ErrorInfo,
-    Expectation,
-    MetricResult,
-    Status,
-    TurnResult,
+from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
+from evaltui.core.model.problems import format_path
+from evaltui.text.lines import Line, Span, pad
+from evaltui.text.outcomes import glyph
+from evaltui.text.syntax import JSON
+from evaltui.text.values import (
+    counted,
+    cut,
+    show_change,
+    show_duration,
+    show_seconds,
+    show_value,
+    type_names,
+    visible,
 )
-from evaltui.text.lines import Line, Span, cells, pad
-from evaltui.text.outcomes import WORDS, glyph, verdict
-from evaltui.text.plots import bar
-from evaltui.text.values import cut, scores, visible, visible_block
-from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
-from evaltui.tui.pages.runs import write_history_rows
-from evaltui.tui.pages.turns import (
-    MARGIN,
-    write_call,
-    write_change,
-    write_conversation,
-    write_judged,
-    write_made_call,
-)
-from evaltui.tui.pages.writer import LABEL, SIDE_BY_SIDE, Page, RepeatAt, write_error
+from evaltui.tui.pages.calls import Row, outermost, write_row
+from evaltui.tui.pages.judged import write_metrics
+from evaltui.tui.pages.runs import write_history
+from evaltui.tui.pages.turns import write_turn
+from evaltui.tui.pages.verdict import write_strip, write_verdict
+from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Page, RepeatAt, write_error
+from evaltui.workbench.agent_state import PrintedLine
 from evaltui.workbench.outcomes import CasePast
 from evaltui.workbench.results import turn_status
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
@@ -42,289 +37,245 @@ from evaltui.workbench.state import CaseOutcome, DifferenceAt
 _MOST_GROUPS = 8
 _LONGEST_CALLS = 2_000
 _MOST_NUMBERS = 6
-# Cells of the glyph of a run.
-_GLYPH = 3
+_MOST_PRINTED = 200
+# Cells of the glyph of a repeat.
+_GLYPH = 2
+_MAX_VALUE = 400
+_SECONDS = "invocation_duration_v1"
+# Of these the sum over the turns is shown.
+_TOTALS = {
+    "tool_call_count_v1": "tool calls",
+    "inference_call_count_v1": "model calls",
+    "token_usage_v1": "tokens",
+    _SECONDS: "time",
+}
 
 
-def repeats_verdict(result: CaseResult) -> list[Span]:
-    """`≈ 3/5 FLAKY, fails policy all`"""
-    meets = "meets" if result.policy_met else "fails"
-    mark, role = glyph(result.status)
-    return [
-        (f"{mark} {result.passed_repeats}/{len(result.repeats)} {result.status.value}", role),
-        (f"  {meets} policy {result.policy}", ""),
-    ]
+@dataclass(frozen=True)
+class CaseShown:
+    """A result and how it is shown."""
+
+    scored: CaseOutcome
+    past: CasePast | None = None
+    """What is known of earlier runs; None while they are read."""
+    folding: Folding = NOT_FOLDED
+    height: int = 0
+    """The rows that the page has: where all of it fits, what passed is open, too."""
+    turn: int | None = None
+    """The selected turn, from 0, which is open."""
+    note: Sequence[Span] = ()
+    """What is to be known of the result as a whole."""
+    place: str = ""
+    """Where the case is: `lights.evalset.json:88`."""
+    printed: Sequence[PrintedLine] = ()
+    """What the agent printed in the case."""
+    strip_last: bool = False
+    """Whether the metrics stand below the differences, as on a small screen."""
+
+
+def write_case_result(page: Page, shown: CaseShown) -> None:
+    """What passed is open where the page fits, and folded otherwise."""
+    probe = Page(page.width, page.widest)
+    _write(probe, shown, fits=True)
+    _write(page, shown, fits=len(probe.lines) <= shown.height)
+
+
+def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
+    scored = shown.scored
+    result = scored.shown
+    several = len(scored.result.repeats) > 1
+    write_verdict(page, scored.result if several else result, list(shown.note))
+    if several:
+        page.blank()
+        write_repeats(page, scored)
+    if not shown.strip_last:
+        write_strip(page, result, shown.past)
+    if result.error:
+        page.blank()
+        write_error(page, result.error)
+    _write_turns(page, shown, result, fits=fits)
+    if shown.strip_last:
+        write_strip(page, result, shown.past)
+    write_metrics(page, result, shown.folding, fits=fits)
+    _write_state(page, shown, result)
+    _write_informational(page, result, shown.folding)
+    write_history(page, shown.past, passed=result.status is Status.PASSED)
+    _write_printed(page, shown)
+    _write_errors(page, result)
+
+
+def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
+    case, heads = shown.scored.case, (shown.place, shown.scored.run.name)
+    for number in range(len(result.turns)):
+        status = turn_status(result, number)
+        usual = fits or status in ("FAILED", "ERROR") or number == shown.turn or _only(result, number)
+        page.part(is_open=shown.folding.is_open(f"turn {number}", usual=usual))
+        write_turn(page, result, case, number, shown.folding, usual=usual, heads=heads)
+    if result.stopped:
+        page.blank()
+        page.text([(visible(result.stopped), "muted")])
+
+
+def _only(result: CaseResult, number: int) -> bool:
+    """Whether nothing says which turn failed, so that all that differ are open."""
+    if any(turn_status(result, other) in ("FAILED", "ERROR") for other in range(len(result.turns))):
+        return False
+    turn = result.turns[number]
+    return result.status is not Status.PASSED and any(diff.op != "same" for diff in turn.calls)
+
+
+# Repeats
 
 
 def write_repeats(page: Page, scored: CaseOutcome) -> None:
     """How each of them came out, what that says of the next ones, and which calls they made."""
     result = scored.result
-    _write_runs(page, result, scored.repeat, chosen=scored.chosen is not None)
+    _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
     rates = pass_rates(result)
     page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
     page.labelled("pass@k", [("".join(f"{rate.at_least_one:<6.2f}" for rate in rates), "")])
     page.labelled("pass^k", [("".join(f"{rate.all:<6.2f}" for rate in rates), "")])
     groups = trajectory_groups(result)
     if len(groups) == 1:
-        page.labelled("calls", [("the same in every run", "")])
+        page.labelled("trajectories", [("the same in every repeat", "")])
         return
-    page.labelled("calls", [(f"{len(groups)} different trajectories", "")])
+    page.labelled("trajectories", [(f"{len(groups)} distinct", "")])
     for group in groups[:_MOST_GROUPS]:
         _write_group(page, group, scored.repeat)
     if len(groups) > _MOST_GROUPS:
         page.labelled("", [(f"and {len(groups) - _MOST_GROUPS} more", "muted")])
 
 
-def _write_runs(page: Page, result: CaseResult, shown: int, *, chosen: bool) -> None:
-    margin = 1 + LABEL
+def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool) -> None:
+    margin = 2 + LABEL
     in_row = max(1, (page.width - margin) // _GLYPH)
     for first in range(0, len(result.repeats), in_row):
-        spans: list[Span] = [(pad("  runs" if first == 0 else "", margin), "muted")]
+        spans: list[Span] = [(pad("  repeats" if first == 0 else "", margin), "muted")]
         for number in range(first, min(first + in_row, len(result.repeats))):
             mark, role = glyph(result.repeats[number].status)
-            around = ("[", "]") if number == shown else (" ", " ")
             start = margin + (number - first) * _GLYPH
             page.repeats.append(RepeatAt(number, len(page.lines), start, start + _GLYPH))
-            spans += [(around[0], "bold accent"), (mark, role), (around[1], "bold accent")]
+            spans += [(mark, "chip" if number == shown else role), (" ", "")]
         page.row(*spans)
     differ = len({repeat.status for repeat in result.repeats}) > 1
-    which = ", the gravest" if differ and not chosen else ""
-    page.row((" " * (margin + 1), ""), (f"run {shown + 1} is shown{which}: [ ] others", "muted"))
+    worst = " (worst)" if differ and not chosen else ""
+    of_all = f"repeat {shown + 1} of {len(result.repeats)}{worst}"
+    page.labelled("shown", [(of_all, "bold"), ("   [ ] previous, next", "muted")])
 
 
 def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
-    here = shown in group.repeats
     outcomes = [glyph(status) for status in dict.fromkeys(group.statuses)]
     numbers = ", ".join(str(number + 1) for number in group.repeats[:_MOST_NUMBERS])
     more = ", …" if len(group.repeats) > _MOST_NUMBERS else ""
     head: list[Span] = [
-        ("  ▌ " if here else "    ", "bold accent"),
+        ("  ▌ " if shown in group.repeats else "    ", "bold accent"),
         (f"{len(group.repeats):>3}×  ", ""),
         *outcomes,
         (pad("", 3 - len(outcomes)), ""),
     ]
-    page.text([(cut(in_words(group.calls), _LONGEST_CALLS), ""), (f"  run {numbers}{more}", "muted")], head)
+    many = "repeat" if len(group.repeats) == 1 else "repeats"
+    page.text(
+        [(cut(in_words(group.calls), _LONGEST_CALLS), ""), (f"  {many} {numbers}{more}", "muted")], head
+    )
 
 
-EXPECTATIONS: dict[Expectation, str] = {
-    "these calls": "expects these calls",
-    "no calls": "must call nothing",
-    "unspecified": "says nothing of calls: scored as no calls",
-    "not checked": "calls are not checked",
-    "context": "context: run, not scored",
-    "simulated": "with a simulated user",
-}
-_LONGEST_TEXT = 20_000
-_WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
-# So many equal calls in a row are worth a line, not more.
-_MOST_EQUAL = 4
-# Cells of the bar of a score.
-_BAR = 10
+# What else came of it
 
 
-def write_case_result(
-    page: Page, scored: CaseOutcome, past: CasePast | None = None, *, unfolded: bool
-) -> None:
-    """`unfolded` shows equal calls in a row one by one, and what judges found of what passed; `past` is what
-    is known of earlier runs."""
-    result = scored.shown
-    _write_verdict(page, scored)
-    _write_metrics(page, result.metrics)
-    write_history_rows(page, past, passed=result.status is Status.PASSED)
-    if result.error:
-        page.blank()
-        write_error(page, result.error)
-    for number, turn in enumerate(result.turns):
-        _write_turn(page, result, number, turn, scored.case, unfolded)
-    write_conversation(page, result, unfolded=unfolded)
-    _write_state(page, result)
-    _write_measured(page, result.metrics)
-    _write_errors(page, result)
-
-
-def _write_verdict(page: Page, scored: CaseOutcome) -> None:
-    """Why; of a case that was run several times, what they say together and why the shown one came out so."""
-    result = scored.result
-    if len(result.repeats) < 2:
-        why = sentence(result)
-        page.text([(why, "")] if why else [], [*verdict(result.status), ("  ", "")])
+def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
+    """The keys of the final state that the case asks for; only what differs, unless it is opened."""
+    expected = shown.scored.case.final_session_state or {}
+    scored = any(metric.name == "final_session_state" for metric in result.metrics)
+    if not result.state and not (expected and scored):
         return
-    page.row(*repeats_verdict(result))
-    page.blank()
-    write_repeats(page, scored)
-    page.blank()
-    shown = result.repeats[scored.repeat]
-    why = sentence(shown)
-    head: list[Span] = [(f"Run {scored.repeat + 1}", "bold"), ("  ", ""), *verdict(shown.status), ("  ", "")]
-    page.text([(why, "")] if why else [], head)
+    names = {format_path((key,)): key for key in expected}
+    differing = {outermost(diff.path, names) or diff.path for diff in result.state}
+    is_open = shown.folding.is_open("state", usual=bool(result.state))
+    page.part(is_open=is_open)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Final state ", "bold")]
+    head.append(glyph(Status.FAILED if result.state else Status.PASSED))
+    for path, key in names.items() if not is_open else ():
+        head += [("  ", ""), (visible(path), "key"), (" ", ""), (show_value(expected[key]), JSON)]
+    right = f"{len(expected) - len(differing)}/{counted(len(expected), 'key')}" if expected else ""
+    page.fold("state", head, [(right, "muted")] if right else [])
+    if not is_open:
+        return
+    for diff in result.state:
+        _write_state_difference(page, diff)
+    for path, key in names.items():
+        if path not in differing:
+            line: Line = [(visible(path), "key"), ("  ", ""), (show_value(expected[key], _MAX_VALUE), JSON)]
+            write_row(page, Row("same", line, line))
 
 
-def _write_metrics(page: Page, metrics: Sequence[MetricResult]) -> None:
-    gating = [metric for metric in metrics if metric.status is not Status.INFORMATIONAL]
-    if gating:
-        page.blank()
-        names = min(max(cell_len(visible(metric.name)) for metric in gating), page.width // 2)
-        page.row((f"    {pad('metric', names)}  score  needs", "muted"))
-    for metric in gating:
-        _write_metric(page, metric, names)
+def _write_state_difference(page: Page, diff: StateDiff) -> None:
+    path, kinds = visible(diff.path), type_names(diff.expected, diff.actual)
+    note = f"{kinds[1]}, expected {kinds[0]}" if kinds else ""
+    notes = (f"expected {kinds[0]}", f"actual {kinds[1]}") if kinds else ("expected", "actual")
+    sides = show_change(diff.expected, diff.actual, _MAX_VALUE)
+    before, after = ([(path, "key"), ("  ", ""), (side, JSON)] for side in sides)
+    at = DifferenceAt("state", path=diff.path)
+    values = {"expected": diff.expected, "actual": diff.actual}
+    with page.difference(at, f"final state · {path}", values):
+        write_row(page, Row("changed", before, after, note, notes, differs=True))
 
 
-def _write_metric(page: Page, metric: MetricResult, names: int) -> None:
-    written = scores(metric.score, metric.threshold, metric.lower_is_better)
-    score, _, needs = ("–" if metric.score is None else written).partition(", needs ")
-    row = f" {pad(visible(metric.name), names)}  {score:>5}  {needs:>5}"
-    mark, role = glyph(metric.status)
-    # What does not fit is left out: the glyph and the figures say the same.
-    line: Line = [("  ", ""), (mark, role), (row, "")]
-    for more in ([("  ", ""), *_bar(metric, role)], [(f"  {WORDS[metric.status]}", "muted")]):
-        line += more if cells([*line, *more]) <= page.width else []
-    page.row(*line)
-    reason = error_text(metric.error) if metric.error else visible(metric.reason)
-    # What judges found is told turn by turn.
-    if reason and not (metric.status in (Status.PASSED, Status.FAILED) and was_judged(metric)):
-        page.block([(reason, "muted")], 6)
-    if metric.judge is not None:
-        page.block([(judge_line(metric.judge), "muted")], 6)
-    if ways := [(way, metric.details[way]) for way in _WAYS if metric.details.get(way) is not None]:
-        _write_ways(page, ways, metric)
-
-
-def _bar(metric: MetricResult, role: str) -> Line:
-    """The score and what it must reach, where it is a share."""
-    if metric.score is None or metric.threshold is None or max(metric.score, metric.threshold) > 1:
-        return [(" " * _BAR, "")]
-    return bar(metric.score, _BAR, role, metric.threshold)
-
-
-def _write_ways(page: Page, ways: Sequence[tuple[str, float | None]], metric: MetricResult) -> None:
-    """What comes out by each way to compare calls: so one sees what relaxing would do."""
-    spans: list[Span] = [("      ", "")]
-    for way, score in ways:
-        passes = score is not None and metric.threshold is not None and score >= metric.threshold
-        spans += [(f"{way} ", "muted"), glyph(Status.PASSED if passes else Status.FAILED), ("   ", "")]
-    page.row(*spans)
-
-
-def _write_measured(page: Page, metrics: Sequence[MetricResult]) -> None:
-    """The values that have no verdict."""
-    values = [
-        f"{visible(metric.name)} {metric.score:.4g}"
-        for metric in metrics
-        if metric.status is Status.INFORMATIONAL and metric.score is not None
-    ]
-    if values:
-        page.blank()
-        page.row(("Measured", "bold"), ("  without a verdict", "muted"))
-        page.block([(", ".join(values), "muted")], 2)
-
-
-def _write_turn(
-    page: Page, result: CaseResult, number: int, turn: TurnResult, case: EvalCase, unfolded: bool
-) -> None:
-    page.blank()
-    page.turns[number] = len(page.lines)
-    status = turn_status(result, number)
-    head: list[Span] = [(f"Turn {number + 1}", "bold"), ("  ", "")]
-    if status:
-        head += [*verdict(status), ("  ", "")]
-    page.row(*head, (EXPECTATIONS[turn.expectation], "muted"))
-    if asked := turn.user or _user_text(case, number):
-        page.labelled("user", [(_shown(asked), "")])
-    if turn.expectation == "simulated":
-        for diff in turn.calls:
-            write_made_call(page, diff)
-    else:
-        _write_calls(page, turn, number, unfolded)
-    for author, text in turn.unscored:
-        page.labelled(
-            "before", [(f"{visible(author)}: {_shown(text)}  (said before the answer, not scored)", "muted")]
+def _write_informational(page: Page, result: CaseResult, folding: Folding) -> None:
+    """The metrics without a verdict: a line, and when it is opened one for each of them."""
+    metrics = [one for one in result.metrics if one.status is Status.INFORMATIONAL and one.score is not None]
+    if not metrics:
+        return
+    is_open = folding.is_open("informational", usual=False)
+    page.part(is_open=is_open)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Informational metrics", "bold")]
+    right: Line = []
+    for metric in metrics if not is_open else ():
+        name, figure = _TOTALS.get(metric.name, visible(metric.name)), _figure(metric)
+        if metric.name == _SECONDS:
+            right = [(figure, "muted")]
+        else:
+            head += [(f"   {name} ", "muted"), (figure, "")]
+    page.fold("informational", head, right)
+    if not is_open:
+        return
+    for metric in metrics:
+        details = "   ".join(
+            f"{visible(name.replace('_', ' '))} {value:,.4g}"
+            for name, value in metric.details.items()
+            if value is not None
         )
-    write_answers(page, turn, number)
-    for metric in judged_in(result.metrics, number):
-        write_judged(page, metric, number, unfolded=unfolded)
+        page.hanging(
+            [("    ", ""), (visible(metric.name), "key"), (f"  {_figure(metric)}", "")]
+            + ([(f"   per turn: {details}", "muted")] if details else []),
+            8,
+        )
 
 
-def _write_calls(page: Page, turn: TurnResult, number: int, unfolded: bool) -> None:
-    if turn.calls and page.width >= SIDE_BY_SIDE:
-        page.columns([("expected", "muted")], [("actual", "muted")], [(" " * MARGIN, "")])
-    for rows in _folded(turn.calls, unfolded):
-        if len(rows) > _MOST_EQUAL:
-            page.row(("    = ", "muted"), (f"{len(rows)} calls as expected: space shows them", "muted"))
-            continue
-        for row in rows:
-            write_call(page, turn.calls[row], number, row, checked=turn.checks_calls)
+def _figure(metric: MetricResult) -> str:
+    """The sum over the turns of what can be added, else the score."""
+    turns = [one.score for one in metric.per_invocation if one.score is not None]
+    if metric.name not in _TOTALS or not turns or over_conversation(metric.name):
+        return f"{metric.score:.4g}"
+    total = sum(turns)
+    if metric.name == _SECONDS:
+        return show_seconds(total) if total >= 1 else show_duration(total)
+    return f"{total:,.0f}"
 
 
-def _folded(calls: Sequence[CallDiff], unfolded: bool) -> Iterator[range]:
-    """The rows in groups: those that are as expected, one after the other, and every other alone."""
-    start = 0
-    for row, diff in enumerate(calls):
-        if unfolded or diff.op != "same" or diff.args:
-            if start < row:
-                yield range(start, row)
-            yield range(row, row + 1)
-            start = row + 1
-    if start < len(calls):
-        yield range(start, len(calls))
-
-
-def _user_text(case: EvalCase, number: int) -> str:
-    turns = case.conversation or []
-    return user_text(turns[number].user_content) if number < len(turns) else ""
-
-
-def write_answers(page: Page, turn: TurnResult, number: int) -> None:
-    """The expected answer beside the actual one, word for word where they have much in common."""
-    expected, actual = turn.response.expected, turn.response.actual
-    label = "answer" if turn.response.score is None else f"answer {turn.response.score:.2f}"
-    if not expected and not actual:
+def _write_printed(page: Page, shown: CaseShown) -> None:
+    printed = shown.printed
+    if not printed:
         return
-    first: list[Span] = [(f"  {pad(label, LABEL)}", "muted")]
-    if turn.expectation == "simulated":
-        page.text([(_shown(actual or ""), "")], first)
-    elif not expected or turn.expectation == "context":
-        page.text([(_shown(actual or ""), ""), ("  (no answer is expected)", "muted")], first)
-    elif expected == actual:
-        page.text([(_shown(actual), "")], first)
-    else:
-        at = DifferenceAt("answer", number)
-        with page.difference(at, f"turn {number + 1} · answer", {"expected": expected, "actual": actual}):
-            if not actual:
-                page.text([("none, expected was  ", "error"), (_shown(expected), "")], first)
-            else:
-                _write_difference(page, expected, actual, first)
-
-
-def _write_difference(page: Page, expected: str, actual: str, first: list[Span]) -> None:
-    parts = words(expected, actual)
-    if much_in_common(parts):
-        page.text(list(_marked(parts)), first)
-    else:
-        removed, added = MARKS["removed"], MARKS["added"]
-        page.text([(f"{removed[0]}{_shown(expected)}{removed[1]}", removed[2])], first)
-        page.block([(f"{added[0]}{_shown(actual)}{added[1]}", added[2])], 2 + LABEL)
-
-
-def _marked(parts: Sequence[tuple[WordOp, str]]) -> Iterator[Span]:
-    touching = False
-    for op, text in parts:
-        start, end, role = MARKS[op]
-        words_only = text.strip() or text
-        before, after = text[: text.index(words_only)], text[text.index(words_only) + len(words_only) :]
-        # In the texts they touch; for the eye they are two words.
-        gap = " " if op == "added" and touching else ""
-        yield f"{gap}{_shown(before)}", ""
-        yield f"{start}{_shown(words_only)}{end}", role
-        yield _shown(after), ""
-        touching = op == "removed" and not after
-
-
-def _shown(text: str) -> str:
-    """A text of several lines as the terminal may have it, without its middle where it is very long."""
-    if len(text) > _LONGEST_TEXT:
-        half = _LONGEST_TEXT // 2
-        text = f"{text[:half]}\n… {len(text) - 2 * half} characters …\n{text[-half:]}"
-    return visible_block(text)
+    is_open = shown.folding.is_open("console", usual=False)
+    first = visible(printed[0].text)
+    page.part(is_open=is_open)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Console", "bold")]
+    head += [] if is_open else [(f"   {first}", "muted")]
+    page.fold("console", head, [(counted(len(printed), "line"), "muted")])
+    for line in printed[:_MOST_PRINTED] if is_open else ():
+        page.block([(visible(line.text), "error" if line.source == "stderr" else "")], 4)
+    if is_open and len(printed) > _MOST_PRINTED:
+        page.row((f"    and {len(printed) - _MOST_PRINTED:,} more lines   6 Console", "muted"))
 
 
 def _write_errors(page: Page, result: CaseResult) -> None:
@@ -335,20 +286,6 @@ def _write_errors(page: Page, result: CaseResult) -> None:
             by_error.setdefault(metric.error, []).append(metric)
     for error, metrics in by_error.items():
         page.blank()
-        what = "raised" if metrics[0].judge is None else "could not be judged"
+        what = "raised" if metrics[0].judge is None else "not judged"
         page.text([(f"{', '.join(visible(metric.name) for metric in metrics)} {what}", "bold")])
         write_error(page, error)
-
-
-def _write_state(page: Page, result: CaseResult) -> None:
-    if not result.state:
-        return
-    page.blank()
-    page.row(("Final state", "bold"), ("  is not as expected", "muted"))
-    paths = min(28, max(cell_len(visible(diff.path)) for diff in result.state))
-    for diff in result.state:
-        head: list[Span] = [("  ≠ ", "error"), (f"{pad(visible(diff.path), paths)}  ", "")]
-        sides = {"expected": diff.expected, "actual": diff.actual}
-        at = DifferenceAt("state", path=diff.path)
-        with page.difference(at, f"final state · {visible(diff.path)}", sides):
-            write_change(page, head, diff.expected, diff.actual)

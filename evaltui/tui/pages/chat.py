@@ -20,12 +20,13 @@ from evaltui.text.values import (
     visible_block,
     visible_lines,
 )
-from evaltui.tui.pages.case_result import write_answers
+from evaltui.tui.pages.calls import TurnCalls, write_calls
 from evaltui.tui.pages.trace import write_event
-from evaltui.tui.pages.turns import MARGIN, write_call
-from evaltui.tui.pages.writer import SIDE_BY_SIDE, Page, write_code, write_error, write_json
+from evaltui.tui.pages.turns import write_heads, write_response
+from evaltui.tui.pages.writer import Folding, Page, write_code, write_error, write_json
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
 from evaltui.workbench.chat.rows import FileShown, Row, RowKind
+from evaltui.workbench.results import answer_differs
 
 # Longer lines are hard to read.
 _MAX_WIDTH = 104
@@ -333,11 +334,10 @@ def _write_turn(page: Page, turn: ChatTurn) -> None:
 def _write_difference(page: Page, difference: Difference, turn: int) -> None:
     page.text([(visible(difference.sentence or "it did the same as before"), "")])
     page.blank()
-    if difference.turn.calls and page.width >= SIDE_BY_SIDE:
-        page.columns([("before", "muted")], [("now", "muted")], [(" " * MARGIN, "")])
-    for number, diff in enumerate(difference.turn.calls):
-        write_call(page, diff, turn, number, checked=True)
-    write_answers(page, difference.turn, turn)
+    made = [diff.expected for diff in difference.turn.calls if diff.expected]
+    write_heads(page, ("before", ""), ("now", ""))
+    write_calls(page, TurnCalls(difference.turn, turn, made, Folding()))
+    write_response(page, difference.turn, turn, "changed" if answer_differs(difference.turn) else "", "")
     _write_changes(page, difference.state, "state before", "state now")
 
 

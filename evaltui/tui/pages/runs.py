@@ -13,9 +13,9 @@ from evaltui.runs.history import CaseHistory
 from evaltui.runs.listing import RunRow, when
 from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
-from evaltui.text.plots import column_plot, sparkline
-from evaltui.text.values import show_duration, show_score, show_seconds, visible
-from evaltui.tui.pages.writer import LABEL, Page
+from evaltui.text.plots import column_plot
+from evaltui.text.values import counted, show_duration, show_score, show_seconds, visible
+from evaltui.tui.pages.writer import Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
 from evaltui.workbench.outcomes import CasePast
 
@@ -237,43 +237,27 @@ def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
         yield f" {summary.passed}/{summary.runs}", ROLES[summary.status]
 
 
-def write_history_rows(page: Page, past: CasePast | None, *, passed: bool) -> None:
-    """The last runs as bars, and for a case that has not passed when it last did, and what changed since.
+def write_history(page: Page, past: CasePast | None, *, passed: bool) -> None:
+    """The number of earlier runs, and their metric; of a case that has not passed when it last did, and what
+    changed since.
 
-    Each in one row, also while it is not known yet: what is below must not move away from under the mouse.
+    In as many rows while that is not known yet: what is below must not move away from under the mouse.
     """
-    page.blank()
-    _row(page, "history", _bars(past))
-    if not passed:
-        _row(page, "last passed", _last_passed(past))
-        _row(page, "since then", _since_then(past))
+    runs = "…" if past is None else "no earlier run"
+    if past is not None and past.history.points:
+        metric = lowest_metric(past.history)
+        by = visible(metric) if metric else "pass rate"
+        runs = f"{counted(len(past.history.points), 'run')}, {by}"
+    page.part(is_open=False)
+    if passed:
+        page.ends([("  History", "bold")], [(runs, "muted")])
+        return
+    page.ends([("  History", "bold"), ("   last passed ", "muted"), *_last_passed(past)], [(runs, "muted")])
+    page.row((" " * len("  History   "), ""), ("since then  ", "muted"), *_since_then(past))
 
 
-def write_history(page: Page, past: CasePast) -> None:
-    """The same for a case that was not run in this sitting."""
-    page.blank()
-    page.labelled("history", _bars(past))
-    page.labelled("last passed", _last_passed(past))
-    if past.history.changed_since:
-        page.labelled("since then", _since_then(past))
-
-
-def _row(page: Page, label: str, spans: Sequence[Span]) -> None:
-    page.row(("  " + pad(label, LABEL), "muted"), *spans)
-
-
-def _bars(past: CasePast | None) -> list[Span]:
-    if past is None or not past.history.points:
-        return [("…" if past is None else "no run of it was kept", "muted")]
-    history = past.history
-    metric = _metric(history)
-    bars = sparkline(history.values(metric), [ROLES[point.summary.status] for point in history.points])
-    runs = "1 run" if len(bars) == 1 else f"last {len(bars)} runs"
-    return [*bars, (f"  {runs}, {visible(metric) if metric else 'the share that passed'}", "muted")]
-
-
-def _metric(history: CaseHistory) -> str:
-    """The metric that is lowest now says most; without scores, none."""
+def lowest_metric(history: CaseHistory) -> str:
+    """The metric that is lowest now, which says most; "" without scores."""
     scores = history.points[-1].summary.scores
     return min(scores, key=scores.__getitem__) if scores else ""
 
@@ -296,10 +280,6 @@ def _last_passed(past: CasePast | None) -> list[Span]:
 def _since_then(past: CasePast | None) -> list[Span]:
     """What is different since it last passed, besides what the agent did."""
     if past is None or past.history.last_passed is None:
-        return [("…" if past is None else "–", "muted")]
+        return [("…" if past is None else "—", "muted")]
     changed = past.history.changed_since
-    return (
-        [("; ".join(map(visible, changed)), "")]
-        if changed
-        else [("nothing is known to have changed", "muted")]
-    )
+    return [("; ".join(map(visible, changed)), "")] if changed else [("no other changes found", "muted")]

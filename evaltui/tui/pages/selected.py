@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph, verdi
 from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, visible, visible_block
 from evaltui.tui.pages.start import write_broken
-from evaltui.tui.pages.writer import Page, write_problems
+from evaltui.tui.pages.writer import Folding, Page, write_problems
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.results import Results, figure
+from evaltui.workbench.state import CaseOutcome
 from evaltui.workbench.workbench import Workbench
 
 # This page is written anew while results come in.
@@ -164,7 +166,7 @@ def shown_state(workbench: Workbench) -> object:
         workbench.outcomes.is_waiting(case),
         live,
         len(live),
-        workbench.navigation.shows_equal_calls,
+        selection.turn,
     )
 
 
@@ -186,7 +188,18 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     ]
 
 
-def write_page(page: Page, workbench: Workbench) -> None:
+@dataclass(frozen=True)
+class View:
+    """How a page is looked at."""
+
+    folding: Folding
+    height: int
+    """The rows that can be seen at once."""
+    is_small: bool
+    """Whether the screen has room for one pane only."""
+
+
+def write_page(page: Page, workbench: Workbench, view: View) -> None:
     if workbench.sets.workspace is None:
         page.row(("looking for eval sets …", "muted"))
         return
@@ -200,7 +213,7 @@ def write_page(page: Page, workbench: Workbench) -> None:
     elif selection.case is None:
         write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes.results)
     else:
-        _write_case(page, workbench, selection.case)
+        _write_case(page, workbench, selection.case, view)
 
 
 def _write_broken_agent(page: Page, workbench: Workbench) -> None:
@@ -217,37 +230,59 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     page.blank()
 
 
-def _write_case(page: Page, workbench: Workbench, case: CaseId) -> None:
+def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     scored = workbench.outcomes.get(case)
     if workbench.outcomes.status(case) == RUNNING:
         page.row(*verdict(RUNNING))
         write_live(page, workbench.outcomes.traces.live_events(case))
     elif scored is not None:
-        from evaltui.tui.pages.case_result import write_case_result
-        from evaltui.workbench.past_runs import case_changed
+        from evaltui.tui.pages.case_result import CaseShown, write_case_result
 
-        if workbench.outcomes.is_waiting(case):
-            page.row((f"waits for its turn; this is from {scored.run.name}", "muted"))
-            page.blank()
-        elif changed := workbench.outcomes.changed_since(case):
-            what = " and ".join(changed)
-            were = "was" if len(changed) == 1 else "were"
-            page.row((f"from {scored.run.name}, before {what} {were} changed", "warning"))
-            page.blank()
-        elif scored.run.title and case_changed(scored):
-            title = visible(scored.run.title)
-            page.text([(f"the case was changed after this {title}: held against what it was", "warning")])
-            page.blank()
-        write_case_result(
-            page, scored, workbench.outcomes.history(case), unfolded=workbench.navigation.shows_equal_calls
+        number = scored.run.number
+        printed = [line for line in workbench.console if line.case == case and line.run == number]
+        shown = CaseShown(
+            scored,
+            workbench.outcomes.history(case),
+            view.folding,
+            view.height,
+            workbench.navigation.selection.turn,
+            _note(workbench, case, scored),
+            _place(workbench, case),
+            printed,
+            view.is_small,
         )
+        write_case_result(page, shown)
     else:
         _write_not_run(page, workbench, case)
-        past = workbench.outcomes.history(case)
-        if past is not None and past.history.points:
-            from evaltui.tui.pages.runs import write_history
 
-            write_history(page, past)
+
+def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
+    """Why a result is not of the run, the agent or the case of now; empty for one that is."""
+    from evaltui.workbench.past_runs import case_changed
+
+    if workbench.outcomes.is_waiting(case):
+        return [("queued", "bold"), (f"   result of {scored.run.name}", "muted")]
+    if changed := workbench.outcomes.changed_since(case):
+        key = key_name(keys_of(BY_ID["run"], workbench)[0])
+        what = " and ".join(one.removeprefix("the ") for one in changed)
+        stale = f"stale: {what} changed after {scored.run.name}"
+        return [(stale, "warning"), ("   ", ""), (key, "bold accent"), (" run again", "muted")]
+    if scored.run.title and case_changed(scored):
+        return [
+            (f"case changed after {visible(scored.run.title)}: compared with the case of then", "warning")
+        ]
+    return []
+
+
+def _place(workbench: Workbench, case: CaseId) -> str:
+    """`lights.evalset.json:88`"""
+    eval_set = workbench.sets.by_case_path(case.path)
+    if eval_set is None:
+        return ""
+    number, document = eval_set.number(case.eval_id), eval_set.document
+    if number is None or document is None or eval_set.format != "eval set":
+        return eval_set.path.name
+    return f"{eval_set.path.name}:{document.line_of(('eval_cases', number))}"
 
 
 def _write_not_run(page: Page, workbench: Workbench, case: CaseId) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.problems import Problem, Severity, format_path
-from evaltui.text.lines import Line, Span, cells, cut, pad, wrap, wrap_behind
+from evaltui.text.glyphs import ascii_only
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
 from evaltui.text.syntax import code
 from evaltui.text.values import type_change, visible, visible_block
 from evaltui.workbench.results import place_of
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # Longer lines are hard to read, and their end is far from what it belongs to.
 MAX_WIDTH = 110
 MIN_WIDTH = 24
+# Less of a line's left end says nothing.
+_LEAST_LEFT = 20
 # The column that holds labels such as `user` and `answer 0.92`.
 LABEL = 12
 
@@ -61,20 +64,40 @@ class RepeatAt(NamedTuple):
     """The cell after its last one."""
 
 
+@dataclass(frozen=True)
+class Folding:
+    """Which parts of a page are open."""
+
+    all_open: bool = False
+    toggled: frozenset[str] = frozenset()
+    """The parts that are otherwise than usual."""
+
+    def is_open(self, key: str, *, usual: bool) -> bool:
+        return (usual or self.all_open) != (key in self.toggled)
+
+
+NOT_FOLDED = Folding()
+
+
 @dataclass
 class Page:
     """Lines for a width, and where in them things are."""
 
     width: int
-    """Cells of a line, between `MIN_WIDTH` and `MAX_WIDTH`."""
+    """Cells of a line, between `MIN_WIDTH` and `widest`."""
+    widest: int = MAX_WIDTH
+    marks: bool = field(default_factory=ascii_only)
+    """Whether changed words stand in marks, as where there are no colours."""
     lines: list[Line] = field(default_factory=list)
     turns: dict[int, int] = field(default_factory=dict)
     """The line that a turn begins in, by turn; both 0-based."""
     differences: list[Difference] = field(default_factory=list)
     repeats: list[RepeatAt] = field(default_factory=list)
+    folds: dict[int, str] = field(default_factory=dict)
+    """What a click folds and opens, by its line."""
 
     def __post_init__(self) -> None:
-        self.width = max(MIN_WIDTH, min(self.width, MAX_WIDTH))
+        self.width = max(MIN_WIDTH, min(self.width, self.widest))
 
     @contextmanager
     def difference(self, at: DifferenceAt, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
@@ -91,6 +114,16 @@ class Page:
         found = Difference(place_of(finding), first, len(self.lines), title, {}, (metric, finding))
         self.differences.append(found)
 
+    def fold(self, key: str, left: Sequence[Span], right: Sequence[Span] = ()) -> None:
+        """A line with a text at each end that a click folds and opens."""
+        self.folds[len(self.lines)] = key
+        self.ends(left, right)
+
+    def part(self, *, is_open: bool) -> None:
+        """An empty line before a part that folds, unless the one above is folded, too."""
+        if is_open or len(self.lines) - 1 not in self.folds:
+            self.blank()
+
     def blank(self) -> None:
         """An empty line, unless there is one or nothing is above it."""
         if self.lines and self.lines[-1]:
@@ -99,6 +132,10 @@ class Page:
     def row(self, *spans: Span) -> None:
         """One line, cut where it is too long."""
         self.lines.append(cut(list(spans), self.width))
+
+    def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
+        """One line with a text at each end; the left one is cut, the right one left out for lack of room."""
+        self.lines.append(both_ends(left, right, self.width, least=min(self.width, _LEAST_LEFT)))
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
         """Text of any length, wrapped behind `first`, or below it where that leaves too little room."""

@@ -10,11 +10,11 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from evaltui.text.glyphs import BAR
-from evaltui.text.lines import Line, cells, wrap
+from evaltui.text.lines import Line, both_ends, cells, wrap
 from evaltui.text.outcomes import counts
 from evaltui.text.values import show_seconds, visible
 from evaltui.tui.pane import Tab, fitting, tab_parts
-from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, both_ends, paint
+from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
 from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short

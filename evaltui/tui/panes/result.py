@@ -14,22 +14,38 @@ from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.selected import page_title, shown_state, write_page
-from evaltui.tui.pages.turns import write_all_findings, write_finding
-from evaltui.tui.pages.writer import Page, write_sides
+from evaltui.tui.pages.judged import write_all_findings, write_finding
+from evaltui.tui.pages.selected import View, page_title, shown_state, write_page
+from evaltui.tui.pages.writer import Folding, Page, write_sides
 from evaltui.tui.pane import Copied, PagePane
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.editors import place_of_agent, place_of_tool
-from evaltui.workbench.results import differences_of, result_as_json
+from evaltui.workbench.results import failing_differences, result_as_json
+from evaltui.workbench.state import CaseOutcome
 from evaltui.workbench.workbench import Workbench
 
 _NO_DIFFERENCES = "no calls, answers or state differ from what is expected"
 
 
+# A screen of fewer cells has one pane, and its metrics below the differences.
+_SMALL_SCREEN = 90
+# The tints of the selected difference.
+_STRONGER = {"exp": "exp-hi", "act": "act-hi"}
+
+
+def _stronger(role: str) -> str:
+    """The role of a text of the selected difference: on a strong tint, red and green could not be read."""
+    words = role.split()
+    if not _STRONGER.keys() & set(words):
+        return role
+    return " ".join(_STRONGER.get(word, word) for word in words if word not in ("error", "success", "muted"))
+
+
 class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     BINDINGS = bindings(Scope.RESULT)
+    widest = 180
 
     class CaseMade(Message):
         """A case was made of the conversation, and is selected."""
@@ -39,12 +55,17 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         # Where the selected difference was seen last: when it is gone, the next one has its number.
         self._last: tuple[CaseId | None, int] = (None, 0)
         self._marked = range(0)
+        # The parts of the page of a case that were folded or opened by the user.
+        self._toggled: tuple[CaseId | None, frozenset[str]] = (None, frozenset())
 
     def heading(self) -> Line:
         title, origin = page_title(self._workbench)
         current = self._current
         if current is not None:
-            origin = [(f"{current + 1}/{len(self.page.differences)}", ""), (" differences", "")]
+            walked = failing_differences(self._scored.shown) if self._scored else []
+            at = self.page.differences[current].at
+            number = f"{walked.index(at) + 1}/" if at in walked else ""
+            origin = [(f"{number}{len(walked)}", ""), (" differences", "")]
         return [*origin, *([("  ", "")] if origin else []), *title]
 
     def source(self) -> SourcePlace | None:
@@ -65,12 +86,32 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         return glyph(self._workbench.outcomes.status(case)) if case else None
 
     def shown_state(self) -> object:
-        return shown_state(self._workbench)
+        return shown_state(self._workbench), self._view
 
     def write(self, page: Page) -> None:
-        write_page(page, self._workbench)
+        write_page(page, self._workbench, self._view)
+
+    @property
+    def _view(self) -> View:
+        navigation = self._workbench.navigation
+        if navigation.selection.case != self._toggled[0]:
+            self._toggled = navigation.selection.case, frozenset()
+        folding = Folding(navigation.shows_equal_calls, self._toggled[1])
+        return View(folding, self.size.height, is_small=self.app.size.width < _SMALL_SCREEN)
+
+    def copied(self) -> Copied | None:
+        """As it is shown, with marks around the words that changed."""
+        self.page = Page(self.page.width, self.widest, marks=True)
+        self.write(self.page)
+        copied, self._written = super().copied(), None
+        self.follow()
+        return copied
 
     # Differences
+
+    @property
+    def _scored(self) -> CaseOutcome | None:
+        return self._workbench.outcomes.get(self._workbench.navigation.selection.case)
 
     @property
     def _current(self) -> int | None:
@@ -97,14 +138,12 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def step_difference(self, step: int) -> None:
         """Go to the next (1) or the previous (-1) difference and mark it, around the end with a notice."""
-        case = self._workbench.navigation.selection.case
-        scored = self._workbench.outcomes.get(case)
-        differences = list(differences_of(scored.result)) if scored else []
+        differences = failing_differences(self._scored.shown) if self._scored else []
         if not differences:
             self._workbench.say(_NO_DIFFERENCES)
             return
         at = self._workbench.navigation.difference
-        number = self._beyond(step) if at is None else differences.index(at) + step
+        number = differences.index(at) + step if at in differences else self._beyond(step)
         if not 0 <= number < len(differences):
             number = 0 if step > 0 else len(differences) - 1
             self._workbench.say("from the first difference again" if step > 0 else "from the last one again")
@@ -151,8 +190,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def _open_all_findings(self) -> None:
         """Everything that judges found in the case, where one was asked."""
-        case = self._workbench.navigation.selection.case
-        scored = self._workbench.outcomes.get(case)
+        scored = self._scored
         judged = [metric for metric in scored.shown.metrics if was_judged(metric)] if scored else []
         if not judged:
             hint = "n goes to a difference, enter shows all of it"
@@ -170,6 +208,11 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             if one.line == line and one.first <= cell < one.last:
                 self._workbench.navigation.show_repeat(one.repeat)
                 return
+        if (key := self.page.folds.get(line)) is not None:
+            case, toggled = self._toggled
+            self._toggled = case, toggled ^ {key}
+            self.follow()
+            return
         found = (one for one in self.page.differences if one.first <= line < one.last)
         if (difference := next(found, None)) is not None:
             self._workbench.navigation.select_difference(difference.at)
@@ -180,10 +223,14 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         if number not in self._marked:
             return super().line(number)
-        return [("▌", "bold accent"), *self.page.lines[number]]
+        line = self.page.lines[number]
+        return [("▌", "bold accent"), *((text, _stronger(role)) for text, role in line)]
 
     def row_role(self, number: int) -> str:
-        return "current" if number in self._marked else ""
+        """What has a tint of its own needs no other."""
+        if number not in self._marked or any(_stronger(role) != role for _, role in self.page.lines[number]):
+            return ""
+        return "current"
 
     def action_accept(self) -> None:
         # The first frame does not wait for what is seen only now.

@@ -14,13 +14,13 @@ from textual.containers import Vertical
 from evaltui.files.agent_source import AgentFacts, agent_facts
 from evaltui.files.settings import recent_agents
 from evaltui.files.templates import KINDS, refuses_starter
-from evaltui.text.lines import Line, pad
+from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import counted, visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.choices import ChoiceList
-from evaltui.tui.widgets.lines import ActionLine, DrawnLine, PageLines, both_ends
+from evaltui.tui.widgets.lines import ActionLine, DrawnLine, PageLines
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Opening

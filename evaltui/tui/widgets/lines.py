@@ -24,6 +24,7 @@ from textual.widget import Widget
 
 from evaltui.text.glyphs import for_terminal
 from evaltui.text.lines import Line, Span, cells, cut, with_role
+from evaltui.text.syntax import colored
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.theme import palette
 
@@ -40,7 +41,7 @@ def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> St
     base = widget.visual_style + styles.style(row)
     segments = [
         Segment(text, _rich_style(base, styles.style(role, row)))
-        for text, role in for_terminal(cut(list(line), width))
+        for text, role in for_terminal(colored(cut(list(line), width)))
         if text
     ]
     return Strip(segments).adjust_cell_length(width, base.rich_style)
@@ -120,20 +121,6 @@ class HorizontalRule(OneLine):
 
     def line(self, width: int) -> Line:
         return [("─" * width, "line")]
-
-
-def both_ends(
-    left: Sequence[Span], right: Sequence[Span], width: int, *, gap: int = 2, least: int = 2
-) -> Line:
-    """One text on the left, one on the right; the left one is cut where they would meet.
-
-    `gap` cells are between them; the right one is left out where less than `least` are left for the other.
-    """
-    room = width - cells(right)
-    if not right or room - gap < least:
-        return cut(list(left), width)
-    kept = cut(list(left), room - gap)
-    return [*kept, (" " * (room - cells(kept)), ""), *right]
 
 
 def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool) -> Line:

@@ -9,11 +9,10 @@ from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.text.lines import Line, cells, cut
+from evaltui.text.lines import Line, both_ends, cells, cut
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, WORDS, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
-from evaltui.tui.widgets.lines import both_ends
 from evaltui.workbench.results import figure, turn_status
 from evaltui.workbench.workbench import Workbench
 

@@ -1,0 +1,233 @@
+"""What metrics found: judges with their rubrics and votes, and why others did not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+
+from evaltui.core.compare.explain import error_text
+from evaltui.core.compare.judged import (
+    Finding,
+    answered,
+    findings,
+    findings_in,
+    judge_line,
+    mark,
+    over_conversation,
+    shown,
+    was_judged,
+)
+from evaltui.core.model.outcome import CaseResult, MetricResult, Status, Vote
+from evaltui.text.lines import Line, cells
+from evaltui.text.outcomes import ROLES, glyph
+from evaltui.text.values import scores, visible
+from evaltui.tui.pages.verdict import ROOMY, gating, short_names
+from evaltui.tui.pages.writer import Folding, Page
+
+_WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
+# What their failures come from stands in the turns, or in the final state.
+_SHOWN_ELSEWHERE = ("tool_trajectory_avg_score", "response_match_score")
+_LONGEST_EXCERPT = 300
+
+
+def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: bool) -> None:
+    """A part for each metric of a judge, and for each that says why it did not pass.
+
+    Those that passed are open where all of the page `fits`."""
+    metrics = gating(result)
+    for metric, name in zip(metrics, short_names(metrics, shortest=False), strict=True):
+        if was_judged(metric) or metric.judge is not None:
+            _write_judged(page, metric, name, folding, fits=fits)
+        elif metric.name == "final_session_state" and not metric.error:
+            continue
+        elif metric.error or metric.reason or any(metric.details.get(way) is not None for way in _WAYS):
+            _write_plain(page, metric, name, folding)
+
+
+def _head(page: Page, metric: MetricResult, name: str, key: str, *, is_open: bool, right: Line) -> None:
+    needs = None if metric.status is Status.PASSED else metric.threshold
+    figure = scores(metric.score, needs, metric.lower_is_better)
+    left: Line = [
+        ("▾ " if is_open else "▸ ", "faint"),
+        (f"{name} ", "bold"),
+        glyph(metric.status),
+        (f" {figure}", ROLES[metric.status] if metric.score is not None else "muted"),
+    ]
+    full: Line = [(f"  {visible(metric.name)}", "faint")] if visible(metric.name) != name else []
+    if cells(left) + cells(full) + cells(right) + 2 <= page.width:
+        left += full
+    page.fold(key, left, right)
+
+
+def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding, *, fits: bool) -> None:
+    key = f"metric {metric.name}"
+    judged_turns = [turn for turn in metric.per_invocation if turn.judgements or turn.reason]
+    attention = any(one.needs_attention for one in findings(metric)) or any(
+        status is not Status.PASSED for status in (metric.status, *(one.status for one in judged_turns))
+    )
+    is_open = folding.is_open(key, usual=attention or fits)
+    page.part(is_open=is_open)
+    _head(page, metric, name, key, is_open=is_open, right=_judge(page, metric))
+    if not is_open:
+        return
+    numbers = [number for number, turn in enumerate(metric.per_invocation) if turn.judgements or turn.reason]
+    for number in numbers:
+        scored, found = metric.per_invocation[number], findings_in(metric, number)
+        whole = over_conversation(metric.name)
+        if len(metric.per_invocation) > 1 and not whole:
+            page.row((f"  Turn {number + 1}", "muted"))
+        if scored.reason and not any(one.needs_attention for one in found):
+            page.block([(visible(scored.reason), "muted")], 4)
+        where = "whole conversation" if whole else f"turn {number + 1}"
+        for finding in found:
+            here = page.finding(f"{where} · {finding.name}", metric, finding)
+            with here if finding.needs_attention else nullcontext():
+                _write_finding(page, finding)
+    if metric.reason and metric.status not in (Status.PASSED, Status.FAILED):
+        page.block([(visible(metric.reason), "muted")], 4)
+
+
+def _judge(page: Page, metric: MetricResult) -> Line:
+    """Which model judged, and how many of its answers came; that all of them did only where there is room."""
+    judge = metric.judge
+    if judge is None:
+        return []
+    told = page.width >= ROOMY or judge.answered < judge.asked or judge.replayed
+    return [(f"judge {visible(judge.model)}{f', {answered(judge)}' if told else ''}", "muted")]
+
+
+def _write_finding(page: Page, finding: Finding) -> None:
+    """A row; of what failed, or was disputed, all of it with the reason of the votes that decided."""
+    judgement = finding.judgement
+    head: Line = [("    ", ""), mark(finding.good), (" ", "")]
+    if judgement.id:
+        head += [(finding.name, "key"), ("  ", "")]
+    if finding.subject != "rubric" or finding.good is None:
+        head += [(finding.word, "bold" if finding.needs_attention else ""), ("  ", "")]
+    # A response stands in its turn; what is said of it is worth more here.
+    of_response = finding.subject in ("answer", "score")
+    subject = shown(finding.why if of_response else judgement.subject, _LONGEST)
+    votes: Line = [(_votes(finding), "warning" if finding.is_contradictory else "muted")]
+    one_line = " ".join(subject.split())
+    page.ends([*head, (one_line, "")], votes)
+    if not finding.needs_attention:
+        return
+    if cells([*head, (one_line, "")]) + cells(votes) + 2 > page.width:
+        page.block([(subject, "")], 6)
+    if finding.why and not of_response:
+        page.block([(shown(finding.why, _LONGEST_WHY), "muted")], 6)
+    for vote in _against(finding):
+        page.text(
+            [(shown(vote.rationale, _LONGEST_WHY), "muted")],
+            [("      ", ""), mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}  ", "")],
+        )
+    for kind, text in judgement.evidence:
+        page.text([(shown(text, _LONGEST_EXCERPT), "")], [(f"      {visible(kind)}  ", "muted")])
+
+
+def _votes(finding: Finding) -> str:
+    """`4/5`: the votes for it; ratings as they are; "" where there is but one."""
+    votes = finding.judgement.votes
+    if finding.rated or len(votes) < 2:
+        return finding.tally
+    return f"{sum(finding.favours(vote.score) is True for vote in votes)}/{len(votes)}"
+
+
+def _against(finding: Finding) -> Iterator[Vote]:
+    """The first vote that says the opposite of what came out, where there is one."""
+    if finding.is_contradictory:
+        votes = finding.judgement.votes
+        yield next(one for one in votes if finding.favours(one.score) is (not finding.good))
+
+
+def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:
+    """Why a metric without a judge did not pass, and which ways to compare calls would."""
+    key = f"metric {metric.name}"
+    usual = metric.status is not Status.PASSED and metric.name not in _SHOWN_ELSEWHERE
+    is_open = folding.is_open(key, usual=usual)
+    page.part(is_open=is_open)
+    _head(page, metric, name, key, is_open=is_open, right=list(_ways(metric)))
+    reason = error_text(metric.error) if metric.error else visible(metric.reason)
+    if is_open and reason:
+        page.block([(reason, "muted")], 4)
+
+
+def _ways(metric: MetricResult) -> Iterator[tuple[str, str]]:
+    """What comes out by each way to compare calls: so one sees what relaxing would do."""
+    for way in _WAYS:
+        if (score := metric.details.get(way)) is not None:
+            passes = metric.threshold is not None and score >= metric.threshold
+            yield from ((f"  {way} ", "muted"), glyph(Status.PASSED if passes else Status.FAILED))
+
+
+_LONGEST_WHY = 2_000
+_LONGEST = 20_000
+
+
+def write_finding(page: Page, metric: MetricResult, finding: Finding) -> None:
+    _write_metric(page, metric)
+    page.blank()
+    _write_samples(page, finding)
+
+
+def write_all_findings(page: Page, metrics: Iterable[MetricResult]) -> None:
+    """What judges found by each of the metrics, turn by turn."""
+    for metric in filter(was_judged, metrics):
+        page.blank()
+        _write_metric(page, metric)
+        turn: int | None = None
+        for finding in findings(metric):
+            page.blank()
+            if finding.turn != turn:
+                turn = finding.turn
+                whole = over_conversation(metric.name)
+                page.row(("Whole conversation" if whole else f"Turn {turn + 1}", "bold"))
+            _write_samples(page, finding)
+
+
+def _write_metric(page: Page, metric: MetricResult) -> None:
+    page.row(
+        glyph(metric.status),
+        (f" {visible(metric.name)}", "bold"),
+        (f"  {scores(metric.score, metric.threshold, metric.lower_is_better)}", ""),
+    )
+    if metric.judge is not None:
+        prompt = f"prompt {visible(metric.judge.prompt)}"
+        page.block([(f"{judge_line(metric.judge)}, {prompt}", "muted")], 2)
+
+
+def _write_samples(page: Page, finding: Finding) -> None:
+    judgement = finding.judgement
+    page.text(_subject(finding), [mark(finding.good), (f" {finding.word}  ", "")])
+    if judgement.id and judgement.subject:
+        page.block([(shown(judgement.subject, _LONGEST), "")], 2)
+    heads = [_vote_head(finding, number, vote) for number, vote in enumerate(judgement.votes, start=1)]
+    width = max(map(cells, heads), default=0)
+    for head, vote in zip(heads, judgement.votes, strict=True):
+        why = shown("\n".join(filter(None, (vote.rationale, vote.problem))), _LONGEST)
+        page.text(
+            [(why or "without a reason", "" if why else "muted")],
+            [*head, (" " * (width - cells(head) + 2), "")],
+        )
+    if not judgement.votes and judgement.rationale:
+        page.block([(shown(judgement.rationale, _LONGEST), "")], 2)
+    for kind, text in judgement.evidence:
+        page.text([(shown(text, _LONGEST), "")], [(f"  {visible(kind)}  ", "muted")])
+
+
+def _subject(finding: Finding) -> Line:
+    """What was judged, and how the votes went."""
+    judgement = finding.judgement
+    subject = visible(judgement.id) if judgement.id else shown(judgement.subject, _LONGEST)
+    line: Line = [(subject, "bold" if judgement.id else "")] if subject else []
+    votes = finding.votes_in_words or finding.tally
+    gap = "  " if line else ""
+    return [*line, (f"{gap}{votes}" if votes else "", "muted")]
+
+
+def _vote_head(finding: Finding, number: int, vote: Vote) -> Line:
+    return [
+        (f"  {number:>3}  ", "muted"),
+        mark(finding.favours(vote.score)),
+        (f" {finding.word_of(vote)}", ""),
+    ]

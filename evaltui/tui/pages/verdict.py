@@ -1,0 +1,223 @@
+"""The head of a result: the outcome and why, a strip of metrics, and how earlier runs came out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from evaltui.core.compare.explain import allowed_by_rules, first_reasons
+from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
+from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
+from evaltui.text.plots import bar, sparkline
+from evaltui.text.syntax import colored
+from evaltui.text.values import counted, score_figures, visible
+from evaltui.tui.pages.runs import lowest_metric
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.outcomes import CasePast
+
+# From here on there is room for cards, and for why on one line.
+ROOMY = 100
+_LEAST_CARD, _CARD_GAP = 24, 2
+# Fewer cells of a bar say nothing.
+_LEAST_BAR = 4
+# Longer histories take room from the metrics.
+_MOST_SPARKS = 16
+
+_TINTS: Mapping[str, str] = {
+    **dict.fromkeys(COUNTED, "panel"),
+    "PASSED": "exp",
+    "FAILED": "act",
+    "ERROR": "act",
+    RUNNING: "sel",
+    NOT_RUN: "panel",
+}
+# What metrics are called where there is little room; others lose what every name of a metric has.
+_SHORT: Mapping[str, str] = {
+    "tool_trajectory_avg_score": "trajectory",
+    "response_match_score": "response",
+    "final_response_match_v2": "judged response",
+    "response_evaluation_score": "coherence",
+    "final_session_state": "state",
+    "rubric_based_final_response_quality_v1": "rubric",
+    "rubric_based_tool_use_quality_v1": "tool rubric",
+    "rubric_based_multi_turn_trajectory_quality_v1": "conversation rubric",
+    "per_turn_user_simulator_quality_v1": "simulated user",
+}
+_NEEDLESS = re.compile(
+    r"_v\d+$|_avg_score$|_score$|_based(?=_)|_final_response(?=_quality)|_session(?=_state)"
+)
+
+
+def chip(status: str, *, stale: bool = False) -> Span:
+    """` ✗ FAILED `"""
+    role = "faint panel" if stale else f"bold {ROLES[status].removeprefix('bold ')} {_TINTS[status]}"
+    return f" {GLYPHS[status]} {WORDS[status].upper()} ", role
+
+
+def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
+    """The outcome and why, on one line or two. `note` says what is to be known of the result as a whole, as
+    that it is stale."""
+    head: Line = [chip(result.status, stale=bool(note)), ("  ", "")]
+    if note:
+        page.row(*head, *note)
+        head = [(" " * cells(head), "")]
+    why = _passed(result) if result.status is Status.PASSED else _reasons(result)
+    drawn = Page(page.width, page.widest)
+    if why:
+        drawn.text(colored(why), head)
+    lines = drawn.lines
+    most = 1 if page.width >= ROOMY else 2
+    if len(lines) > most:
+        rest = [span for line in lines[most:] for span in ((" ", ""), *line[1:])]
+        lines = [*lines[: most - 1], cut([*lines[most - 1], *rest], page.width)]
+    if lines:
+        page.lines += lines
+    elif not note:
+        page.row(*head)
+
+
+def _passed(result: CaseResult) -> Line:
+    passed = sum(metric.status is Status.PASSED for metric in result.metrics)
+    gating = sum(metric.status is not Status.INFORMATIONAL for metric in result.metrics)
+    line: Line = [(f"{passed}/{counted(gating, 'metric')}", "")]
+    if allowed := len(allowed_by_rules(result)):
+        line += [(f"   {counted(allowed, 'difference')} allowed by rules", "muted")]
+    return line
+
+
+def _reasons(result: CaseResult) -> Line:
+    """`Turn 2  set_temperature: degrees is "19" (string), expected 19; unexpected call notify_user`"""
+    line: Line = []
+    if len(result.repeats) > 1:
+        line += [(f"{result.passed_repeats}/{len(result.repeats)} repeats passed, ", "")]
+        line += [(f"policy {result.policy} {'met' if result.policy_met else 'not met'}", ""), ("   ", "")]
+    shown, more = first_reasons(result)
+    turn: int | None = None
+    for number, reason in enumerate(shown):
+        if reason.turn != turn and reason.turn is not None and len(result.turns) > 1:
+            line += [("   " if number else "", ""), (f"Turn\xa0{reason.turn}\xa0 ", "bold")]
+        elif number:
+            line += [("; ", "muted")]
+        turn = reason.turn
+        line += reason.text
+    return [*line, (f"; {more} more", "muted")] if more else line
+
+
+def gating(result: CaseResult | RepeatResult) -> list[MetricResult]:
+    """The metrics that pass or fail a case."""
+    return [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
+
+
+def short_names(metrics: Sequence[MetricResult], *, shortest: bool) -> list[str]:
+    """Names without what goes without saying, as long as they are different ones."""
+    names = [
+        (_SHORT.get(one.name) if shortest else None) or _NEEDLESS.sub("", one.name) or one.name
+        for one in metrics
+    ]
+    twice = Counter(names)
+    return [visible(one.name if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
+
+
+def write_strip(page: Page, result: CaseResult, past: CasePast | None) -> None:
+    """A card for each metric and one for the history; where there is less room, all of them in a line."""
+    metrics = gating(result)
+    if not metrics and page.width < ROOMY:
+        return
+    page.blank()
+    if page.width >= ROOMY:
+        _write_cards(page, metrics, past)
+    else:
+        _write_line(page, metrics, past)
+
+
+def _write_cards(page: Page, metrics: Sequence[MetricResult], past: CasePast | None) -> None:
+    in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
+    width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
+    names = short_names(metrics, shortest=False)
+    cards = [_card(one, name, width - 2) for one, name in zip(metrics, names, strict=True)]
+    cards.append(_history_card(past, width - 2))
+    for first in range(0, len(cards), in_row):
+        if first:
+            page.lines.append([])
+        for row in (0, 1):
+            line: Line = []
+            for card in cards[first : first + in_row]:
+                fill = " " * (width - 1 - cells(card[row]))
+                gap: Line = [(" " * _CARD_GAP, "")] if line else []
+                line += [*gap, *with_role("surface", [(" ", ""), *card[row], (fill, "")])]
+            # What the division leaves belongs to the last card of a full row.
+            rest = page.width - cells(line) if len(cards) - first >= in_row else 0
+            page.lines.append([*line, (" " * rest, "surface")])
+
+
+def _card(metric: MetricResult, name: str, width: int) -> tuple[Line, Line]:
+    head = cut([glyph(metric.status), (f" {name}", "")], width)
+    if metric.score is None:
+        return head, cut([(WORDS[metric.status], "muted")], width)
+    figure, needed = score_figures(metric.score, metric.threshold)
+    score: Line = [(figure, f"bold {ROLES[metric.status]}"), (" ", "")]
+    right: Line = [(f" {_sign(metric)}{needed}", "faint")] if needed else []
+    room = width - cells(score) - cells(right)
+    if room < _LEAST_BAR or not 0 <= metric.score <= 1 or (metric.threshold or 0) > 1:
+        return head, both_ends(score, right, width, gap=0)
+    return head, [*score, *bar(metric.score, room, ROLES[metric.status], metric.threshold), *right]
+
+
+def _sign(metric: MetricResult) -> str:
+    return "≤" if metric.lower_is_better else "≥"
+
+
+def _write_line(page: Page, metrics: Sequence[MetricResult], past: CasePast | None) -> None:
+    """`✗ trajectory 0.50 ≥1.00  ✓ response 0.97`, with the thresholds that decide."""
+    sparks: Line = [*_sparks(past, _MOST_SPARKS), (" ", "")]
+    lines: list[Line] = [[]]
+    room = page.width - cells(sparks) - 2
+    for metric, name in zip(metrics, short_names(metrics, shortest=True), strict=True):
+        part = _figure(metric, name)
+        if lines[-1] and cells(lines[-1]) + cells(part) + 2 > room:
+            lines.append([])
+            room = page.width
+        lines[-1] += [("  ", ""), *part] if lines[-1] else [(" ", ""), *part]
+    for number, line in enumerate(lines):
+        ends = both_ends(line, [] if number else sparks, page.width)
+        page.lines.append(with_role("surface", [*ends, (" " * (page.width - cells(ends)), "")]))
+
+
+def _figure(metric: MetricResult, name: str) -> Line:
+    line: Line = [glyph(metric.status), (f" {name}", "")]
+    if metric.score is None:
+        return [*line, (f" {WORDS[metric.status]}", "muted")]
+    figure, needed = score_figures(metric.score, metric.threshold)
+    passed = metric.status is Status.PASSED
+    line.append((f" {figure}", f"bold {ROLES[metric.status]}" if not passed else ROLES[metric.status]))
+    return line if passed or not needed else [*line, (f" {_sign(metric)}{needed}", "faint")]
+
+
+# History
+
+
+def _history_card(past: CasePast | None, width: int) -> tuple[Line, Line]:
+    head: Line = [("history", "muted")]
+    if past is None:
+        return head, [("…", "muted")]
+    if not past.history.points:
+        return head, [("no earlier run", "muted")]
+    point = past.history.last_passed
+    last: Line = [("never passed", "muted")]
+    if point is not None:
+        ago = len(past.history.points) - 1 - past.history.points.index(point)
+        name = visible(past.name_of(point))
+        when = name or ("this run" if ago == 0 else "run before" if ago == 1 else f"{ago} runs ago")
+        last = [("last ", "muted"), glyph(Status.PASSED), (f" {when}", "muted")]
+    return both_ends(head, last, width), _sparks(past, width)
+
+
+def _sparks(past: CasePast | None, most: int) -> Line:
+    """The scores of the last runs, or whether they passed; newest at the right."""
+    if past is None or not past.history.points:
+        return []
+    points = past.history.points
+    values = past.history.values(lowest_metric(past.history))
+    return sparkline(values, [ROLES[point.summary.status] for point in points])[-most:]
