@@ -61,7 +61,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     terminal.press("r")
     terminal.wait_for("run 2: turn_off_the_bedroom_light · ✗ 1")
     terminal.press("3")
-    terminal.wait_for('degrees "19" (string)')
+    terminal.wait_for('degrees is "19" (string)')
 
     terminal.press("c")
     terminal.wait_for("before turn 2 of 2")

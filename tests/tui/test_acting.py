@@ -101,7 +101,7 @@ async def test_from_a_difference_to_its_event_and_back(heating):
     async with app.run_test(size=WIDE) as pilot:
         await at_the_difference(app, pilot)
         await pilot.press("t")
-        await until(pilot, lambda: any("~     tool     set" in line for line in current_lines(app)))
+        await until(pilot, lambda: any("≠     tool     set" in line for line in current_lines(app)))
         await pilot.press("backspace")
         await until(pilot, lambda: app.focused is not None and app.focused.id == "result")
         assert app.workbench.navigation.difference is not None
