@@ -13,6 +13,7 @@ from typing import NoReturn
 from evaltui.commands.arguments import (
     chat_parser,
     compare_parser,
+    demo_parser,
     help_parser,
     lint_parser,
     metrics_parser,
@@ -126,6 +127,14 @@ def _new(options: argparse.Namespace) -> int:
     return new(options.folder, options.kind)
 
 
+def _demo(options: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return fail("the demo needs a terminal; without one, `evaltui new DIR` and `evaltui run DIR` work")
+    from evaltui.tui.app import open_demo
+
+    return open_demo()
+
+
 def _open_workbench(options: argparse.Namespace) -> int:
     agent_dir = Path(options.agent_dir)
     if not agent_dir.exists():
@@ -151,6 +160,7 @@ _Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Names
 
 _COMMANDS: dict[str, _Command] = {
     "new": (new_parser, _new),
+    "demo": (demo_parser, _demo),
     "run": (run_parser, _run),
     "chat": (chat_parser, _chat),
     "record": (record_parser, _record),
@@ -163,6 +173,7 @@ _COMMANDS: dict[str, _Command] = {
 }
 _SUMMARIES = {
     "new": "Create a starter agent with an eval set",
+    "demo": "Show the loop in a minute with a sample agent",
     "run": "Run an agent's eval sets without a screen",
     "chat": "Chat with an agent line by line",
     "record": "Record a case from a file of user turns",

@@ -251,6 +251,14 @@ def new_parser() -> Parser:
     return parser
 
 
+def demo_parser() -> Parser:
+    return Parser(
+        prog="evaltui demo",
+        description="Open a sample agent in a temporary folder, offline. A line at the bottom says what to "
+        "press next.",
+    )
+
+
 def runs_parser() -> Parser:
     parser = Parser(
         prog="evaltui runs",

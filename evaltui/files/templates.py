@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -35,6 +35,10 @@ class TemplateError(Exception):
 def starter_files(kind: StarterKind) -> dict[str, str]:
     """The files of a starter: name to text, the agent first."""
     files = [*_files_in(_TEMPLATES / kind), *_files_in(_TEMPLATES)]
+    return _texts(files)
+
+
+def _texts(files: Iterable[Path]) -> dict[str, str]:
     return {path.name.removesuffix(_SUFFIX): path.read_text(encoding="utf-8") for path in files}
 
 
@@ -93,3 +97,10 @@ def _write(folder: Path, files: dict[str, str]) -> list[Path]:
     except OSError as error:
         raise TemplateError(f"{folder}: cannot write: {error.strerror or error}") from error
     return [write.path for write in writes]
+
+
+def create_demo(folder: Path) -> Path:
+    """Writes the agent of the demo into a new folder in `folder`; returns it. Raises TemplateError."""
+    agent_dir = folder / "order_desk"
+    _write(agent_dir, _texts(_files_in(_TEMPLATES / "demo")))
+    return agent_dir

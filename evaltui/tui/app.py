@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import sys
+import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePath
@@ -17,6 +18,7 @@ from textual.theme import Theme
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.folders import agents_in, may_be_agent
 from evaltui.files.settings import config_file, last_theme, remember_agent, remember_theme
+from evaltui.files.templates import create_demo
 from evaltui.files.workspace import SelectionError, select, set_files
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -38,7 +40,10 @@ _STARTER_CREATED = "Starter created: 3 cases. r runs the case, w watches"
 
 
 class WorkbenchApp(KeysInOrder[int]):
-    """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved."""
+    """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved.
+
+    With `tour` a line leads through what can be done.
+    """
 
     TITLE = "evaltui"
     # Textual's own key leaves at once.
@@ -51,15 +56,18 @@ class WorkbenchApp(KeysInOrder[int]):
     # There is one of our own.
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, workbench: Workbench, set_name: str | None = None, *, watch: bool = False) -> None:
+    def __init__(
+        self, workbench: Workbench, set_name: str | None = None, *, watch: bool = False, tour: bool = False
+    ) -> None:
         super().__init__()
+        self._tour = tour
         self.workbench = workbench
         self._set_name = set_name
         self._watch = watch
         self.refusal: str | None = None
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self.workbench)
+        return MainScreen(self.workbench, tour=self._tour)
 
     def on_mount(self) -> None:
         know_alt_enter()
@@ -170,6 +178,8 @@ def open_workbench(
     opening = _choose(agent_dir)
     if isinstance(opening, int):
         return opening
+    if opening.demo:
+        return open_demo()
     agent_dir = opening.path
     given = [set_name] if set_name and Path(set_name).exists() else []
     try:
@@ -194,7 +204,7 @@ def _choose(folder: Path) -> Opening | int:
     The exit code where nothing is opened.
     """
     opening = Opening(folder)
-    while True:
+    while not opening.demo:
         agents = agents_in(opening.path)
         if len(agents) == 1:
             return opening._replace(path=opening.path / agents[0])
@@ -208,6 +218,15 @@ def _choose(folder: Path) -> Opening | int:
         if chosen is None:
             return chooser.return_code or 0
         opening = chosen
+    return opening
+
+
+def open_demo() -> int:
+    """Show the demo, in a folder of its own that is gone afterwards; the exit code of the program."""
+    with tempfile.TemporaryDirectory(prefix="evaltui-demo-", ignore_cleanup_errors=True) as folder:
+        app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True)
+        app.run_to_the_end()
+        return app.return_code or 0
 
 
 def _refuse(reason: str) -> int:

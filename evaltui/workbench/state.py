@@ -28,6 +28,8 @@ class Opening(NamedTuple):
     path: Path
     starter: bool = False
     """Whether it was created just now."""
+    demo: bool = False
+    """Whether it is the demo, with its tour."""
 
 
 class Selection(NamedTuple):

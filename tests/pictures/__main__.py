@@ -6,10 +6,14 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from animation import Svg, frames
 from drawing import FOLDER, PICTURES, draw
 
 FOLDER.mkdir(exist_ok=True)
-names = sys.argv[1:] or [picture.name for picture in PICTURES]
+names = sys.argv[1:] or [*(picture.name for picture in PICTURES), "demo"]
 for picture in [picture for picture in PICTURES if picture.name in names]:
     (FOLDER / f"{picture.name}.svg").write_text(asyncio.run(draw(picture)), encoding="utf-8")
     print(f"screenshots/{picture.name}.svg")
+if "demo" in names:
+    (FOLDER / "demo.svg").write_text(Svg(asyncio.run(frames())).text(), encoding="utf-8")
+    print("screenshots/demo.svg")

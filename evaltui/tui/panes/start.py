@@ -1,4 +1,4 @@
-"""The start pane: what is known of an agent without eval cases, and the way to the first one."""
+"""The start pane of an agent without eval cases, and the line that leads through the demo."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.start import Choice, write_start
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, PagePane
+from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.first_minute import missing_package
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.tour import END, STEPS, Tour
 from evaltui.workbench.workbench import Workbench
 
 
@@ -104,3 +107,26 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
             if choice.line == line:
                 self._move_to(number)
                 await self.action_take_step()
+
+
+class TourLine(OneLine):
+    """The line that leads through the demo: what to press next."""
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+        self.tour = Tour()
+        """How far the user has come."""
+
+    def follow(self, scope: Scope) -> None:
+        """Shows the step of now; the focus is in `scope`."""
+        self.tour.follow(self._workbench, scope)
+        self.refresh()
+
+    def line(self, width: int) -> Line:
+        step = self.tour.step
+        if step is None:
+            return [(" Demo ", "chip"), (" ✓ ", "bold success"), (END, "")]
+        keys = step.shown_keys or " ".join(map(key_name, step.keys))
+        number = f" Demo {self.tour.index + 1}/{len(STEPS)} "
+        return [(number, "chip"), (f"  {keys}", "bold accent"), (f"  {step.text}", "")]

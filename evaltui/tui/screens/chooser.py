@@ -139,8 +139,12 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def _ways(self) -> list[Choice]:
         """What can be done instead of opening an agent that is listed."""
-        ways = [] if self._agents else [("create_starter", "Agent, 3 eval cases, config; runs offline")]
-        ways.append(("open_folder", "An agent, or a folder of agents"))
+        ways = [
+            ("create_starter", "Agent, 3 eval cases, config; runs offline"),
+            ("open_demo", "The loop in a minute, in a temporary folder"),
+            ("open_folder", "An agent, or a folder of agents"),
+        ]
+        ways = ways[-1:] if self._agents else ways
 
         def choice(action: str, remark: str) -> Choice:
             def line(width: int, is_current: bool) -> Line:
@@ -199,6 +203,9 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
                 self.app.exit(Opening(self._folder, starter=True))
 
         self.app.push_screen(StarterScreen(self._folder), created)
+
+    def action_open_demo(self) -> None:
+        self.app.exit(Opening(self._folder, demo=True))
 
     def action_open_folder(self) -> None:
         from evaltui.tui.screens.prompt import PromptScreen

@@ -26,7 +26,7 @@ from evaltui.workbench.first_minute import is_first_minute
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.tui.panes.start import StartView
+    from evaltui.tui.panes.start import StartView, TourLine
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
@@ -40,13 +40,18 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     BINDINGS = bindings(Scope.MAIN)
     AUTO_FOCUS = "#cases"
 
-    def __init__(self, workbench: Workbench) -> None:
+    def __init__(self, workbench: Workbench, *, tour: bool = False) -> None:
         super().__init__(workbench)
         self._layout = Layout(cases_width=last_cases_width())
         self._panes = Panes(workbench, self._layout, id="panes")
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
         self._header = Header(workbench, id="header")
+        self._tour: TourLine | None = None
+        if tour:
+            from evaltui.tui.panes.start import TourLine
+
+            self._tour = TourLine(workbench, id="tour")
         self._will_complete = False
         self._came_from: str | None = None
 
@@ -57,6 +62,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         yield self._header
         yield self._panes.tabs
         yield self._panes
+        if self._tour is not None:
+            yield self._tour
         yield self._status
         yield self._footer
 
@@ -87,6 +94,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self.ask()
         self._panes.draw()
         self._footer.scope = self.scope
+        if self._tour is not None:
+            self._tour.follow(self.scope)
         for bar in (self._header, self._status, self._footer):
             bar.refresh()
 

@@ -219,6 +219,7 @@ LISTED: tuple[Action, ...] = (
         "s",
         footer="starter",
     ),
+    _in_chooser("open_demo", "Open the demo", "Open a sample agent with a tour", "d", footer="demo"),
     _in_chooser("open_folder", "Open another folder…", "Open another folder", "o", footer="other folder"),
     _in_chooser("leave", "Quit", "Quit", "q", "escape", "ctrl+q"),
     action("close_jump", "Cancel", "Stay in this pane", "escape", "ctrl+o", where=(Scope.JUMP,)),

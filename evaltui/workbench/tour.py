@@ -1,0 +1,127 @@
+"""The tour of `evaltui demo`: what to press next, and when that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.workbench.actions.action import Scope
+from evaltui.workbench.workbench import Workbench
+
+IsDone = Callable[[Workbench, Scope], bool]
+
+
+@dataclass(frozen=True)
+class TourStep:
+    """What to press, and what that does."""
+
+    text: str
+    keys: tuple[str, ...]
+    """Keys by their names in Textual; a key with a space in it is a text to type."""
+    is_done: IsDone
+    """Whether the state of the workbench shows that it was done; the scope is where the focus is."""
+    shown_keys: str = ""
+    """How the keys are shown; "" for their names."""
+
+
+def _ran(workbench: Workbench, _: Scope) -> bool:
+    return workbench.runs.current is not None and workbench.runs.current.over
+
+
+def _at_result_of(eval_id: str) -> IsDone:
+    def is_done(workbench: Workbench, scope: Scope) -> bool:
+        return workbench.navigation.selection.eval_id == eval_id and scope is Scope.RESULT
+
+    return is_done
+
+
+def _at_difference_of(eval_id: str) -> IsDone:
+    def is_done(workbench: Workbench, scope: Scope) -> bool:
+        at_case = workbench.navigation.selection.eval_id == eval_id
+        return at_case and workbench.navigation.difference is not None
+
+    return is_done
+
+
+def _at_expectation(workbench: Workbench, scope: Scope) -> bool:
+    return workbench.navigation.selection.eval_id == "half_refund" and scope in (Scope.CASE, Scope.FIELD)
+
+
+def _passes(eval_id: str) -> IsDone:
+    def is_done(workbench: Workbench, _: Scope) -> bool:
+        return any(
+            workbench.outcomes.status(CaseId(eval_set.case_path, eval_id)) == "PASSED"
+            for eval_set in workbench.sets.listed
+        )
+
+    return is_done
+
+
+def _saved(workbench: Workbench, _: Scope) -> bool:
+    return not workbench.editing.unsaved()
+
+
+def _watches(workbench: Workbench, _: Scope) -> bool:
+    return workbench.watch.on
+
+
+def _chatted(workbench: Workbench, _: Scope) -> bool:
+    return workbench.has_chatted
+
+
+def _made_case(workbench: Workbench, _: Scope) -> bool:
+    return workbench.chat.has_saved
+
+
+def _own_case_passes(workbench: Workbench, _: Scope) -> bool:
+    case = workbench.navigation.selection.case
+    return case is not None and workbench.outcomes.status(case) == "PASSED"
+
+
+STEPS: tuple[TourStep, ...] = (
+    TourStep("Run all cases: one passes, three fail", ("R",), _ran),
+    TourStep("Open the result of the first failing case", ("f", "3"), _at_result_of("cancel_order")),
+    TourStep("Go to the difference: the wording is new", ("n",), _at_difference_of("cancel_order")),
+    TourStep("Accept it: the actual becomes expected", ("a", "enter"), _passes("cancel_order")),
+    TourStep("Next failing case: the reference varies", ("f", "n"), _at_difference_of("arrived_broken")),
+    TourStep(
+        "Relax it: any reference of this form", ("x", "down", "enter"), _passes("arrived_broken"), "x ↓ enter"
+    ),
+    TourStep("Next: the case is wrong. Go to what it expects", ("f", "n", "e"), _at_expectation),
+    TourStep(
+        "Edit 52 to 25: it is scored as you type",
+        ("enter", "backspace", "backspace", "2", "5", "enter"),
+        _passes("half_refund"),
+        "enter 25 enter",
+    ),
+    TourStep("Save the eval set and its config", ("ctrl+s",), _saved),
+    TourStep("Watch: every save of agent.py runs its cases again", ("w",), _watches),
+    TourStep(
+        'Chat: ask "Where is order 1001?"',
+        ("4", "Where is order 1001?", "enter"),
+        _chatted,
+        "4 … enter",
+    ),
+    TourStep("Save the chat as a case", ("ctrl+t", "enter"), _made_case),
+    TourStep("Run your case: it passes", ("r",), _own_case_passes),
+)
+END = "That is the loop: chat, save, run, compare, accept or relax. evaltui new DIR starts yours."
+
+
+class Tour:
+    """How far a user has come; nothing is pressed by itself."""
+
+    def __init__(self) -> None:
+        self.index = 0
+        """The current step, 0-based; the number of steps at the end."""
+
+    @property
+    def step(self) -> TourStep | None:
+        """What is to be done; None at the end."""
+        return STEPS[self.index] if self.index < len(STEPS) else None
+
+    def follow(self, workbench: Workbench, scope: Scope) -> None:
+        """Goes on as long as the current step is done."""
+        while self.step is not None and self.step.is_done(workbench, scope):
+            self.index += 1
