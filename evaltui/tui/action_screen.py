@@ -33,7 +33,6 @@ from evaltui.workbench.workbench import Workbench
 _OF_ITS_LIFE = (
     events.Load,
     events.Compose,
-    events.Mount,
     events.Unmount,
     events.ScreenResume,
     events.ScreenSuspend,
@@ -171,6 +170,9 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def hears(self, message: Message) -> bool:
+        if isinstance(message, events.Mount):
+            # Without its widgets where the app is left while it opens.
+            return self.is_attached
         if isinstance(message, _OF_ITS_LIFE):
             return True
         # All that is no event comes from what the user did to a widget.

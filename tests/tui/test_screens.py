@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from pilots import focused_tab, screen_text, turn, until, until_ran, write_cases
 from textual import events
-from textual.app import App
+from textual.app import App, ComposeResult
 from textual.geometry import Size
 from textual.screen import Screen
+from textual.widgets import Label
 
 import evaltui.tui
 from evaltui.tui import textual_private
-from evaltui.tui.action_screen import ActionScreen, DialogScreen
+from evaltui.tui.action_screen import ActionApp, ActionScreen, DialogScreen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import KEYS, Layout
 from evaltui.tui.pane import PaneFrame
@@ -132,6 +133,22 @@ def test_the_pane_with_the_focus_is_shown_at_every_size():
         for (width, height), maximised in product(((80, 24), (100, 30), (160, 45), (220, 60)), (False, True)):
             layout.maximised = maximised
             assert pane in {place.shown for place in layout.places(Size(width, height))}
+
+
+class _LooksForItsText(DialogScreen[None]):
+    def compose(self) -> ComposeResult:
+        yield Label("here")
+
+    def on_mount(self) -> None:
+        self.query_one(Label)
+
+
+async def test_an_app_may_be_left_while_a_screen_opens():
+    app = ActionApp[None]()
+    async with app.run_test() as pilot:
+        app.push_screen(_LooksForItsText())
+        app.exit()
+        await pilot.pause()
 
 
 async def test_what_leaves_a_screen_twice_leaves_it_once(parrot, thorough):

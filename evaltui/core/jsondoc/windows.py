@@ -14,6 +14,7 @@ from evaltui.core.jsondoc.edits import (
     InsertText,
     Move,
     Put,
+    PutText,
     check_index,
     missing,
 )
@@ -88,6 +89,8 @@ class Editor:
 
     def _perform_in_case(self, number: int, edit: Edit) -> list[Splice]:
         """Raises BeyondPartError where it takes more than the case to see how new text looks."""
+        if isinstance(edit, PutText) and not edit.path:
+            raise BeyondPartError
         case, lead = self._cases[number], self._leads[number]
         if self._part is None or self._part[:2] != (case, lead):
             # With what stands before it: the line that it begins in tells its margin.
