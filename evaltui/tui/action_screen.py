@@ -40,7 +40,7 @@ _OF_ITS_LIFE = (
 # Seconds. Events come by the thousand, eyes see some thirty pictures a second.
 _FRAME = 1 / 30
 # Where the keys of a text field are in the registry. Other actions of a field are Textual's own.
-_OF_FIELDS = {Scope.FIELD, Scope.FILTER, Scope.MESSAGE, Scope.PROMPT}
+_OF_FIELDS = {Scope.FIELD, Scope.TEXT, Scope.FILTER, Scope.MESSAGE, Scope.PROMPT}
 
 
 def bindings(scope: Scope) -> list[BindingType]:

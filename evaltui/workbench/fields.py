@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,6 +33,11 @@ _LONGEST_LINE = 100
 
 class FieldError(ValueError):
     """Why a text cannot be what a field holds, as a sentence."""
+
+    def __init__(self, text: str, place: tuple[int, int] | None = None) -> None:
+        super().__init__(text)
+        self.place = place
+        """Line and column of it in the text, 0-based; None where there is no one place."""
 
 
 @dataclass(frozen=True)
@@ -209,12 +215,20 @@ def value_of(text: str) -> Any:
 def json_of(text: str) -> Any:
     """The value of a JSON text. Raises FieldError that says what is wrong, and where."""
     if not text.strip():
-        raise FieldError("nothing is written here; JSON has null for nothing")
+        raise FieldError("Empty; use null")
     found = parse(text)
     if isinstance(found, Problem):
         where = f"line {found.line}: " if found.line and "\n" in text.strip() else ""
-        raise FieldError(f"{where}{found.message}")
+        raise FieldError(f"{where}{found.message}", place_in_text(found))
     return found
+
+
+def place_in_text(problem: Problem) -> tuple[int, int] | None:
+    """Line and column of what is wrong in a JSON text, 0-based; None where there is no one place."""
+    if problem.line is None:
+        return None
+    column = re.search(r"\(column (\d+)\)", problem.message)
+    return problem.line - 1, int(column[1]) - 1 if column else 0
 
 
 def object_of(text: str) -> dict[str, Any]:

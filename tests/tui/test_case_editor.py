@@ -5,6 +5,7 @@ import stat
 
 import pytest
 from pilots import screen_lines, screen_text, turn, until, write_cases
+from textual import events
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.details import RawScreen
@@ -96,7 +97,7 @@ async def test_a_key_of_the_pane_is_refused_with_a_reason_in_a_line(house, key):
         assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["room"] == "hallway"
 
 
-async def test_escape_takes_a_line_back_and_keeps_a_text(house):
+async def test_escape_brings_the_old_value_back_and_redo_what_was_typed(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:
         await in_the_case(app, pilot)
@@ -104,12 +105,40 @@ async def test_escape_takes_a_line_back_and_keeps_a_text(house):
         await pilot.press("e", *"way", "escape")
         assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["room"] == "hall"
         await go_to(app, pilot, "turn", 0, "user", 0)
-        await pilot.press("enter", *" you", "enter", *"there", "escape")
-        said = case(app)["conversation"][0]["user_content"]["parts"][0]["text"]
-        assert said == "hello you\nthere"
+        await pilot.press("enter", *" you", "escape")
+
+        def said():
+            return case(app)["conversation"][0]["user_content"]["parts"][0]["text"]
+
+        assert said() == "hello"
+        await until(pilot, lambda: "Cancelled   U redo" in screen_text(app))
+        await pilot.press("U")
+        assert said() == "hello you"
+        await pilot.press("u", "enter", *" you", "enter", *"there", "ctrl+j")
+        assert said() == "hello you\nthere"
         assert app.screen.focused is pane(app)
         await until(pilot, lambda: "  user        hello you" in screen_text(app))
         assert app.workbench.editing.dirty_cases(app.workbench.sets.listed[0].path) == {"dim"}
+
+
+async def test_a_text_that_was_changed_much_is_asked_about_before_it_is_discarded(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "user", 0)
+        await pilot.press("enter")
+        app.post_message(events.Paste("x" * 201))
+        await pilot.press("escape")
+        await until(pilot, lambda: "201 characters changed   esc discard   ctrl+j apply" in screen_text(app))
+        assert pane(app).is_editing
+        # Who goes on typing is asked again.
+        await pilot.press("y")
+        await until(pilot, lambda: "characters changed" not in screen_text(app))
+        await pilot.press("escape")
+        assert pane(app).is_editing
+        await pilot.press("escape")
+        assert not pane(app).is_editing
+        assert case(app)["conversation"][0]["user_content"]["parts"][0]["text"] == "hello"
 
 
 async def test_json_that_is_not_valid_is_said_and_kept(house):
@@ -121,13 +150,18 @@ async def test_json_that_is_not_valid_is_said_and_kept(house):
         await until(pilot, lambda: "not valid JSON" in screen_text(app))
         args = case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
         assert args["deep"] == {"a": 1}
-        # It may be left, and is still there when one comes back.
-        await pilot.press("escape", "up")
+        # It cannot be applied: the cursor goes to the problem.
+        await pilot.press("ctrl+home", "ctrl+j")
+        assert pane(app).is_editing
+        assert app.focused.cursor_location == (2, 1)
+        # Another pane may be gone to; the text is still there when one comes back.
+        await pilot.press("alt+1", "2")
         await until(pilot, lambda: "not in the case yet" in screen_text(app))
-        await pilot.press("down", "e", "backspace")
+        await pilot.press("e", "backspace")
         await until(pilot, lambda: "not valid JSON" not in screen_text(app))
-        await pilot.press("escape")
+        await pilot.press(",", "escape")
         await until(pilot, lambda: "not in the case yet" not in screen_text(app))
+        assert not pane(app).is_editing
 
 
 async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
@@ -139,7 +173,7 @@ async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
         await until(
             pilot, lambda: "      room" in screen_lines(app)[-10] or "      level  0" in screen_text(app)
         )
-        await pilot.press(*"hall", "tab", "7", "tab", *"done", "escape")
+        await pilot.press(*"hall", "tab", "7", "tab", *"done", "ctrl+j")
         assert case(app)["conversation"][2] == {
             "user_content": {"parts": [{"text": "dim the hall"}], "role": "user"},
             "intermediate_data": {"tool_uses": [{"name": "set_light", "args": {"room": "hall", "level": 7}}]},
@@ -167,7 +201,10 @@ async def test_what_was_added_by_mistake_goes_with_escape(house):
         await in_the_case(app, pilot)
         before = case(app)
         await go_to(app, pilot, "turn", 0, "call", 0)
+        # The completions first.
         await pilot.press("o", *"get", "escape")
+        assert pane(app).is_editing
+        await pilot.press("escape")
         assert case(app) == before
         await go_to(app, pilot, "turn", 1)
         await pilot.press("o", "escape")
@@ -253,16 +290,23 @@ async def test_the_raw_json_is_edited_and_what_is_wrong_is_shown(house):
         await pilot.press("f4")
         await until(pilot, lambda: isinstance(app.screen, RawScreen))
         await until(pilot, lambda: '"eval_id": "dim"' in screen_text(app))
-        await pilot.press("x", "escape")
+        await pilot.press("x", "ctrl+j")
         await until(pilot, lambda: "! line 1: not valid JSON" in screen_text(app))
         await pilot.press("escape")
-        await until(pilot, lambda: "is kept: f4 goes on with it" in screen_text(app))
+        await until(pilot, lambda: "the draft is kept until you leave the case" in screen_text(app))
         await pilot.press("f4")
         await until(pilot, lambda: isinstance(app.screen, RawScreen))
         await until(pilot, lambda: " x{" in screen_text(app))
-        await pilot.press("delete", "escape")
+        await pilot.press("delete", "tab", "shift+tab", "ctrl+j")
         await until(pilot, lambda: not isinstance(app.screen, RawScreen))
         assert app.workbench.editing.undo_label is None
+        assert not app.workbench.editing.unapplied.now()
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        await pilot.press("x", "escape")
+        await until(pilot, lambda: len(app.workbench.editing.unapplied.now()) == 1)
+        app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "other"))
+        await until(pilot, lambda: not app.workbench.editing.unapplied.now())
 
 
 async def test_a_case_edited_as_raw_json_is_one_step(house):
@@ -271,7 +315,7 @@ async def test_a_case_edited_as_raw_json_is_one_step(house):
         await in_the_case(app, pilot)
         await pilot.press("f4")
         await until(pilot, lambda: isinstance(app.screen, RawScreen))
-        await pilot.press("right", *' "note": 1,', "escape")
+        await pilot.press("right", *' "note": 1,', "ctrl+j")
         await until(pilot, lambda: not isinstance(app.screen, RawScreen))
         assert case(app)["note"] == 1
         assert app.workbench.editing.undo_label == "change the JSON of dim"

@@ -64,7 +64,7 @@ async def test_a_text_that_is_in_no_case_is_told_of_when_saving_and_asked_about_
         await until(pilot, lambda: "not saved, as it is not in the case dim yet" in screen_text(app))
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("escape", "escape")
+        await pilot.press("escape", "alt+1")
         assert len(unapplied(app)) == 1
         await pilot.press("q")
         await until(pilot, lambda: "typed, not in the case, so not saved" in screen_text(app))
@@ -100,7 +100,7 @@ async def test_a_text_that_is_in_no_case_goes_where_its_place_goes(house, where)
         await in_the_case(app, pilot)
         path = app.workbench.sets.listed[0].path
         await edit(app, pilot, *ARG)
-        await pilot.press(",", "escape")
+        await pilot.press(",", "alt+1", "2")
         (left,) = unapplied(app)
         row = ARG
         if where == "turn moved":
@@ -187,7 +187,7 @@ async def test_nobody_is_asked_about_two_versions_while_typing(house):
         await pilot.press(*"mt")
         assert app.screen is app.screen_stack[0]
         assert app.focused.text == "himmt"
-        await pilot.press("escape")
+        await pilot.press("ctrl+j")
         await until(pilot, lambda: isinstance(app.screen, MergeConflictScreen))
 
 

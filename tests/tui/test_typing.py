@@ -202,10 +202,13 @@ async def try_one(desk, field, one, key, *, by_key):
     if key == "enter" and not is_line:
         # It is a part of the text.
         assert desk.app.focused.text.endswith("\n"), where
-        await desk.pilot.press("backspace", "escape")
+        await desk.pilot.press("backspace", "ctrl+j")
+        key = "ctrl+j"
     wanted = expected(field, kind, one)
-    if key == "escape" and is_line:
+    if key == "escape":
         assert desk.text == before, where
+        assert not desk.pane.is_editing, where
+        assert not desk.editing.unapplied.now(), where
         assert desk.editing.undo_label is None, where
     elif wanted is None:
         assert desk.text == before, where

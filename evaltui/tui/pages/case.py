@@ -30,8 +30,6 @@ class OpenField:
     """Whether it begins in a new line, so that it is as wide as possible."""
     below: Sequence[Line]
     """Completions and the problem, drawn under it."""
-    hint: str
-    """Keys, drawn under these."""
     adding: bool = False
     """Whether it stands below the row, for what is added there."""
 
@@ -66,8 +64,6 @@ def _write_row(page: Page, row: Row, opened: OpenField | None) -> Placed:
         _write_closed(page, row)
     for problem in row.findings:
         write_finding(page, row, problem)
-    if opened:
-        page.text([(opened.hint, "muted")], [(" " * value_margin(row), "")])
     return Placed(first, len(page.lines), x, y)
 
 

@@ -315,8 +315,6 @@ class NewChatScreen(FormScreen):
         self._workbench.chat.new(start, self._known_agents[agent] if agent else None)
         self.dismiss(True)
 
-    action_end_field = action_end_text = action_save_field = action_form_take
-
     def fields(self) -> Iterator[Widget]:
         yield from self.query("#chat-begin, #chat-agent, #chat-user, #chat-app, #chat-state").results(Widget)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +37,7 @@ from evaltui.tui.widgets.fields import FieldText
 from evaltui.tui.widgets.lines import OneLine, PageLines, Title, rule
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.fields import place_in_text
 from evaltui.workbench.workbench import Workbench
 
 Write = Callable[[Page], None]
@@ -136,13 +136,14 @@ class DetailsTitle(OneLine):
 
 # Takes a text that is JSON over, or says why not.
 Apply = Callable[[str], str | None]
-_KEYS = "esc takes it over  ctrl+s saves it, too  ctrl+e $EDITOR"
+_KEYS = "ctrl+j apply   ctrl+s apply and save   esc cancel   ctrl+e $EDITOR"
+_INDENT = "  "
 
 
 class RawScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Returns None once the text has been taken over, or the text that was left unfinished.
+    """Returns None once the text is applied, the text if that was cancelled.
 
-    What is not JSON is not left at the first `esc`: the line and the reason are shown.
+    What is not JSON is not applied: the cursor goes to the problem.
     """
 
     def __init__(self, title: str, text: str, apply: Apply, save: Callable[[], None]) -> None:
@@ -151,7 +152,6 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         self._text = text
         self._apply = apply
         self._save = save
-        self._refused: str | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="raw"):
@@ -159,58 +159,64 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
             yield FieldText(id="raw-text", line_numbers=True)
             yield Static(Content(_KEYS), id="raw-note", markup=False)
 
+    @property
+    def _field(self) -> FieldText:
+        return self.query_one(FieldText)
+
     def on_mount(self) -> None:
-        field = self.query_one(FieldText)
-        field.begin(self._text, selected=False, is_json=True)
-        field.move_cursor((0, 0))
+        self._field.begin(self._text, selected=False, is_json=True)
+        self._field.move_cursor((0, 0))
         if problem := self._problem():
             self._show(problem)
+
+    def action_end_text(self) -> None:
+        if self._applied():
+            self.dismiss(None)
 
     def action_save_field(self) -> None:
         if self._applied():
             self._save()
             self.dismiss(None)
 
+    def action_leave_field(self) -> None:
+        self.dismiss(self._field.text)
+
+    def action_next_field(self) -> None:
+        """Indents."""
+        self._field.insert(_INDENT)
+
+    def action_previous_field(self) -> None:
+        """Takes one step of indentation from the line."""
+        row = self._field.cursor_location[0]
+        line = self._field.document[row]
+        spaces = min(len(_INDENT), len(line) - len(line.lstrip(" ")))
+        self._field.delete((row, 0), (row, spaces))
+
     def action_field_in_editor(self) -> None:
-        field = self.query_one(FieldText)
+        field = self._field
         try:
             field.begin(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
         except EditorError as error:
             self._say(str(error))
 
-    def action_leave_field(self) -> None:
-        text = self.query_one(FieldText).text
-        if text == self._refused:
-            # A second time without a change: it is kept for later.
-            self.dismiss(text)
-        elif self._applied():
-            self.dismiss(None)
-        else:
-            self._refused = text
-
-    action_end_text = action_leave_field
-
     def _applied(self) -> bool:
-        problem = self._problem()
-        if problem is not None:
+        if (problem := self._problem()) is not None:
             self._show(problem)
             return False
-        if reason := self._apply(self.query_one(FieldText).text):
+        if reason := self._apply(self._field.text):
             self._say(reason)
             return False
         return True
 
     def _problem(self) -> Problem | None:
-        found = parse(self.query_one(FieldText).text)
+        found = parse(self._field.text)
         return found if isinstance(found, Problem) else None
 
     def _show(self, problem: Problem) -> None:
-        if problem.line is not None:
-            column = re.search(r"\(column (\d+)\)", problem.message)
-            place = problem.line - 1, int(column[1]) - 1 if column else 0
-            self.query_one(FieldText).move_cursor(place, center=True)
+        if (place := place_in_text(problem)) is not None:
+            self._field.move_cursor(place, center=True)
         where = f"line {problem.line}: " if problem.line else ""
-        self._say(f"{where}{problem.message}; esc again leaves it for later")
+        self._say(f"{where}{problem.message}")
 
     def _say(self, sentence: str) -> None:
         note = self.query_one("#raw-note", Static)

@@ -20,7 +20,7 @@ from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_smal
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.screens.main_panes import Panes
 from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.fields import FilterLine, MessageField
+from evaltui.tui.widgets.fields import FieldLine, FilterLine, MessageField
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.first_minute import is_first_minute
 from evaltui.workbench.workbench import Workbench
@@ -109,7 +109,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         if isinstance(self.focused, MessageField):
             return Scope.MESSAGE
         if isinstance(self.focused, Input | TextArea):
-            return Scope.FIELD
+            return Scope.FIELD if isinstance(self.focused, FieldLine) else Scope.TEXT
         return Scope[self._layout.focus.upper()]
 
     def _show_places(self, size: Size) -> None:
@@ -174,7 +174,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         action = BY_ID[action_id]
         if reason := action.refusal(self.workbench):
             return reason
-        if self.scope is Scope.FIELD and action.where == (Scope.CASE,):
+        if self.scope in (Scope.FIELD, Scope.TEXT) and action.where == (Scope.CASE,):
             # The keys of a pane are heard in its fields, too.
             return f"{action.title}: close the field first"
         return None

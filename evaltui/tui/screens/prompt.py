@@ -217,6 +217,11 @@ class FormScreen(DialogScreen[bool], inherit_bindings=False):
 
     action_leave_field = action_form_leave
 
+    async def action_save_field(self) -> None:
+        await self.run_action("form_take")
+
+    action_end_field = action_end_text = action_save_field
+
     def action_form_next(self) -> None:
         self._step(1)
 

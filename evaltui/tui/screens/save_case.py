@@ -139,8 +139,6 @@ class SaveCaseScreen(FormScreen):
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)
 
-    action_end_field = action_form_take
-
     def action_form_down(self) -> None:
         rows = self.query_one(TurnRows)
         if rows.has_focus:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Input
@@ -45,23 +45,19 @@ class OneLineInput(Input):
         self.replace(as_one_line(self.app.clipboard), *self.selection)
 
 
-# In a text of many lines these move the cursor and begin a line.
-_OF_LINES = ("end_field", "next_choice", "previous_choice")
-
-
-def _bindings(*, of_lines: bool) -> list[BindingType]:
-    return [
-        binding
-        for binding in bindings(Scope.FIELD)
-        if isinstance(binding, Binding) and (binding.id in _OF_LINES) is of_lines
-    ]
+_JSON_TOKEN = re.compile(
+    r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))'
+    r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
+    r"|(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false|null)\b)"
+)
 
 
 class FieldText(ExactTextArea):
     """A text of many lines; `is_json` has its tokens coloured. The keys that end it are actions of the pane
     or screen around it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=False)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TEXT)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"role-key", "role-string", "role-number"}
 
     def __init__(self, *, id: str, line_numbers: bool = False) -> None:
         super().__init__(compact=True, show_line_numbers=line_numbers, id=id)
@@ -96,7 +92,7 @@ class FieldText(ExactTextArea):
 class FieldLine(FieldText):
     """A text that `enter` ends. It grows with what is pasted into it, unless it is a name: `one_line`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _bindings(of_lines=True)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.FIELD)
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)

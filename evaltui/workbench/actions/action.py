@@ -26,7 +26,8 @@ class Scope(StrEnum):
     DETAILS = "in the details"
     JUMP = "while a pane is chosen"
     CHOOSER = "in the list of agents"
-    FIELD = "in a field"
+    FIELD = "in a field of one line"
+    TEXT = "in a text"
     PROMPT = "in a question"
     FORM = "in a form"
     CRITERIA = "in the criteria"
@@ -45,6 +46,7 @@ _ALONE = frozenset(
         Scope.JUMP,
         Scope.CHOOSER,
         Scope.FIELD,
+        Scope.TEXT,
         Scope.MESSAGE,
         Scope.PROMPT,
         Scope.FORM,
@@ -69,6 +71,7 @@ _TOPICS = {
     Scope.CASES: "cases",
     Scope.CASE: "cases",
     Scope.FIELD: "cases",
+    Scope.TEXT: "cases",
     Scope.VERSIONS: "cases",
     Scope.RESULT: "results",
     Scope.TRACE: "results",

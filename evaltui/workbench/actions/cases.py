@@ -142,7 +142,7 @@ TREE: tuple[Action, ...] = (
         refusal=_no_cases,
         footer="find",
     ),
-    _in_question("take", "Confirm", "Apply the text or the choice", "enter"),
+    _in_question("take", "Confirm", "Apply the text or the choice", "enter", "ctrl+s"),
     _in_question("leave_question", "Cancel", "Close without a change", "escape"),
     _in_question("next_answer", "Next row", "Go to the next row", "down", footer="down"),
     _in_question("previous_answer", "Previous row", "Go to the previous row", "up", footer="up"),

@@ -16,7 +16,9 @@ def _refuses(workbench: Workbench) -> str | None:
 
 
 _here = partial(action, where=(Scope.CASE,), refusal=_refuses)
-_in_field = partial(action, where=(Scope.FIELD,))
+_in_line = partial(action, where=(Scope.FIELD,))
+_in_text = partial(action, where=(Scope.TEXT,))
+_in_field = partial(action, where=(Scope.FIELD, Scope.TEXT))
 _in_accept = partial(action, where=(Scope.ACCEPT,))
 
 
@@ -67,15 +69,25 @@ CASE = (
         "ctrl+e",
         footer="$EDITOR",
     ),
-    _in_field("end_field", "Apply", "Apply the value and close the field", "enter", rank=0),
-    _in_field(
-        "end_text", "Apply text", "Apply the text and close the field", "ctrl+j", rank=2, footer="apply"
+    _in_line("end_field", "Apply", "Apply the value and close the field", "enter", rank=0),
+    _in_text(
+        "end_text", "Apply text", "Apply the text and close the field", "ctrl+j", rank=0, footer="apply"
     ),
     _in_field(
-        "leave_field", "Cancel edit", "Close the field without a change", "escape", rank=1, footer="cancel"
+        "leave_field",
+        "Cancel edit",
+        "Close the field; the old value is back",
+        "escape",
+        rank=1,
+        footer="cancel",
     ),
     _in_field(
-        "next_field", "Next field", "Apply the value and edit the next field", "tab", rank=3, footer="next"
+        "next_field",
+        "Next field",
+        "Apply the value and edit the next field",
+        "tab",
+        rank=2,
+        footer="next field",
     ),
     _in_field(
         "previous_field",
@@ -85,16 +97,21 @@ CASE = (
         footer="previous",
     ),
     _in_field(
-        "save_field", "Apply and save", "Apply the value and save every file", "ctrl+s", rank=4, footer="save"
+        "save_field",
+        "Apply and save",
+        "Apply the value and save every file",
+        "ctrl+s",
+        rank=3,
+        footer="apply and save",
     ),
-    _in_field("next_choice", "Next choice", "Go to the next completion", "down"),
-    _in_field("previous_choice", "Previous choice", "Go to the previous completion", "up"),
+    _in_line("next_choice", "Next choice", "Go to the next completion", "down"),
+    _in_line("previous_choice", "Previous choice", "Go to the previous completion", "up"),
     _in_field(
         "field_in_editor",
         "Edit in $EDITOR",
         "Edit this text in $VISUAL or $EDITOR",
         "ctrl+e",
-        rank=5,
+        rank=4,
         footer="$EDITOR",
     ),
 )
@@ -149,6 +166,6 @@ ACCEPTING: tuple[Action, ...] = (
         "shift+tab",
         footer="narrower",
     ),
-    _in_accept("accept_it", "Accept", "Apply the change; undo reverts it", "enter"),
+    _in_accept("accept_it", "Accept", "Apply the change; undo reverts it", "enter", "ctrl+s"),
     _in_accept("leave_it", "Cancel", "Close without a change", "escape", "q"),
 )

@@ -141,7 +141,7 @@ class FieldEditor:
         app = self._pane.app
         if was_typing and isinstance(app, KeysInOrder):
             app.swallow_typing()
-            self._workbench.say("the field is closed, as its line was changed elsewhere; esc goes on")
+            self._workbench.say("Field closed: its line was changed outside   esc continue")
 
     def close(self, *, keep: bool) -> None:
         """Leaves the field. What is not valid is kept for later with `keep`, else dropped."""
@@ -183,6 +183,8 @@ class FieldEditor:
             self._add_chosen(field)
             return
         if not self._finished():
+            if field.problem_at is not None:
+                field.widget.move_cursor(field.problem_at)
             self._pane.show_soon()
             return
         self._go_on(field, self._following(field))
@@ -214,7 +216,7 @@ class FieldEditor:
         chosen = matches[field.choice].text if field.choice is not None and matches else self.line.typed
         add = (field.adds or {}).get(chosen)
         if add is None:
-            field.problem = "nothing of this kind can be added here; esc leaves"
+            field.problem = "Nothing of this kind to add here"
             self._pane.show_soon()
             return
         self.close(keep=False)
@@ -222,17 +224,17 @@ class FieldEditor:
         add()
 
     def cancel(self) -> None:
-        """Leaves the field. A line, or something new without text, is restored; a text is kept."""
+        """Closes the completions, else the field: the old value is back. A long text is asked about first."""
         field = self.opened
         if field is None:
             return
-        unchanged = field.widget.typed == field.field.text and not field.widget.typed
-        if not field.is_text or field.is_gone or (field.fresh and unchanged):
+        if field.choice is not None and field.adds is None and field.matches():
+            field.choice, field.hides_choices = None, True
+        elif not field.asks_to_discard():
             self._changes.restore(field)
+            if field.done:
+                self._workbench.say("Cancelled   U redo")
             self.close(keep=False)
-        else:
-            self._finished()
-            self.close(keep=True)
         self._pane.show_soon()
 
     def step(self, step: int) -> None:
@@ -251,8 +253,8 @@ class FieldEditor:
         order = range(current + step, len(rows) if step > 0 else -1, step)
         following = next((number for number in order if rows[number].field is not None), None)
         if following is None:
-            key = "enter" if not field.is_text else "esc"
-            self._workbench.say(f"this is the {'last' if step > 0 else 'first'} field; {key} leaves it")
+            key = "ctrl+j" if field.is_text else "enter"
+            self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {key} apply")
             self._pane.show_soon()
             return
         self._go_on(field, None)
@@ -312,9 +314,7 @@ class FieldEditor:
             return None
         adding = field.adds is not None or field.is_gone
         below = field.lines_below()
-        return OpenField(
-            field.row, field.part, self.height(), field.is_text, below, field.hint, adding=adding
-        )
+        return OpenField(field.row, field.part, self.height(), field.is_text, below, adding=adding)
 
     def shown_state(self) -> object:
         """What of the field the page around it shows."""
@@ -323,7 +323,8 @@ class FieldEditor:
             return None
         typed = (field.handled, field.chosen_from) if field.chosen_from or field.adds else None
         height = self.height(), self._pane.size.height
-        return field.row, field.part, field.problem, field.choice, height, typed
+        texts = field.problem, field.question
+        return field.row, field.part, texts, field.choice, field.hides_choices, height, typed
 
     def height(self) -> int:
         """The lines that the field takes."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,8 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 _MOST_CHOICES = 6
-_LINE_HINT = "enter keeps it · tab goes on · esc takes it back"
-_ADD_HINT = "enter adds it · type to find it · esc leaves"
-_TEXT_HINT = "ctrl+s saves · tab goes on · esc keeps it and leaves"
+# Characters. Who has changed more is asked before that is discarded.
+_MOST_DISCARDED = 200
 
 
 @dataclass
@@ -54,6 +54,12 @@ class OpenedField:
     """Whether the row was deleted from outside."""
     problem: str = ""
     """Why the text is not applied; empty if it is."""
+    problem_at: tuple[int, int] | None = None
+    """Line and column of the problem in the text, 0-based; None where there is no one place."""
+    question: str = ""
+    """What cancelling asks before a long text is discarded; empty if nothing is asked."""
+    hides_choices: bool = False
+    """Whether the completions were closed, until more is typed."""
     choice: int | None = None
     """Index of the selected completion, 0-based; None if none is."""
     chosen_from: tuple[Completion, ...] = ()
@@ -71,11 +77,15 @@ class OpenedField:
         """The case that the field belongs to."""
         return self.typing[1] if isinstance(self.typing, tuple) else None
 
-    @property
-    def hint(self) -> str:
-        if self.adds is not None:
-            return _ADD_HINT
-        return _TEXT_HINT if self.is_text else _LINE_HINT
+    def asks_to_discard(self) -> bool:
+        """Whether so much was changed that cancelling has to be confirmed, which `question` then asks for."""
+        if self.question or self.adds is not None:
+            return False
+        changed = changed_characters(self.base, self.widget.typed)
+        if changed > _MOST_DISCARDED:
+            key = "ctrl+j" if self.is_text else "enter"
+            self.question = f"{changed} characters changed   esc discard   {key} apply"
+        return bool(self.question)
 
     def kind_for(self, now: Field) -> Kind:
         """Kind in which the widget shows a value that has become another one."""
@@ -87,7 +97,7 @@ class OpenedField:
 
     def matches(self) -> list[Completion]:
         """Completions of what is typed; none if that is one of them already."""
-        if not self.chosen_from:
+        if not self.chosen_from or self.hides_choices:
             return []
         typed = self.handled
         if typed == self.field.text and self.field.live and not self.done:
@@ -100,7 +110,7 @@ class OpenedField:
 
     def choose_best_match(self) -> None:
         """Selects the first completion where enter should apply it."""
-        self.choice = None
+        self.choice, self.question, self.hides_choices = None, "", False
         if matches := self.matches():
             names = self.part == "name" or self.row[-2:-1] == ("call",) or self.adds is not None
             begins = matches[0].text.casefold().startswith(self.handled.casefold())
@@ -129,7 +139,21 @@ class OpenedField:
             lines.append([(f"  … {len(matches) - first - _MOST_CHOICES} more", "muted")])
         if self.problem:
             lines.append([("! ", "error"), (visible(self.problem), "error")])
+        if self.question:
+            lines.append([("! ", "warning"), (self.question, "warning")])
         return lines
+
+
+def changed_characters(before: str, after: str) -> int:
+    """How many characters were replaced or typed between what both texts begin and end with."""
+    same = _common(before, after)
+    rest, typed = before[same:], after[same:]
+    return max(len(rest), len(typed)) - _common(reversed(rest), reversed(typed))
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many letters are the same at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 class FieldChanges:
@@ -152,13 +176,14 @@ class FieldChanges:
         file = self._workbench.navigation.file
         if file is None or field.adds is not None:
             return
-        field.problem = ""
+        field.problem, field.problem_at = "", None
         try:
             make = field.field.change(field.handled)
             if problem := self._pane.selected.refuses(make):
                 raise FieldError(problem)
         except (FieldError, EditError) as error:
             field.problem = str(error)
+            field.problem_at = error.place if isinstance(error, FieldError) else None
         else:
             self._do(field, file, make)
         self.keep_unapplied(field)
@@ -250,7 +275,7 @@ class FieldChanges:
         if was_typed and field.widget.typed != field.seen:
             field.field = now.of_kind(field.kind)
             field.seen = field.base = field.field.text
-            field.problem = f"changed outside meanwhile, to {field.seen[:60]}; esc takes that"
+            field.problem = f"Changed outside to {field.seen[:60]}   esc takes theirs"
             self.keep_unapplied(field)
             return True
         # It begins anew, as what it is now.
@@ -267,5 +292,5 @@ class FieldChanges:
             return False
         field.is_gone = True
         field.row = self._pane.rows[self._pane.current].id
-        field.problem = "this line was taken out outside: what is typed cannot be kept here; esc leaves"
+        field.problem = "This line was deleted outside; the text cannot be applied   esc cancel"
         return True

@@ -59,10 +59,10 @@ class OutsideEditing:
         case, selected = self._workbench.navigation.selection.case, self._pane.selected
         selected.follow()
         if case is None or not selected.rows:
-            return "the case is gone"
+            return "The case was deleted"
         try:
             if selected.text() != before != text:
-                return "the case was changed outside meanwhile; f4 takes this over theirs, once this is left"
+                return "The case was changed outside   esc, then f4 and ctrl+j, to replace it"
             made = selected.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
@@ -81,16 +81,20 @@ class OutsideEditing:
     def _save(self) -> None:
         self._workbench.editing.save_all()
 
-    def _raw_left(self, case: CaseId, unfinished: str) -> None:
+    def _raw_left(self, case: CaseId, draft: str) -> None:
         selected = self._pane.selected
         selected.follow()
         if selected.case != case:
-            self._pane.app.copy_to_clipboard(unfinished)
-            self._workbench.say("the case is gone: the JSON that was left unfinished is in the clipboard")
+            self._pane.app.copy_to_clipboard(draft)
+            self._workbench.say("The case was deleted; its JSON is in the clipboard")
             return
-        at = selected.place_of(None, "raw")
-        self._workbench.editing.unapplied.keep(case.path, *at, unfinished, "f4 goes on with it")
-        self._workbench.say("the JSON that was left unfinished is kept: f4 goes on with it")
+        at, unapplied = selected.place_of(None, "raw"), self._workbench.editing.unapplied
+        if draft == selected.text():
+            unapplied.drop(case.path, *at)
+        else:
+            unapplied.keep(case.path, *at, draft, "a draft; f4 edits it")
+            self._workbench.say("Not applied; the draft is kept until you leave the case   f4 edit")
+        self._pane.show_soon()
 
     def edit_in_editor(self, row: Row) -> None:
         """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
