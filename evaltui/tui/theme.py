@@ -204,19 +204,15 @@ class Palette:
         """
         style = self._styles.get((role, row))
         if style is None:
-            style = Style()
-            for word in role.split():
-                style += self._style_of(word, row)
-            self._styles[role, row] = style
+            words = role.split()
+            if row.startswith("sel"):
+                words = [_ON_CURRENT.get(word, word) for word in words]
+            styles = [self._words.get(word, Style()) for word in words]
+            if self._words.get(row, Style()).reverse or any(one.reverse for one in styles):
+                # Colours that change places with the ground would be patches.
+                styles = [one for one in styles if one.foreground is None]
+            style = self._styles[role, row] = sum(styles, start=Style())
         return style
-
-    def _style_of(self, word: str, row: str) -> Style:
-        if row.startswith("sel"):
-            word = _ON_CURRENT.get(word, word)
-        if row in self._words and self._words[row].reverse:
-            # Colours that change places with the ground would be patches.
-            return _ATTRIBUTES.get(word, Style())
-        return self._words.get(word, Style())
 
 
 _ATTRIBUTES: Mapping[str, Style] = {

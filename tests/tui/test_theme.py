@@ -63,6 +63,7 @@ def test_every_theme_has_every_role(theme):
         assert styles.style("sel").reverse
         assert styles.style("muted").dim
         assert styles.style("bold error", "sel") == Style(bold=True), "no patches of colour"
+        assert styles.style("act-hi key") == Style(reverse=True)
     else:
         assert styles.style("error act").background == Color.parse(known["act"])
         assert styles.style("chip").foreground == Color.parse(known["chip-text"])
