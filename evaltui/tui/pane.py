@@ -138,6 +138,9 @@ class PaneFrame(Vertical):
         self.set_class(focused, "-focused")
         self._draw_border()
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self._draw_border())
+
     def on_resize(self) -> None:
         self._draw_border()
 

@@ -12,6 +12,7 @@ from textual.theme import BUILTIN_THEMES
 
 import evaltui
 from evaltui.tui.theme import COLORS, DARK, FILLS, LIGHT, THEMES, Palette, ThemedApp, palette, role_variables
+from evaltui.tui.widgets.choices import ChoiceList
 from evaltui.tui.widgets.fields import FieldText
 
 PACKAGE = Path(evaltui.__file__).parent
@@ -123,3 +124,18 @@ async def test_json_is_coloured_while_it_is_typed():
         roles = {line.plain[span.start : span.end]: span.style.color for span in line.spans}
         assert roles['"a"'] == key
         assert field.get_line(1).plain == '"\ufffd"'
+
+
+async def test_what_textual_draws_follows_the_theme():
+    class Choosing(ThemedApp[None]):
+        def compose(self):
+            yield ChoiceList(1, lambda number, is_current: [("one", "error")])
+
+    app = Choosing()
+    async with app.run_test() as pilot:
+        for name in (DARK, LIGHT):
+            app.theme = name
+            await pilot.pause()
+            shown = app.query_one(ChoiceList).get_option_at_index(0).prompt
+            color = Color.parse(variables_of(OURS[name])["text-error"])
+            assert [span.style.foreground for span in shown.spans] == [color]

@@ -45,19 +45,26 @@ class Dialog(Vertical):
         super().__init__(id=id)
         self._name = name
         self._about = about
+        self._below: Sequence[Span] = ()
 
     def on_mount(self) -> None:
-        self.about(self._about)
+        self._draw_border()
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self._draw_border())
 
     def about(self, about: Sequence[Span]) -> None:
         """Says what the dialog is about now."""
         self._about = about
-        beside: Line = [(" ", ""), *about] if about else []
-        self.border_title = content(self, [(f" {self._name} ", "chip"), *beside])
+        self._draw_border()
 
     def below(self, line: Sequence[Span]) -> None:
         """A note in the bottom border."""
-        self.border_subtitle = content(self, line)
+        self._below = line
+        self._draw_border()
+
+    def _draw_border(self) -> None:
+        beside: Line = [(" ", ""), *self._about] if self._about else []
+        self.border_title = content(self, [(f" {self._name} ", "chip"), *beside])
+        self.border_subtitle = content(self, self._below)
 
 
 class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=False):

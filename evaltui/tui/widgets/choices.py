@@ -40,6 +40,7 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.draw()
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self.draw())
 
     def draw(self) -> None:
         """Draws the choices anew, after a change of what they tell."""
