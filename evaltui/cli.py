@@ -140,11 +140,11 @@ def _open_workbench(options: argparse.Namespace) -> int:
     if not agent_dir.exists():
         from evaltui.text.values import did_you_mean
 
-        hint = did_you_mean(options.agent_dir, _COMMANDS) or "; `evaltui --help` lists the commands"
+        hint = did_you_mean(options.agent_dir, _COMMANDS) or ". `evaltui --help` lists the commands"
         return fail(f"{options.agent_dir} is not a folder, a file or a command{hint}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return fail(
-            f"the workbench needs a terminal; `evaltui run {options.agent_dir}` runs eval sets without one"
+            f"the workbench needs a terminal. `evaltui run {options.agent_dir}` runs eval sets without one"
         )
     # Until all is loaded there is no garbage to be looked for among it, again and again.
     gc.disable()

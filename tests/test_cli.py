@@ -32,7 +32,7 @@ def test_without_a_terminal_it_refuses_politely(tmp_path):
 def test_an_unknown_command_is_a_usage_error_with_the_nearest_name():
     done = call("rum")
     assert done.returncode == 2
-    assert "did you mean 'run'?" in done.stderr
+    assert "Did you mean run?" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -95,7 +95,7 @@ class _Chat:
             past = past_of_turns(self._kept)
             state = self._until_interrupted(self._conversation.open(self._session, past))
         except AgentBrokenError as broken:
-            self._failed("the agent cannot be used", broken.error)
+            self._failed("Cannot load agent", broken.error)
         except (RequestFailedError, HostLostError) as failed:
             self._failed("no session", failed.error)
         except ValueError as invalid:

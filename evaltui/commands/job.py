@@ -35,7 +35,7 @@ from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
-from evaltui.text.values import visible
+from evaltui.text.values import counted, visible
 
 _EVERY = 0.1
 
@@ -148,9 +148,7 @@ def _resumed(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
     agent_dir: Path = options.agent_dir
     path = find_run(agent_dir, options.resume)
     if given := [flag for name, flag in _BEGUN_WITH.items() if getattr(options, name)]:
-        raise UsageError(
-            f"--resume: a run goes on with what it was begun with, so leave out {', '.join(given)}"
-        )
+        raise UsageError(f"--resume: the run keeps its own options; leave out {', '.join(given)}")
     try:
         data = begun_with(path).data
         config, session = (data.get(name) for name in ("config", "initial_session"))
@@ -158,8 +156,8 @@ def _resumed(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         resumption = read_resumption(agent_dir, path, sets)
     except ResumeError as error:
         run = run_id(path)
-        refusal = f"cannot go on: {error}. Run everything anew, and see what changed with --baseline {run}"
-        raise UsageError(f"--resume: run {run} {refusal if error.differs else error}") from error
+        refusal = f" cannot be resumed: {error}. Run all cases instead, with --baseline {run} to compare"
+        raise UsageError(f"--resume: run {run}{refusal if error.differs else f': {error}'}") from error
     except (EvalSetError, SelectionError):
         raise
     except (OSError, ValueError) as error:
@@ -219,7 +217,7 @@ class Job:
         interrupted = executed.status is None
         if interrupted:
             count, done = self._selected.plan.case_count, len(self._results)
-            self._notes.append(f"interrupted: {done} of {count} cases were finished")
+            self._notes.append(f"interrupted: {done} of {count} cases finished")
         report = self._report(self._selected, executed, time.monotonic() - began)
         report = self._without_secrets(report, executed)
         all_written = write_reports(report, self._ending.targets)
@@ -269,11 +267,11 @@ class Job:
         gc.enable()
         self._selected = selected
         for problem in (one for info in selected.sets if info.defaulted for one in info.problems):
-            print(f"evaltui run: {visible(problem.file or '')}: {visible(str(problem))}", file=sys.stderr)
+            print(f"evaltui run: {visible(problem.located())}", file=sys.stderr)
         announce(selected.plan.checks, self._required)
         if resumes := self._request.resumes:
             done = len(list(resumes.carried()))
-            self._notes.append(f"goes on with run {resumes.id}, of which {done} results were kept")
+            self._notes.append(f"resumes run {resumes.id}: {counted(done, 'result')} kept")
         self._progress = Progress(sys.stderr, selected.plan.case_count)
 
     def _report(self, selected: SelectedRun, executed: ExecutedRun, seconds: float) -> RunReport:

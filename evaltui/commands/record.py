@@ -145,7 +145,7 @@ def _find_set(agent_dir: Path, name: str) -> Path:
         return found[0]
     known = [eval_set.eval_set_id for eval_set in sets]
     if not name.endswith(_NEW_SET):
-        hint = did_you_mean(name, known) or f"; for a new set, name its file: NAME{_NEW_SET}"
+        hint = did_you_mean(name, known) or f". For a new set, name its file: NAME{_NEW_SET}"
         raise UsageError(f"no eval set {name!r} in {folder}{hint}")
     new = folder / name if Path(name).name == name else Path(name)
     if not new.parent.is_dir():
@@ -192,7 +192,7 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
         )
         return without_secrets(drafted.case, secrets_of(options.agent_dir))
     except AgentBrokenError as broken:
-        what, error = "the agent cannot be used", broken.error
+        what, error = "Cannot load agent", broken.error
     except (RequestFailedError, HostLostError) as lost:
         what, error = f"turn {len(turns) + 1} failed", lost.error
     except ResponseError as refused:

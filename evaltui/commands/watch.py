@@ -159,7 +159,7 @@ class _Lines:
                 yield [(what, "bold")]
                 yield [("! ", "error"), (visible(in_a_line(error)), "error")]
                 yield from ([(f"    {line}", "muted")] for line in visible_lines(error.traceback))
-                yield [("the results before that stay; the next save is tried again", "muted")]
+                yield [("Previous results kept; retries on save", "muted")]
             case ReactionStep.DONE if reaction.run is None:
                 done = f"{reaction.rescored} scored again, without the agent" if reaction.rescored else ""
                 yield [(f"{what}: {done or 'nothing to run'}", "bold"), (f"  {after}", "muted")]
@@ -199,7 +199,7 @@ class _Lines:
         yield [*line, (f"  {when}", "muted")]
         waiting = workbench.watch.waiting()
         if waiting.cases:
-            many = f"{len(waiting.cases)} old, from before the change"
+            many = f"{len(waiting.cases)} stale"
             then = f": enter runs {'it' if len(waiting.cases) == 1 else 'them'}" if sys.stdin.isatty() else ""
             yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "muted")]
 

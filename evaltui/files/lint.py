@@ -53,9 +53,8 @@ def _same_label(file: Path, eval_set: EvalSet | None, seen: dict[str, Path]) -> 
 
 
 def format_problem(problem: Problem) -> str:
-    """`path/to/file.json: error: eval_cases[2]: missing; line 41`"""
-    sentence = f"{problem.severity}: {problem}"
-    return f"{problem.file}: {sentence}" if problem.file else sentence
+    """`path/to/file.json:41: error: eval_cases[2]: missing`"""
+    return problem.located(problem.severity)
 
 
 def _files_in(folder: Path) -> list[Path]:

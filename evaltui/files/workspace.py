@@ -287,4 +287,4 @@ def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
 
 
 def _list_of(known: Sequence[str]) -> str:
-    return f"; it has {some_of(known, 5)}" if known else "; it has none"
+    return f". Known: {some_of(known, 5)}" if known else ""

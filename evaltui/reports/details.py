@@ -90,11 +90,11 @@ def _group_head(group: TrajectoryGroup) -> Line:
 
 
 _EXPECTATIONS: dict[Expectation, str] = {
-    "these calls": "expects these calls",
-    "no calls": "must call nothing",
-    "unspecified": "says nothing of calls, which is scored as: must call nothing",
-    "not checked": "calls are not checked",
-    "context": "context, not scored",
+    "these calls": "exactly these calls",
+    "no calls": "no calls expected",
+    "unspecified": "unspecified (scored as no calls)",
+    "not checked": "not checked",
+    "context": "context turn, not scored",
     "simulated": "with a simulated user",
 }
 _GRAVE = (Status.FAILED, Status.ERROR)

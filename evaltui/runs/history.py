@@ -56,8 +56,8 @@ def find_run(agent_dir: Path, ref: str) -> Path:
         raise SelectionError(f"{ref!r} begins the ids of {len(found)} runs: {first}, {second}, …")
     if not found:
         raise SelectionError(
-            f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *known])}; "
-            f"`evaltui runs {agent_dir}` lists them, and `last` is the newest"
+            f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *known]) or '.'} "
+            f"`evaltui runs {agent_dir}` lists the runs; `last` is the newest"
         )
     return known[found[0]]
 

@@ -29,8 +29,8 @@ _MOST_NAMES = 3
 
 
 class ResumeError(ValueError):
-    """A run that cannot go on, and why: a clause that `this run` goes before, or with `differs` a reason for
-    which half of its results would be about something else than the other half."""
+    """Why a run cannot be resumed: a sentence, or with `differs` what changed, so that the two halves of its
+    results would be about different things."""
 
     def __init__(self, why: str, *, differs: bool = False) -> None:
         super().__init__(why)
@@ -66,10 +66,10 @@ def begun_with(path: Path) -> RunHeader:
     Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run log.
     """
     if path.name.endswith(ADK_SUFFIX):
-        raise ResumeError("is a result file of google-adk, which does not say what is missing")
+        raise ResumeError("ADK result files cannot be resumed")
     header = read_header(path)
     if is_being_written(path):
-        raise ResumeError("is still going on")
+        raise ResumeError("Run in progress")
     return header
 
 
@@ -81,14 +81,14 @@ def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
     """
     header = begun_with(path)
     if header.data.get("initial_session") and sets.initial_session is None:
-        raise ResumeError("was begun with --initial-session: `evaltui run --resume` goes on with it")
+        raise ResumeError("The run has an --initial-session: resume it with `evaltui run --resume`")
     if header.twins:
         raise ResumeError(twins_in_words(header), differs=True)
     if changed := files_changed_since(path, header.files, agent_dir):
-        raise ResumeError(f"the agent was changed since: {some_of(changed, _MOST_NAMES)}", differs=True)
+        raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened:
-        raise ResumeError("its log does not say which cases it was begun with", differs=True)
+        raise ResumeError("the run log does not name the selected cases", differs=True)
     finished = finished_repeats(path)
     known: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
@@ -108,9 +108,9 @@ def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
             missing += runs - len(mine)
     if changed_cases:
         named = some_of(changed_cases, _MOST_NAMES)
-        raise ResumeError(f"cases that it had finished were changed since: {named}", differs=True)
+        raise ResumeError(f"finished cases changed: {named}", differs=True)
     if not missing and read_run(path).complete:
-        raise ResumeError("is complete and had no errors: nothing is left to run")
+        raise ResumeError("Nothing to resume: run is complete")
     eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
     return Resumption(path, header, eval_ids, known)
 
@@ -119,18 +119,18 @@ def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
     name = began.eval_set_id
     path = sets.find(began.path, name)
     if path is None:
-        raise ResumeError(f"{began.path} is not there any more", differs=True)
+        raise ResumeError(f"{began.path} was deleted", differs=True)
     found = sets.open(path)
     if found.eval_set_id != name:
-        raise ResumeError(f"there is no set {name} in {began.path} any more", differs=True)
+        raise ResumeError(f"{began.path} no longer has the set {name}", differs=True)
     here = {eval_id for eval_id, _ in ids_and_turns(found.cases)}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
-        raise ResumeError(f"{name} has no {some_of(gone, _MOST_NAMES)} any more", differs=True)
+        raise ResumeError(f"{name} no longer has {some_of(gone, _MOST_NAMES)}", differs=True)
     # As the log has it.
     config = found.config.config.model_dump(mode="json", exclude_defaults=True)
     now = secrets_of(agent_dir).masked(config)
     if changes := list(config_changes(began.config, now)):
-        raise ResumeError(f"{name} is scored otherwise: {'; '.join(changes)}", differs=True)
+        raise ResumeError(f"the scoring of {name} changed: {'; '.join(changes)}", differs=True)
     return found
 
 

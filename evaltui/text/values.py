@@ -230,6 +230,6 @@ def nearest(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str | 
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word; empty where nothing is near."""
+    """`. Did you mean set_light?`, to end a sentence about an unknown word; "" where none is near."""
     hit = nearest(word, known)
-    return f"; did you mean {hit!r}?" if hit else ""
+    return f". Did you mean {visible(hit)}?" if hit else ""

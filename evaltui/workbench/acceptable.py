@@ -58,10 +58,10 @@ def choices_in_list(editing: Editing) -> list[Choice]:
 def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
     path = at.path or ""
     if at.kind == "state":
-        label = f"accept {path} of the final state"
+        label = f"accept {path} of final state"
         yield Choice("state", "This value", label, (case,), path=path)
     elif at.kind == "answer" and at.turn is not None:
-        yield _answer(case, at.turn, "This answer")
+        yield _answer(case, at.turn, "This response")
     elif at.turn is not None and at.row is not None:
         from evaltui.core.compare.explain import call_name
 
@@ -79,26 +79,26 @@ def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceA
     rows = {one.row for one in calls_in(result.turns[turn], turn)}
     answer = answer_differs(result.turns[turn])
     if rows - {at.row if at else None}:
-        label = f"accept the calls of turn {turn + 1}"
-        yield Choice("calls", "This turn's calls", label, (case,), turn)
+        label = f"accept calls of turn {turn + 1}"
+        yield Choice("calls", "Calls of this turn", label, (case,), turn)
     if answer and (at is None or at.kind != "answer"):
-        yield _answer(case, turn, "This turn's answer")
+        yield _answer(case, turn, "Response of this turn")
     if answer and rows:
-        yield Choice("turn", "The turn", f"accept turn {turn + 1}", (case,), turn)
+        yield Choice("turn", "This turn", f"accept turn {turn + 1}", (case,), turn)
 
 
 def _answer(case: CaseId, turn: int, title: str) -> Choice:
-    return Choice("answer", title, f"accept the answer of turn {turn + 1}", (case,), turn)
+    return Choice("answer", title, f"accept response of turn {turn + 1}", (case,), turn)
 
 
 def _whole(case: CaseId) -> Choice:
-    return Choice("case", "The whole case", f"accept {case.eval_id}", (case,))
+    return Choice("case", "Whole case", f"accept {case.eval_id}", (case,))
 
 
 def _several(editing: Editing) -> Iterator[Choice]:
     marked = tuple(editing.navigation.marking.marked)
     if len(marked) == 1:
-        yield Choice("case", "The marked case", f"accept {marked[0].eval_id}", marked)
+        yield Choice("case", "Marked case", f"accept {marked[0].eval_id}", marked)
         return
     cases = marked or tuple(_failing_in_view(editing))
     if len(cases) > 1:
@@ -120,7 +120,7 @@ def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
 def refuses_in_result(editing: Editing) -> str | None:
     """Why nothing of the selected case can be accepted, as a sentence."""
     case = editing.navigation.selection.case
-    return "select a case: what it did is accepted there" if case is None else refuses_case(editing, case)
+    return "No case selected" if case is None else refuses_case(editing, case)
 
 
 def refuses_in_list(editing: Editing) -> str | None:
@@ -134,12 +134,12 @@ def refuses_case(editing: Editing, case: CaseId) -> str | None:
     if reason := editing.refuses_to_edit(editing.sets.file_of(case.path)):
         return reason
     if editing.outcomes.status(case) == RUNNING or editing.outcomes.is_waiting(case):
-        return "it is running: what it does can be accepted when it is done"
+        return "Case is running"
     scored = editing.outcomes.get(case)
     if scored is None:
-        return "nothing run yet: r runs the case"
+        return "Not run   r  Run case"
     if scored.shown.error is not None:
-        return "the run ended with an error, so what was done is not all of it: r runs the case again"
+        return "Incomplete: run ended with an error   r  Run case"
     if all(at.kind == "judgement" for at in differences_of(scored.shown)):
-        return "no calls, answers or state differ from what is expected"
+        return "No difference in calls, response or state"
     return None

@@ -81,7 +81,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     for case in choice.cases:
         scored = editing.outcomes.get(case)
         if (reason := refuses_case(editing, case)) or scored is None:
-            left_out.append(reason or "it has not been run")
+            left_out.append(reason or "not run")
             continue
         file = editing.sets.file_of(case.path)
         if file not in documents:
@@ -94,7 +94,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
         if (number := numbers[file].get(case.eval_id)) is not None:
             cases.append(_Case(case, file, number, documents[file], scored))
         else:
-            left_out.append(f"{file.name} has no case {case.eval_id} any more")
+            left_out.append(f"{case.eval_id} is no longer in {file.name}")
     progress = progress or Progress()
     progress.total = len(cases)
     return await in_thread(lambda: _propose(editing, choice, cases, left_out, progress), progress)
@@ -104,13 +104,13 @@ def accept(editing: Editing, proposal: Proposal) -> bool:
     """Do what was proposed; False where it cannot be done any more, which is said."""
     changes = proposal.changes
     if not _still_hold(editing, changes):
-        editing.say("the file has been changed meanwhile: look at what would change now")
+        editing.say("File changed on disk; review the new diff")
         return False
     if not editing.do_edits(proposal.choice.label, {change.path: change.after for change in changes}):
         return False
     if len(proposal.choice.cases) > 1:
         editing.navigation.marking.clear()
-    editing.say(f"{proposal.choice.label.replace('accept', 'accepted', 1)}: u takes it back")
+    editing.say(f"{proposal.choice.label.replace('accept', 'Accepted', 1)}   u undo")
     return True
 
 
@@ -161,11 +161,11 @@ def _propose(
     except EditError as error:
         return Proposal(choice, problem=str(error))
     if not changes:
-        return Proposal(choice, problem=left_out[0] if left_out else "nothing would change")
+        return Proposal(choice, problem=left_out[0] if left_out else "No changes")
     for change in changes:
         check_new_cases(change.after, change.before.cases)
     if left_out:
-        remarks.append(f"{len(left_out)} of {len(choice.cases)} cases are left out: {left_out[0]}")
+        remarks.append(f"{len(left_out)} of {len(choice.cases)} cases left out: {left_out[0]}")
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
 
 
@@ -175,7 +175,7 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
 
     events = editing.outcomes.traces.events_of(case.id)
     if events is None:
-        raise EditError("the log of its run cannot be read: r runs the case again")
+        raise EditError("Run log unreadable; run again")
     return invocations_from_events(events.get(case.scored.repeat, ()))
 
 
@@ -194,7 +194,7 @@ def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Inv
         return accepting.edits
     turn = choice.turn
     if turn >= min(len(actual), len(result.turns)):
-        raise EditError(f"turn {turn + 1} was not reached in {case.scored.run.name}: r runs the case again")
+        raise EditError(f"Turn {turn + 1} was not reached in {case.scored.run.name}   r  Run case")
     rows, invocation = result.turns[turn].calls, actual[turn]
     match choice.what:
         case "argument":
@@ -225,18 +225,18 @@ def _remarks(
     began = actual[0].creation_timestamp if actual else 0.0
     if changed := [name for name, when in sorted(written.items()) if began and when > began]:
         more = f" and {len(changed) - _MOST_NAMES} more" if len(changed) > _MOST_NAMES else ""
-        yield f"{', '.join(changed[:_MOST_NAMES])}{more} changed after {run}: r runs what there is now"
+        yield f"{', '.join(changed[:_MOST_NAMES])}{more} changed after {run}   r  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"
-        yield f"{which}{passed}, this is what run {number} of them did"
+        yield f"{which}{passed}; accepting run {number}"
     turns = range(editor.turn_count) if choice.what == "case" else [choice.turn]
     for turn in turns if choice.what != "state" else ():
         if turn >= len(actual):
-            yield f"{which}turn {turn + 1} was not reached in {run} and stays as it is"
+            yield f"{which}turn {turn + 1} was not reached in {run}; it stays unchanged"
             continue
         message = "\n".join(one.text for one in editor.turn(turn).user.texts if one.text)
         if message != answer_text(actual[turn].user_content.parts):
-            yield f"{which}in turn {turn + 1} the user said something else in {run}: r runs it again"
+            yield f"{which}the user message of turn {turn + 1} changed after {run}   r  Run case"
     if case.scored.config.evaltui.thoughts == "score" and choice.what in ("answer", "turn", "case"):
-        yield "thoughts are scored here, and never become expected text"
+        yield "thoughts are scored, but not accepted as expected text"

@@ -104,7 +104,7 @@ class Plan:
                 made = await in_thread(lambda: self._made(before, progress), progress)
             for path, document in editing.opened(before).items():
                 if not document.has_text_of(before[path]):
-                    raise EditError(f"not done: {path.name} was edited meanwhile")
+                    raise EditError(f"{path.name} changed meanwhile; try again")
             if editing.do_edits(label, made, after=after, moved=moved):
                 done()
 
@@ -162,11 +162,9 @@ def numbers_of(eval_set: SetEditor, path: Path, wanted: Sequence[str]) -> list[i
     looked_for = set(wanted)
     numbers = [number for number, eval_id in enumerate(eval_set.eval_ids) if eval_id in looked_for]
     if len(numbers) > len(looked_for):
-        raise EditError(f"several cases of {path.name} have the same id: f2 gives one of them another")
+        raise EditError(f"{path.name} has several cases with this id   f2  Rename case")
     if len(numbers) < len(looked_for):
-        raise EditError(
-            f"{path.name} has changed, and not every one of these cases is there: f5 reads it again"
-        )
+        raise EditError(f"{path.name} changed on disk; some of these cases are missing   f5  Reload")
     return numbers
 
 

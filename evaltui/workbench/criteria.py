@@ -98,9 +98,9 @@ def value_of(row: Row, text: str) -> Any:
         case SettingRow(name="pass_if"):
             if text in row.choices:
                 return text
-            number = _number(text, "must be all, majority, or a share such as 0.6")
+            number = _number(text, "must be all, majority or a pass rate, e.g. 0.6")
             if not 0 < number <= 1:
-                raise ValueError("a share must be above 0 and at most 1")
+                raise ValueError("a pass rate must be above 0 and at most 1")
             return number
     if not text:
         raise ValueError("must not be empty")
@@ -174,7 +174,7 @@ class Criteria:
         try:
             data = self._data()
         except (EvalSetError, OSError, ValueError) as error:
-            return f"{self.path.name} cannot be read: {error}"
+            return f"{self.path.name} is unreadable: {error}"
         return None if isinstance(data, dict) else f"{self.path.name} is not an object"
 
     def problems(self) -> list[Problem]:
@@ -199,9 +199,9 @@ class Criteria:
         # What can be scored here comes first.
         others.sort(key=lambda row: row.why_not is not None)
         return [
-            Section("In use" if self.exists else "In use: the defaults of ADK", tuple(used)),
+            Section("In use" if self.exists else "In use: ADK defaults", tuple(used)),
             Section("Not in use", tuple(others)),
-            Section("Runs and verdicts", tuple(setting_rows(config))),
+            Section("Run policy", tuple(setting_rows(config))),
             *self._references(config),
         ]
 
@@ -268,7 +268,7 @@ class Criteria:
             rubrics.insert(after + 1, rubric)
             return config.set_option(metric, _RUBRICS, rubrics)
 
-        return self._do(f"add a rubric to {metric}", edit)
+        return self._do(f"add rubric to {metric}", edit)
 
     def remove(self, row: Row) -> bool:
         """Take out a metric, a rubric, a mark or a rule; of options and settings the default applies then."""
@@ -279,11 +279,11 @@ class Criteria:
                 label = f"remove {option.name} of {metric}"
                 return self._do(label, lambda config: config.set_option(metric, option.path, None))
             case RubricRow():
-                return self._put_rubric(f"remove a rubric of {row.metric}", row, None)
+                return self._put_rubric(f"remove rubric of {row.metric}", row, None)
             case SettingRow(name=setting):
                 return self._do(f"remove {setting}", lambda config: config.remove_setting(setting))
             case ReferenceRow():
-                label = "remove a mark" if row.block == "turns" else "remove a rule"
+                label = "remove mark" if row.block == "turns" else "remove rule"
                 return self._do(label, lambda config: config.remove_entries(row.block, [row.index]))
 
     def move(self, row: Row, direction: int, *, far: bool = False) -> bool:
@@ -305,7 +305,7 @@ class Criteria:
 
     def set_threshold(self, row: MetricRow, threshold: float) -> bool:
         return self._do(
-            f"move the threshold of {row.name}",
+            f"change threshold of {row.name}",
             lambda config: config.set_threshold(row.name, threshold),
             typing=(self.path, "threshold", row.name),
         )
@@ -322,10 +322,10 @@ class Criteria:
         """Set a row to what was typed, which `check` has nothing against."""
         value = value_of(row, text)
         if isinstance(row, MetricRow):
-            label = f"set the threshold of {row.name}"
+            label = f"set threshold of {row.name}"
             return self._do(label, lambda config: config.set_threshold(row.name, value))
         if isinstance(row, RubricRow):
-            return self._put_rubric(f"edit a rubric of {row.metric}", row, value)
+            return self._put_rubric(f"edit rubric of {row.metric}", row, value)
         return self._set(row, value)
 
     def _set(self, row: Row, value: Any) -> bool:

@@ -170,7 +170,7 @@ def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: Sco
         return replace(row, meaning=own.meaning, interval=interval, ours=ours, assumed=assumed)
     info = METRICS.get(name)
     if info is None:
-        unknown = f"no metric is called so{did_you_mean(name, METRICS)}"
+        unknown = f"Unknown metric{did_you_mean(name, METRICS)}"
         if value_at(config.config, ("criteria", name, "function")) is not None:
             unknown = MISPLACED
         return replace(row, why_not=unknown)
@@ -209,12 +209,12 @@ class OwnMetric:
     @property
     def meaning(self) -> str:
         if function := self.function:
-            return f"A metric of your own. Computed turn by turn by {function}."
+            return f"Custom metric. Computed turn by turn by {function}."
         data, owner = self.config.config, self._custom_path
         code = field_value(data, field_path(data, owner, "code_config"), "name")
         info = field_path(data, owner, "metric_info")
         descriptions = (field_value(data, path, "description") for path in (info, owner))
-        description = next(filter(None, descriptions), "A metric of your own.")
+        description = next(filter(None, descriptions), "Custom metric.")
         return f"{description} Computed by {code}."
 
     @property
@@ -272,19 +272,19 @@ def setting_rows(config: ConfigEditor) -> Iterator[SettingRow]:
     pass_if = value_at(config.config, ("evaltui", "repeats", "pass_if"))
     thoughts = value_at(config.config, ("evaltui", "thoughts"))
     whole = isinstance(runs, int) and not isinstance(runs, bool)
-    yield SettingRow("runs", runs if whole else 1, runs is not None, "How often each case is run.")
+    yield SettingRow("runs", runs if whole else 1, runs is not None, "Number of runs of each case.")
     yield SettingRow(
         "pass_if",
         "all" if pass_if is None else pass_if,
         pass_if is not None,
-        "How many runs of a case must pass: all, majority, or a share such as 0.6.",
+        "Runs of a case that must pass: all, majority or a pass rate, e.g. 0.6.",
         ("all", "majority"),
     )
     yield SettingRow(
         "thoughts",
         thoughts or "ignore",
         thoughts is not None,
-        "Whether thoughts count as text of the answer: ADK scores them, which is seldom meant.",
+        "Thoughts as part of the response: ADK scores them, seldom on purpose.",
         ("ignore", "score"),
     )
 

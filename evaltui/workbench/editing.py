@@ -96,11 +96,11 @@ class Editing:
         """Why a set cannot be edited, as a sentence; None where it can."""
         eval_set = self.sets.by_path(path)
         if eval_set is None:
-            return "nothing is selected"
+            return "Nothing selected"
         if eval_set.format is None:
-            return f"{eval_set.path.name} cannot be read, so it cannot be edited: {eval_set.problems[0]}"
+            return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
         if eval_set.format != "eval set":
-            return f"{eval_set.path.name} has an old format: M converts it to a new file"
+            return f"{eval_set.path.name} has an old format   M  Convert"
         return None
 
     # Doing, and back
@@ -186,15 +186,15 @@ class Editing:
         return self._files.redo_label
 
     def undo(self) -> None:
-        self._back(self._files.undo, "undone")
+        self._back(self._files.undo, "Undid")
 
     def undo_typing(self, typing: Hashable) -> None:
         """Take back what was typed into one field, and nothing else."""
-        while self._back(lambda: self._files.undo_typing(typing), "undone"):
+        while self._back(lambda: self._files.undo_typing(typing), "Undid"):
             pass
 
     def redo(self) -> None:
-        self._back(self._files.redo, "done again")
+        self._back(self._files.redo, "Redid")
 
     def _back(self, step_back: Callable[[], Step | None], done: str) -> bool:
         try:
@@ -236,7 +236,7 @@ class Editing:
     def new_file(self, path: Path, text: str) -> bool:
         """A new set, unsaved; False where there is such a file already, which the user has been told."""
         if path.exists() or self._files.known(path) is not None:
-            self.say(f"there is a file {path.name} already")
+            self.say(f"{path.name} already exists")
             return False
         self._files.open(path, text)
         self._show_new(path)
@@ -258,7 +258,7 @@ class Editing:
         paths = self._files.saved_with(path)
         names = " and ".join(one.name for one in paths) or path.name
         try:
-            with self.background.progress(f"saving {names} …"):
+            with self.background.progress(f"Saving {names}…"):
                 conflict = await self._files.save(path, lambda merged: self._show_files([merged]))
         except (OSError, EvalSetError) as error:
             # Without the number of the error, and without a name that is shown already.
@@ -269,7 +269,7 @@ class Editing:
         self._decided(paths, conflict)
         if conflict is not None:
             what = "deleted" if conflict.was_deleted else "changed"
-            self.say(f"{names} not saved: {conflict.path.name} was {what} outside too. Choose a side")
+            self.say(f"{names} not saved: {conflict.path.name} was {what} on disk, too. Choose a side")
         return conflict is None
 
     def save_all(self) -> asyncio.Future[bool]:
@@ -289,13 +289,12 @@ class Editing:
         return all_saved
 
     def _saved_text(self, saved: list[Path]) -> str:
-        text = f"saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
+        text = f"Saved {', '.join(path.name for path in saved)}" if saved else "No unsaved changes"
         left = self.unapplied.now()
         if not left:
             return text
-        where = left[0].case.eval_id if left[0].case else self.sets.file_of(left[0].path).name
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        return f"{text}; not saved, as it is not in the case {where} yet: {left[0]}{more}"
+        return f"{text}. Not applied: {left[0]}{more}"
 
     def settle(
         self, conflict: FileConflict, choices: Choices, whole: Side | None = None
@@ -304,7 +303,7 @@ class Editing:
         return self.background.start(self._settle(conflict, choices, whole))
 
     async def _settle(self, conflict: FileConflict, choices: Choices, whole: Side | None) -> bool:
-        with self.background.progress(f"merging {conflict.path.name} …"):
+        with self.background.progress(f"Merging {conflict.path.name}…"):
             undecided = await self._files.settle(conflict, choices, whole)
         if undecided is not None:
             return False
@@ -321,12 +320,12 @@ class Editing:
         for file in looked_at:
             pending = next((one for one in self.conflicts if one.path == file.path), None)
             try:
-                with self.background.progress(f"reading {file.path.name} …"):
+                with self.background.progress(f"Reading {file.path.name}…"):
                     conflict = await self._files.refresh(file.path, pending)
             except (OSError, EvalSetError) as error:
                 # There is one line of room, and which file it is need not be said twice.
                 why = error.problems[0] if isinstance(error, EvalSetError) else error
-                self.say(f"{file.path.name} cannot be read any more: {why}")
+                self.say(f"{file.path.name} is unreadable: {why}")
                 continue
             if conflict is not pending:
                 self._decided([file.path], conflict)
@@ -363,11 +362,11 @@ class Editing:
         path = self.sets.known_path(base.path)
         is_new = not path.exists() and self._files.known(path) is None
         try:
-            with self.background.progress(f"restoring {path.name} …"):
+            with self.background.progress(f"Recovering {path.name}…"):
                 base = replace(base, path=path)
                 step, conflict = await self._files.restore(base, text, self.navigation.selection)
         except (EvalSetError, OSError, ValueError) as error:
-            self.say(f"{path.name} is not restored: {error}")
+            self.say(f"{path.name} not recovered: {error}")
             return False
         self._decided([path], conflict)
         if is_new and not self.sets.is_config(path):

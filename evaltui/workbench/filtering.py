@@ -37,8 +37,8 @@ LANGUAGE: tuple[tuple[str, str], ...] = (
     ('text:"late order"', "this text in a user message"),
     ("tool:book_hotel", "an expected call of this tool"),
     ("set:orders", "this id of the eval set"),
-    ("score<0.8", "such a deciding score; also <= > >= ="),
-    ("tool_trajectory<1", "such a score of this metric; a prefix of its name is enough"),
+    ("score<0.8", "deciding score; also <= > >= ="),
+    ("tool_trajectory<1", "score of this metric; a prefix of its name is enough"),
     ("-late -fail", "none of these"),
 )
 
@@ -185,7 +185,7 @@ class Filter:
             word = term["word"] or ""
             if name and name not in _FIELDS:
                 if hint := did_you_mean(name, _FIELDS):
-                    problems.append(f"there is no {name}: to search in{hint}")
+                    problems.append(f"Unknown filter {name!r}{hint}")
                     continue
                 # Most likely a word with a colon in it, such as a time or an address.
                 word, name = term[0][len(term["not"]) :], ""
@@ -195,11 +195,11 @@ class Filter:
             elif not name and word.casefold() in _STATUSES:
                 statuses[negated].add(_STATUSES[word.casefold()])
             elif not name and word.casefold() in _FIELD_STARTS:
-                problems.append(f"{word} needs a text, such as {word}late")
+                problems.append(f"{word} needs a text, e.g. {word}late")
             elif not name and (compared := _COMPARISON.fullmatch(word)):
                 number = _number(compared["number"])
                 if number is None:
-                    problems.append(f"{compared[0]} needs a number, such as {compared['name']}<0.8")
+                    problems.append(f"{compared[0]} needs a number, e.g. {compared['name']}<0.8")
                 else:
                     sign = _COMPARE[compared["sign"]]
                     scores.append(_Compared(compared["name"].casefold(), sign, number, negated))

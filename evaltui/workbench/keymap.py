@@ -78,9 +78,9 @@ def read_keymap(path: Path) -> Keymap:
     except ValueError as error:
         return Keymap(problems=(str(error),))
     table = tables.get("keys", {})
-    problems = [f"[{name}] is not known: keys are in [keys]" for name in tables if name != "keys"]
+    problems = [f"unknown table [{name}]; keys go in [keys]" for name in tables if name != "keys"]
     if not isinstance(table, dict):
-        return Keymap(problems=(*problems, "keys must be a table: [keys], with action = key below it"))
+        return Keymap(problems=(*problems, "keys must be a table: [keys], then lines action = key"))
     chosen: dict[str, Keys] = {}
     for action, value in table.items():
         try:
@@ -92,18 +92,16 @@ def read_keymap(path: Path) -> Keymap:
         for action in actions:
             chosen.pop(action, None)
         both = " and ".join(actions)
-        problems.append(
-            f"{key_name(key)} would mean both {both}; both keep the keys that they have by default"
-        )
+        problems.append(f"{key_name(key)} is set for both {both}; both keep their default keys")
     return Keymap(chosen, tuple(problems))
 
 
 def _keys(action: str, value: Any) -> Keys:
     if action not in BY_ID:
-        raise ValueError(f"there is no action {action!r}{did_you_mean(action, BY_ID)}")
+        raise ValueError(f"unknown action {action!r}{did_you_mean(action, BY_ID)}")
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{action} needs a key or a list of keys, not {in_words(value)}")
+        raise ValueError(f"{action} must be a key or a list of keys, is {in_words(value)}")
     return tuple(dict.fromkeys(_key(action, name) for name in names))
 
 
@@ -117,10 +115,10 @@ def _key(action: str, name: str) -> str:
     elif len(last) > 1:
         last = last.lower()
         if last not in _NAMED and not _is_punctuation(last):
-            raise ValueError(f"{action}: there is no key {name!r}{did_you_mean(last, _NAMED)}")
+            raise ValueError(f"{action}: unknown key {name!r}{did_you_mean(last, _NAMED)}")
     modifiers = [modifier.lower() for modifier in modifiers]
     if not last or not set(modifiers) <= {"ctrl", "shift", "alt"}:
-        raise ValueError(f"{action}: there is no key {name!r}; an example is 'ctrl+r'")
+        raise ValueError(f"{action}: unknown key {name!r}; an example is 'ctrl+r'")
     if modifiers == ["shift"] and len(last) == 1:
         return last.upper()
     if modifiers:

@@ -149,7 +149,7 @@ class Navigation:
         within = self._kept().keys() if self.filtered.filter else order.keys()
         failing = sorted(self._outcomes.results.attention & within, key=order.__getitem__)
         if not failing:
-            self._say("the filter hides every case that did not pass: esc clears it")
+            self._say("All failing cases are filtered out   esc clear filter")
             return
         current = self.selection.case
         if current is not None:
@@ -163,7 +163,7 @@ class Navigation:
             chosen = ahead[0] if step > 0 else ahead[-1]
         else:
             chosen = failing[0] if step > 0 else failing[-1]
-            self._say("from the top again" if step > 0 else "from the bottom again")
+            self._say("Wrapped to the first" if step > 0 else "Wrapped to the last")
         self.select(Selection(*chosen))
 
     # Difference

@@ -187,7 +187,7 @@ class OpenFiles:
                 bases[path] = _spliced(befores[path], back.splices[path])
             taken_from.rebase(bases)
             names = " and ".join(path.name for path in dict.fromkeys(blocked))
-            raise EditError(f"{step.label!r} stays: {names} was changed outside at the same place")
+            raise EditError(f"{step.label!r} stays: {names} changed on disk at the same place")
         taken_from.rebase(bases)
         splices = {}
         for path, exact in back.splices.items():
@@ -253,7 +253,7 @@ class OpenFiles:
                 if conflict := await self._merge(self._files[changed], outside):
                     return conflict
                 merged(changed)
-        raise OSError(f"{path} is being changed all the time by another program; try again")
+        raise OSError(f"{path} keeps changing on disk; try again")
 
     async def _written(self, files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
         """As `_write`; until it is known what is on disk, nothing counts as saved."""
@@ -356,9 +356,7 @@ class OpenFiles:
             if isinstance(found, Merged):
                 new = found.document
             elif any(path in step.splices for step in (*self._done, *self._undone)):
-                raise EditError(
-                    f"{path.name} has been edited in this sitting as well: save or undo that first"
-                )
+                raise EditError(f"{path.name} has unsaved changes; save or undo them first")
             else:
                 conflict = FileConflict(path, found, text, Outside(file.fingerprint, old))
                 # As if it had been opened then: what is decided between, both sides made of that.
@@ -389,7 +387,7 @@ def _write(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside
         path, text, on_disk = changed.path, changed.theirs_text, changed.fingerprint
     # Here the texts that could not be written are gone from memory.
     if text is None and on_disk is not None:
-        raise OSError(f"{path} is not text any more; save it under another name or restore it")
+        raise OSError(f"{path} is no longer text; restore it or save under another name")
     return path, next(file for file in files if file.path == path).outside(text, on_disk)
 
 

@@ -330,8 +330,8 @@ def choose_config(agent_dir: Path, given: str | None) -> ChosenConfig:
             return ChosenConfig(None)
         name = visible(last.name)
         if not last.is_file():
-            return ChosenConfig(None, f"{name} is gone: each set is scored by its own config again")
-        return ChosenConfig(last, f"All sets are scored by {name}, as last time; --config own ends that")
+            return ChosenConfig(None, f"{name} not found; each set uses its own config")
+        return ChosenConfig(last, f"All sets use {name}, as last time (--config own resets)")
     path = None if given == OWN else Path(given)
     if path is not None and not path.is_file():
         raise ValueError(f"--config {given}: no such file")

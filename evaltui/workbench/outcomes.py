@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.outcomes import NOT_RUN, RUNNING
+from evaltui.text.values import counted
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
@@ -317,10 +318,10 @@ class Outcomes:
         self.previous_run, self.results, self.traces = past, past.results, past.traces
         self.version += 1
         if past.unclear:
-            many = "1 of its cases" if past.unclear == 1 else f"{past.unclear} of its cases"
-            self._say(f"{many} may be of several files with the same set id, so none is shown")
+            cases = counted(past.unclear, "case")
+            self._say(f"{cases} not shown: several files have the same set id")
         elif past.gone:
-            self._say(f"{past.gone} of its cases are not in the eval sets any more")
+            self._say(f"{counted(past.gone, 'case')} no longer in the eval sets")
         else:
             self._say("")
         return True

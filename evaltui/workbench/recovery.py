@@ -41,14 +41,14 @@ class Offer:
         if self.recovered.base_text is None:
             kept = "/".join(self.recovered.journal.parts[-3:])
             return (
-                "cannot be restored: the file has changed since, and was not kept as it was; "
-                f"what was typed is in {kept} until it is thrown away"
+                "cannot recover: the file changed since and its old text is not stored; "
+                f"your text is in {kept} until you discard it"
             )
         if self.recovered.matches:
-            return "the file is as it was"
+            return "file unchanged"
         if self.recovered.path.exists():
-            return "the file has changed since: both are merged, where they clash you are asked"
-        return "there is no such file any more: it comes back when it is saved"
+            return "file changed since: both are merged, conflicts are shown"
+        return "file deleted since: a save creates it again"
 
     def ago(self, now: datetime) -> str:
         """How long ago the last edit was: `5 minutes ago`; the day where it is long ago."""
@@ -85,7 +85,7 @@ class Recovery:
         if number in self.restored:
             return False
         if recovered.base_text is None:
-            self._say(f"{recovered.path.name} is not restored: what was edited is not known any more")
+            self._say(f"{recovered.path.name} not recovered: the old text is not stored")
             return False
         base = Source(recovered.path, recovered.base_text, fingerprint(recovered.base_text))
         if not await self._editing.restore(base, recovered.text):
@@ -107,6 +107,6 @@ class Recovery:
                 self.offers[number].recovered.discard()
             except OSError as error:
                 self._say(f"{self.offers[number].name}: {error}")
-        done = {"restored": len(self.restored), "thrown away": len(self.thrown_away)}
+        done = {"recovered": len(self.restored), "discarded": len(self.thrown_away)}
         if settled := [f"{count} {what}" for what, count in done.items() if count]:
-            self._say(f"unsaved changes: {', '.join(settled)}")
+            self._say(f"Unsaved changes: {', '.join(settled)}")

@@ -201,7 +201,7 @@ class Relaxing:
         """Take out the rule that lets the difference pass."""
         found = self.passing
         if found is None:
-            self._say("no rule lets this pass")
+            self._say("No rule passes")
             return False
         index, rule = found
         label = f"check {self._name(rule['arg'])} of {self.tool} again"
@@ -236,7 +236,7 @@ def match_problem(text: str) -> str | None:
     try:
         ArgRule.model_validate({"tool": "any", "arg": ALL_ARGS, "match": json.loads(text)})
     except json.JSONDecodeError as error:
-        return f"this is not JSON: {error.msg} at character {error.pos + 1}"
+        return f"not valid JSON: {error.msg} at character {error.pos + 1}"
     except ValidationError as error:
         return str(error.errors()[0]["msg"]).removeprefix("Value error, ")
     return None
@@ -252,7 +252,7 @@ def _find(
     arg = next((arg for arg in row.args if arg.path == difference.path), None) if row else None
     differs = arg is not None and (arg.op != "same" or bool(arg.rule))
     if scored is None or row is None or arg is None or not differs or difference.kind != "argument":
-        raise EditError("only an argument that differs can be relaxed")
+        raise EditError("Only arguments can be relaxed")
     return scored, row, arg
 
 

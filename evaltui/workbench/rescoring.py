@@ -93,8 +93,8 @@ def actual_of(events: Events) -> Actual:
     return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
 
 
-_JUDGED_BEFORE = "judged before the last change: run the case again"
-_COMPUTED_BEFORE = "computed before the last change: run the case again"
+_JUDGED_BEFORE = "stale score; run again"
+_COMPUTED_BEFORE = "stale score; run again"
 
 
 async def score_again(
@@ -192,7 +192,7 @@ def _as_before(repeat: RepeatResult, before: Callable[[], Expected]) -> CustomSc
         metric = given.metric
         known = next((one for one in repeat.metrics if one.name == metric.metric_name), None)
         if known is None:
-            why = "is computed when the case is run"
+            why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
         if metric.scores_turns:
             known = held_against(known, metric)

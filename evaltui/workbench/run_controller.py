@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError
+from evaltui.text.values import counted
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
@@ -96,7 +97,7 @@ class RunController:
         if self.current is not None and self.is_running:
             return "Run in progress (ctrl+c cancels)"
         if not any(eval_set.cases for eval_set in self._sets.listed):
-            return "there is no case to run"
+            return "No case to run"
         return None
 
     # Starting
@@ -115,11 +116,11 @@ class RunController:
             self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
 
     def run_all(self) -> None:
-        self._start("every set", {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases})
+        self._start("all sets", {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases})
 
     def run_failed(self) -> None:
         """Runs every case whose last result is one to stop at."""
-        self.run_cases("what did not pass", self._outcomes.results.attention)
+        self.run_cases("failed cases", self._outcomes.results.attention)
 
     def run_cases(self, title: str, cases: Collection[CaseId], repeated: Repeated | None = None) -> None:
         """Runs these cases, as far as there are such."""
@@ -146,7 +147,7 @@ class RunController:
             self._say(reason)
             return
         self._last = title, chosen, repeated
-        self.start(f"{title}, {repeated.runs} times" if repeated else title, chosen, repeated=repeated)
+        self.start(f"{title}, {repeated.runs} runs" if repeated else title, chosen, repeated=repeated)
         self._say("")
 
     async def resume(self, path: Path) -> bool:
@@ -161,10 +162,10 @@ class RunController:
         try:
             resumption = await asyncio.to_thread(read_resumption, self._agent.dir, path, sets)
         except ResumeError as error:
-            self._say(f"it cannot go on, {error}" if error.differs else f"this run {error}")
+            self._say(f"Cannot resume: {error}" if error.differs else str(error))
             return False
         except EvalSetError as error:
-            self._say(f"it cannot go on: {error.problems[0]}")
+            self._say(f"Cannot resume: {error.problems[0]}")
             return False
         except (OSError, ValueError) as error:
             self._say(str(error))
@@ -172,7 +173,7 @@ class RunController:
         if reason := self.refuses_to_run():
             self._say(reason)
             return False
-        self.start(f"what {resumption.id} left", resumption.eval_ids, resumes=resumption)
+        self.start(f"rest of {resumption.id}", resumption.eval_ids, resumes=resumption)
         self._say("")
         return True
 
@@ -264,7 +265,7 @@ class RunController:
         if self._reloading is not None:
             await self._reloading
         if not run.selected:
-            run.remarks = run.remarks or ["the selected cases are no longer in their files"]
+            run.remarks = run.remarks or ["The selected cases are no longer in their files"]
             return Stage.FAILED
         if executed.status is None:
             return Stage.CANCELLED
@@ -330,7 +331,7 @@ class RunController:
             await asyncio.wait([self._task])
 
 
-REPEAT_EXAMPLE = "how often, then what must pass: all, majority or a share such as 0.6"
+REPEAT_EXAMPLE = "runs and pass rule: all, majority or a pass rate, e.g. 5 0.6"
 _USUAL = "5 all"
 # Whoever wants more has a script.
 _MOST = 1000
@@ -340,7 +341,7 @@ def parse_repeated(text: str) -> Repeated:
     """`5`, `5 majority` or `5 0.6`. Raises ValueError with a sentence for anything else."""
     number, _, policy = text.strip().partition(" ")
     if not number.isdecimal() or not 1 <= int(number) <= _MOST:
-        raise ValueError(f"it begins with a number from 1 to {_MOST}: {_USUAL}")
+        raise ValueError(f"Start with a number from 1 to {_MOST}, e.g. {_USUAL}")
     match policy.strip():
         case "" | "all":
             return Repeated(int(number), "all")
@@ -356,7 +357,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise ValueError("what must pass is all, majority, or a share above 0 and up to 1 such as 0.6")
+        raise ValueError("The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6")
     return share
 
 
@@ -373,10 +374,10 @@ def repeat_title(sets: OpenSets, selection: Selection) -> str:
     """The question, with what would be run."""
     key = selection.case
     if key is not None:
-        return f"Run {key.eval_id} several times"
+        return f"Repeat {key.eval_id}"
     eval_set = sets.by_case_path(selection.path)
     count, name = (len(eval_set.cases), eval_set.eval_set_id) if eval_set else (0, "the set")
-    return f"Run every case of {name} several times ({count} cases)"
+    return f"Repeat all cases of {name} ({counted(count, 'case')})"
 
 
 def usual_repeat(sets: OpenSets, selection: Selection, last: Run | None) -> str:

@@ -182,11 +182,11 @@ class DueCases:
 class ReactionStep(StrEnum):
     """How far a reaction is."""
 
-    IMPORTING = "importing the agent"
+    IMPORTING = "loading agent"
     RUNNING = "running"
-    SCORING = "scoring again"
+    SCORING = "rescoring"
     DONE = "done"
-    BROKEN = "the agent cannot be imported"
+    BROKEN = "Cannot load agent"
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def calls_in_words(calls: ModelCalls) -> str:
     of_models = calls.live - calls.judged
     judges = f" and {counted(calls.judged, 'live judge call')}" if calls.judged else ""
     if not calls.known and not of_models:
-        return f"live model calls not known{judges}"
+        return f"unknown number of live calls{judges}"
     if not of_models:
         return f"no live model call{judges}"
     least = "" if calls.known else "at least "

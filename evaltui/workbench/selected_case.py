@@ -111,7 +111,7 @@ class SelectedCase:
     def source(self) -> RowSource:
         """What the rows are made of. Raises EditError where no case is shown."""
         if self._source is None:
-            raise EditError("no case is shown")
+            raise EditError("No case selected")
         return self._source
 
     def refuses(self, build: EditBuilder) -> str | None:
@@ -163,7 +163,7 @@ class SelectedCase:
             return None
         new_id = field_value(value, (), "eval_id")
         if not isinstance(new_id, str):
-            raise FieldError("a case needs an eval_id, which is a text")
+            raise FieldError("eval_id must be a text")
         if problem := SetEditor(editor.data).eval_id_problem(new_id, editor.number):
             raise FieldError(problem)
         written = self._written or ""
@@ -195,9 +195,9 @@ class SelectedCase:
             found = self.source.editor.turn(turn).calls if self.case == selected else []
             there = [[one.name, one.arguments] for one in found[number : number + 1]]
             if not alike(there, [[call.name, call.arguments]]):
-                return "the call was changed outside meanwhile, or is another one now: go to it again"
+                return "The call changed meanwhile; select it again"
             self._editing.do(
-                f"change the arguments of {call.name}",
+                f"change arguments of {call.name}",
                 self._sets.file_of(selected.path),
                 lambda eval_set: eval_set.case(editor.number).turn(turn).call(number).replace_arguments(args),
             )

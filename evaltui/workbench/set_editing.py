@@ -54,16 +54,16 @@ def refuses_cases(editing: Editing) -> str | None:
     """Why nothing can be done with the chosen cases, as a sentence."""
     cases = chosen(editing)
     if not cases:
-        return "select a case first" if editing.sets.listed else "there is no eval set yet"
+        return "No case selected" if editing.sets.listed else "No eval sets yet"
     if editing.navigation.selection.turn is not None and not editing.navigation.marking.marked:
-        return "this is a turn: turns are edited in the case"
+        return "Turns are edited in the case pane"
     paths = {editing.sets.file_of(path) for path in {case.path for case in cases}}
     return next(filter(None, map(editing.refuses_to_edit, paths)), None)
 
 
 def refuses_paste(editing: Editing) -> str | None:
     if editing.navigation.marking.clipboard is None:
-        return "no case has been copied or cut"
+        return "No case copied or cut"
     return editing.refuses_to_edit(editing.navigation.file)
 
 
@@ -83,7 +83,7 @@ def new_set_problem(editing: Editing, wanted: str) -> str | None:
     if problem := eval_sets.set_id_problem(wanted, [one.eval_set_id for one in editing.sets.listed]):
         return problem
     path = _set_path(editing, wanted)
-    return f"there is a file {path.name} already" if path.exists() else None
+    return f"{path.name} already exists" if path.exists() else None
 
 
 def new_set(editing: Editing, wanted: str) -> bool:
@@ -91,7 +91,7 @@ def new_set(editing: Editing, wanted: str) -> bool:
     text = eval_sets.new_set_text(wanted, time.time())
     if not editing.new_file(_set_path(editing, wanted), text):
         return False
-    editing.say(f"{wanted} is a new set, not saved yet: o adds a case to it")
+    editing.say(f"Created {wanted}   o  Add case")
     return True
 
 
@@ -112,7 +112,7 @@ def new_case(editing: Editing) -> bool:
         done = editing.do(f"add {wanted}", path, lambda one: one.add_case(index, wanted), after=after)
         if done:
             editing.navigation.show(after)
-            editing.say(f"added {wanted}: f2 gives it another id")
+            editing.say(f"Added {wanted}   f2  Rename case")
         return done
     return False
 
@@ -137,7 +137,7 @@ def rename_case(editing: Editing, case: CaseId, number: int, wanted: str) -> boo
 
     def rename(eval_set: SetEditor) -> Changes:
         if eval_set.eval_ids[number : number + 1] != [case.eval_id]:
-            raise EditError(f"{file.name} has changed meanwhile: select the case again")
+            raise EditError(f"{file.name} changed meanwhile; select the case again")
         return eval_set.rename_case(number, wanted)
 
     label, after = f"rename {case.eval_id} to {wanted}", Selection(*moved)
@@ -147,7 +147,7 @@ def rename_case(editing: Editing, case: CaseId, number: int, wanted: str) -> boo
         marking.toggle([case])
         marking.toggle([moved])
     editing.navigation.show(after)
-    editing.say(f"renamed {case.eval_id} to {wanted}")
+    editing.say(f"Renamed {case.eval_id} to {wanted}")
     return True
 
 
@@ -192,7 +192,7 @@ def duplicate(editing: Editing) -> None:
         def done() -> None:
             editing.navigation.marking.clear()
             editing.navigation.show(Selection(*copies[0]))
-            editing.say(f"duplicated {_named(cases)}")
+            editing.say(f"Duplicated {_named(cases)}")
 
         plan.do(f"duplicate {_named(cases)}", Selection(*copies[0]), done)
 
@@ -207,7 +207,7 @@ def delete(editing: Editing) -> None:
 
         def done() -> None:
             editing.navigation.marking.clear()
-            editing.say(f"deleted {_named(cases)}: u brings {_them(cases)} back")
+            editing.say(f"Deleted {_named(cases)}   u undo")
 
         plan.do(f"delete {_named(cases)}", _beside(editing, cases), done)
 
@@ -223,13 +223,13 @@ def move(editing: Editing, step: int) -> None:
             shown = filtered.get(editing.sets.case_path(path)) or range(here.count)
             plan.add(path, Changes(here.move_cases(moves(shown, set(numbers), step))))
         if not plan.edits:
-            editing.say("it is the first one already" if step < 0 else "it is the last one already")
+            editing.say("Already the first" if step < 0 else "Already the last")
             return
         direction = "up" if step < 0 else "down"
         plan.do(
             f"move {_named(cases)} {direction}",
             editing.navigation.selection,
-            lambda: editing.say(f"moved {_named(cases)} {direction}"),
+            lambda: editing.say(f"Moved {_named(cases)} {direction}"),
         )
 
 
@@ -242,8 +242,7 @@ def copy(editing: Editing, *, cut: bool = False) -> None:
         marking = editing.navigation.marking
         marking.clipboard = CaseClipboard(cases, cut, sources)
         marking.clear()
-        done, puts = ("cut", "moves") if cut else ("copied", "puts")
-        editing.say(f"{done} {_named(cases)}: P {puts} {_them(cases)} after the selected case, in any set")
+        editing.say(f"{'Cut' if cut else 'Copied'} {_named(cases)}   P paste")
 
 
 def paste(editing: Editing) -> None:
@@ -278,7 +277,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
     def done() -> None:
         # What is pasted once more comes after it.
         editing.navigation.show(Selection(*last))
-        editing.say(f"pasted {named}")
+        editing.say(f"Pasted {named}")
 
     plan.do(f"paste {named}", Selection(*last), done)
 
@@ -309,7 +308,7 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
     def done() -> None:
         editing.navigation.marking.clipboard = None
         editing.navigation.show(Selection(*last))
-        editing.say(f"moved {named}: u moves {_them(clipboard.cases)} back")
+        editing.say(f"Moved {named}   u undo")
 
     plan.do(f"move {named}", Selection(*last), done, moved)
 
@@ -318,16 +317,12 @@ def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
     """As `chosen`. Raises EditError where nobody can see which case that is."""
     cases = chosen(editing)
     if not editing.navigation.marking.marked and editing.navigation.is_hidden(editing.navigation.selection):
-        raise EditError("the filter hides the selected case: esc shows every case")
+        raise EditError("The selected case is filtered out   esc clear filter")
     return cases
 
 
 def _named(cases: Sequence[CaseId]) -> str:
     return cases[0].eval_id if len(cases) == 1 else f"{len(cases)} cases"
-
-
-def _them(cases: Sequence[CaseId]) -> str:
-    return "it" if len(cases) == 1 else "them"
 
 
 def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
@@ -354,11 +349,11 @@ def refuses_to_convert(sets: OpenSets, selection: Selection) -> str | None:
     """Why the selected file cannot be converted, as a sentence."""
     eval_set = sets.by_case_path(selection.path)
     if eval_set is None:
-        return "nothing is selected"
+        return "Nothing selected"
     if eval_set.format is None:
-        return f"{eval_set.path.name} cannot be read: {eval_set.problems[0]}"
+        return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
     if eval_set.format == "eval set":
-        return f"{eval_set.path.name} has no old format, so there is nothing to convert"
+        return f"{eval_set.path.name} has the current format; nothing to convert"
     return None
 
 
@@ -380,11 +375,11 @@ def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | No
     """Why the new file cannot be called so, as a sentence."""
     new = old.parent / wanted
     if not wanted.endswith(SUFFIXES) or wanted in SUFFIXES:
-        return f"a set is found by its file's name, which ends in {' or '.join(SUFFIXES)}"
+        return f"File names of eval sets end in {' or '.join(SUFFIXES)}"
     if new.parent != old.parent or new.name != wanted:
-        return "the new file is put beside the old one: a name without folders"
+        return "Enter a name without folders"
     if new.exists() or editing.open_file(new) is not None:
-        return f"there is a file {wanted} already, which stays as it is"
+        return f"{wanted} already exists"
     return None
 
 
@@ -392,5 +387,5 @@ async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[
     """Writes what was converted to a new file, which is selected; the old file stays as it is."""
     if not editing.new_file(new, migrated_text(eval_set, new)) or not await editing.save(new):
         return False
-    say(f"wrote {new.name}; the old file is as it was")
+    say(f"Wrote {new.name}; the old file is unchanged")
     return True

@@ -143,8 +143,8 @@ CANCELLING = "Cancelling… (force-stop in 3 s)"
 
 
 class Stage(StrEnum):
-    READING = "reading the eval sets"
-    STARTING = "starting the agent"
+    READING = "loading eval sets"
+    STARTING = "starting agent"
     RUNNING = "running"
     CANCELLING = "cancelling"
     FINISHED = "finished"
@@ -157,7 +157,7 @@ _ENOUGH = 3
 
 
 class Repeated(NamedTuple):
-    """How often each case is run."""
+    """Number of runs of each case."""
 
     runs: int
     pass_if: PassIf

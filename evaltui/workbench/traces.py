@@ -167,7 +167,7 @@ class Traces:
             return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
         stretch = self._stretches.get(case)
         if stretch is None:
-            return Trace(RunRef(), problem="it did nothing, or there is no log of its run")
+            return Trace(RunRef(), problem="No run log for this case")
         if self._read is None or self._read[:2] != (case, stretch):
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read_log(case, stretch))
@@ -196,7 +196,7 @@ class Traces:
             found = await asyncio.to_thread(_events_of, stretch)
             self._read = case, stretch, found
         except (OSError, ValueError) as error:
-            self._read = case, stretch, f"the log of {stretch.run.name} cannot be read: {error}"
+            self._read = case, stretch, f"Run log of {stretch.run.name} is unreadable: {error}"
         finally:
             self._reading = None
         self._changed()
@@ -328,4 +328,4 @@ def _misunderstood(term: re.Match[str]) -> str:
     word = term["word"] or term["quoted"] or ""
     if term["field"] != "kind" or word.lower() in SPAN_KINDS:
         return ""
-    return f"there is no kind {word!r}{did_you_mean(word, SPAN_KINDS)}; kinds are {', '.join(SPAN_KINDS)}"
+    return f"unknown kind {word!r}; kinds are {', '.join(SPAN_KINDS)}{did_you_mean(word, SPAN_KINDS)}"

@@ -52,7 +52,7 @@ class Unapplied:
             return None
 
     def __str__(self) -> str:
-        return f"{' '.join(self.text.split())[:60]} ({self.problem or 'enter applies it'})"
+        return f"{' '.join(self.text.split())[:60]} ({self.problem or 'enter apply'})"
 
 
 class UnappliedTexts:

@@ -153,7 +153,7 @@ class Watch:
         except Exception as error:  # whatever it is, the workbench goes on and says so
             self.on = False
             self._ready.set()
-            self._say(f"watching has ended: {type(error).__name__}: {error}")
+            self._say(f"Watch mode ended: {type(error).__name__}: {error}")
 
     def _on_ready(self) -> None:
         self._ready.set()
@@ -347,7 +347,7 @@ class Watch:
 
     def run_waiting(self) -> None:
         """Runs what waits."""
-        self.run("what waited", self.waiting().cases)
+        self.run("stale cases", self.waiting().cases)
 
     def run(self, title: str, cases: Collection[CaseId]) -> None:
         """Runs cases as often as they are run after a save."""
@@ -377,7 +377,7 @@ class _OwnWrites:
             if len(runs) < _OWN_WRITES or name.endswith(_NOT_WRITTEN_BY_AGENTS):
                 kept.append(name)
             elif len(runs) == _OWN_WRITES:
-                self._say(f"{name} changes in every run: as long as it does, that starts no run")
+                self._say(f"{name} changes in every run, so its saves start no run")
         return tuple(kept)
 
 

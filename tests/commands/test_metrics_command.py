@@ -24,7 +24,7 @@ def test_meaning_range_needs_and_why_not(capsys):
     assert "response_evaluation_score 1 to 5 criteria" in text
     assert (
         "safety_v1 0 to 1 criteria Harmlessness of the responses. Needs a judge model. "
-        "Cannot run here: there is no key to ask the judge gemini-2.5-flash." in text
+        "Cannot run here: GOOGLE_API_KEY is not set (judge gemini-2.5-flash)." in text
     )
     assert text.count("set GOOGLE_API_KEY or GEMINI_API_KEY") == 1
     assert "tool_call_count_v1 0 and up always reported Tool calls per turn." in text

@@ -35,7 +35,7 @@ def test_a_list_of_turns_becomes_an_eval_set(tmp_path, capsys):
     assert "grüße" in text
     assert "null" not in text
     assert text.startswith('{\n  "eval_set_id": "lamps",\n')
-    # A turn that must call nothing still says so.
+    # A turn where no call is expected stays so.
     assert json.loads(text)["eval_cases"][0]["conversation"][1]["intermediate_data"] == {}
 
 
@@ -63,7 +63,7 @@ def test_an_initial_session_goes_into_the_case(tmp_path):
     [
         ({"eval_set_id": "s", "eval_cases": []}, "is an EvalSet"),
         ({"eval_cases": [{}]}, "is an EvalSet"),
-        ([{"qery": "x", "reference": "y"}], "[0].query: missing; line 1"),
+        ([{"qery": "x", "reference": "y"}], "line 1: [0].query: missing"),
         ([], "an empty list"),
         (OLD_SET, "sessions of its own"),
     ],

@@ -70,7 +70,7 @@ def test_offline_two_metrics_are_scored_and_two_say_why_not(agent, capsys):
     assert max(map(len, lines)) <= 80
     text = " ".join(err.split())
     assert "no key to ask the judge gemini-2.5-flash. Set GOOGLE_API_KEY or GEMINI_API_KEY" in text
-    assert "the judge azure/gpt-4o is no Gemini model. For other models name a function" in text
+    assert "the judge azure/gpt-4o is not a Gemini model. For other models name a function" in text
     (case,) = report["cases"]
     assert (report["status"], case["status"]) == ("NOT_EVALUATED", "NOT_EVALUATED")
     metrics = {metric["name"]: metric for metric in case["metrics"]}
@@ -126,7 +126,7 @@ def test_adk_has_no_optional_metrics_and_no_block(agent, capsys):
     [
         ("safety_v1", "--require: nothing was run, because safety_v1 cannot run here"),
         (",".join(CANNOT), "because safety_v1, final_response_match_v2 cannot run here"),
-        ("response_match_score,saftey_v1", "no config asks for saftey_v1; did you mean 'safety_v1'?"),
+        ("response_match_score,saftey_v1", "no config asks for saftey_v1. Did you mean safety_v1?"),
     ],
 )
 def test_required_metrics_keep_the_run_from_beginning(agent, required, says, capsys):
@@ -163,7 +163,7 @@ def test_sets_and_cases_that_differ_are_named(agent, capsys):
     text = " ".join(err.split())
     assert "– response_match_score 1 of 2 cases in more not for two it compares with expected turns" in text
     assert "– hallucinations_v1 none of 2 cases in more there is no module my_agent.nowhere" in text
-    assert "– conversation_scenario none of 1 case in more there is no key to ask the simulated user" in text
+    assert "– conversation_scenario none of 1 case in more GOOGLE_API_KEY is not set (simulated user" in text
     statuses = {case["eval_id"]: case for case in report["cases"] if case["eval_set_id"] == "more"}
     assert statuses["two"]["status"] == "NOT_EVALUATED"
     assert "no key to ask the simulated user" in statuses["two"]["metrics"][0]["reason"]

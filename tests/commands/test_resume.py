@@ -109,7 +109,7 @@ def test_interrupt_resume_compare(agent, capsys):
     report = report_of(capsys)
     assert [case["eval_id"] for case in report["cases"]] == [f"case_{number}" for number in range(20)]
     assert [case["status"] for case in report["cases"]].count("PASSED") == 19
-    assert report["notes"] == [f"goes on with run {first}, of which 8 results were kept"]
+    assert report["notes"] == [f"resumes run {first}: 8 results kept"]
     # What was taken over is as whole as what was run.
     assert report["cases"][0]["repeats"][0]["actual"][0]["final_response"]["parts"] == [{"text": "right"}]
     resumed = open_run(latest_run(agent))
@@ -235,9 +235,9 @@ def finished(finished_run, tmp_path) -> Path:
 
 
 REFUSED = {
-    "the agent": ("agent.py", "the agent was changed since: agent.py"),
-    "a prompt": ("prompt.txt", "the agent was changed since: prompt.txt"),
-    "new code": ("more.py", "the agent was changed since: more.py"),
+    "the agent": ("agent.py", "agent.py changed"),
+    "a prompt": ("prompt.txt", "prompt.txt changed"),
+    "new code": ("more.py", "more.py changed"),
 }
 
 
@@ -266,9 +266,9 @@ def test_what_the_agent_wrote_itself_is_no_reason(finished, capsys):
 @pytest.mark.parametrize(
     ("cases", "says"),
     [
-        ([one_case(0), one_case(2)], "basics has no case_1 any more"),
-        ([one_case(0), one_case(1, "Right!"), one_case(2)], "were changed since: case_1"),
-        (None, "basics.evalset.json is not there any more"),
+        ([one_case(0), one_case(2)], "basics no longer has case_1"),
+        ([one_case(0), one_case(1, "Right!"), one_case(2)], "finished cases changed: case_1"),
+        (None, "basics.evalset.json was deleted"),
     ],
     ids=["deleted", "edited", "no file"],
 )
@@ -291,7 +291,7 @@ def test_another_config_is_refused(finished, capsys):
     (finished / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
     assert call("run", finished, "--resume", "last") == 2
     err = capsys.readouterr().err
-    assert "basics is scored otherwise: config: criteria.tool_trajectory_avg_score is gone" in err
+    assert "the scoring of basics changed: config: criteria.tool_trajectory_avg_score removed" in err
     assert "config: criteria.response_match_score 0.8 → 0.5" in err
 
 
@@ -323,14 +323,14 @@ def test_what_cannot_be_resumed(finished, capsys):
 
     assert "has no run 'nothing'" in refused("nothing")
     (result,) = (finished / ".adk" / "eval_history").iterdir()
-    assert "is a result file of google-adk" in refused(result)
+    assert "ADK result files cannot be resumed" in refused(result)
     log = latest_run(finished)
     (finished / "prompt.txt").write_text("")
     damaged = log.with_name("damaged.jsonl")
     damaged.write_text("not a log\n")
     assert "is not a run log" in refused("damaged")
     open_log = RunLog.create(finished, {})
-    assert "is still going on" in refused(open_log.path.stem)
+    assert "Run in progress" in refused(open_log.path.stem)
     open_log.close()
 
 
@@ -338,7 +338,7 @@ def test_nothing_is_left_of_a_run_without_errors(finished, capsys):
     assert call("run", finished, "basics:case_0") == 0
     capsys.readouterr()
     assert call("run", finished, "--resume", "last") == 2
-    assert "is complete and had no errors" in capsys.readouterr().err
+    assert "Nothing to resume: run is complete" in capsys.readouterr().err
     assert read_run(latest_run(finished)).complete
 
 

@@ -118,7 +118,7 @@ def test_an_interrupted_run_goes_on_with_both(agent, capsys, finished):
     assert call("run", agent, "--resume", "last", "--report", "json") == 1
     report = json.loads(capsys.readouterr().out)
     assert statuses(report) == {"evals/a.evalset.json": "PASSED", "evals/b.evalset.json": "FAILED"}
-    assert report["notes"] == [f"goes on with run {log.stem}, of which 1 results were kept"]
+    assert report["notes"] == [f"resumes run {log.stem}: 1 result kept"]
 
 
 def test_a_baseline_excuses_a_case_by_its_own_failure_only(agent, capsys):

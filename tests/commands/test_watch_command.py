@@ -96,7 +96,7 @@ def test_a_save_is_followed_by_its_verdict_until_it_is_interrupted(agent, start)
     assert "agent.py:1: SyntaxError" in broken
     (agent / "agent.py").write_text(AGENT.format("yes"))
     said = watch.until("1 old, from before the change")
-    assert "agent.py changed: runs 1 case, live model calls not known" in said
+    assert "agent.py changed: runs 1 case, unknown number of live calls" in said
     assert "✓ agrees" in said
     assert " s after the save" in said
     text = (agent / "talk.evalset.json").read_text()

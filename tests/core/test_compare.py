@@ -199,7 +199,7 @@ def test_a_case_that_is_scored_otherwise_has_another_expectation():
     assert kinds(base, unknown) == {"a": "broken"}
     another = changed_config(**{f"metric_{number}": 1.0 for number in range(5)})
     (change,) = compare(base, run(summary("a", P), circumstances=another)).cases
-    assert change.reasons[0] == "config: criteria.response_match_score is gone"
+    assert change.reasons[0] == "config: criteria.response_match_score removed"
     assert change.reasons[-1] == "config: 3 more changes"
 
 
@@ -222,7 +222,7 @@ def test_what_was_different_between_two_runs():
     )
     agent = ("agent: agent.py, new.py (new), old.py (gone)", "model gemini-1 → gemini-2")
     assert what_changed(base, now) == agent
-    assert what_changed(base, now, CaseId("s", "a")) == (*agent, "the case was changed")
+    assert what_changed(base, now, CaseId("s", "a")) == (*agent, "case changed")
 
 
 def test_a_case_that_is_judged_otherwise_has_another_expectation():

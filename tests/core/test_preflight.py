@@ -16,7 +16,7 @@ from evaltui.core.model.stored_cases import StoredCase, StoredCases
 RUBRICS = "rubric_based_tool_use_quality_v1"
 MATCH = "final_response_match_v2"
 HERE = Facts(GeminiAccess(), lambda _: True)
-NO_KEY = Facts(GeminiAccess("there is no key", "set one"), lambda _: False)
+NO_KEY = Facts(GeminiAccess("GOOGLE_API_KEY is not set", "set it"), lambda _: False)
 
 
 def said(text: str) -> dict[str, Any]:
@@ -68,13 +68,13 @@ def test_nothing_is_said_of_what_runs():
 def test_a_judge_needs_a_key():
     one = check("safety_v1", facts=NO_KEY)
     assert one.readiness is Readiness.CANNOT
-    assert one.reason == "there is no key to ask the judge gemini-2.5-flash; set one"
+    assert one.reason == "GOOGLE_API_KEY is not set (judge gemini-2.5-flash); set it"
     assert check("safety_v1").is_fine
 
 
 def test_a_judge_that_is_no_gemini_model_needs_a_function():
     one = check(MATCH, judged("azure/gpt-4o"))
-    assert one.why == "the judge azure/gpt-4o is no Gemini model"
+    assert one.why == "the judge azure/gpt-4o is not a Gemini model"
     assert '"judge_model": "my_agent.models:my_judge"' in one.fix
     elsewhere = Facts(GeminiAccess(serves_other_names=True), lambda _: True)
     assert check(MATCH, judged("azure/gpt-4o"), elsewhere).is_fine
@@ -82,7 +82,7 @@ def test_a_judge_that_is_no_gemini_model_needs_a_function():
 
 @pytest.mark.parametrize("model", ["gemini/gemini-2.5-flash", "gemni-2.5-flash"])
 def test_a_name_that_is_nearly_right_gets_the_right_one(model):
-    assert "write gemini-2.5-flash" in check(MATCH, judged(model)).fix
+    assert "Did you mean gemini-2.5-flash?" in check(MATCH, judged(model)).fix
 
 
 def test_a_function_that_judges_needs_no_key_but_its_module():
@@ -90,7 +90,7 @@ def test_a_function_that_judges_needs_no_key_but_its_module():
     asked = []
     one = check(MATCH, judged("my_agent.judges:ask"), Facts(HERE.gemini, asked.append))
     assert asked == ["my_agent.judges"]
-    assert one.why.startswith("there is no module my_agent.judges")
+    assert one.why.startswith("no module my_agent.judges")
 
 
 def test_a_replay_asks_nobody():
@@ -104,7 +104,7 @@ def test_what_is_recorded_can_be_judged_without_a_key():
     auto = Facts(NO_KEY.gemini, NO_KEY.has_module, "auto", frozenset(["s"]))
     one = check("safety_v1", facts=auto)
     assert one.readiness is Readiness.RUNS
-    assert "only what is recorded" in one.why
+    assert "only recorded responses" in one.why
     assert check("safety_v1", facts=Facts(NO_KEY.gemini, NO_KEY.has_module, "auto")).readiness is (
         Readiness.CANNOT
     )
@@ -115,7 +115,7 @@ def test_a_function_of_the_users_needs_its_module():
     assert check("mine", **config).is_fine
     one = check("mine", facts=NO_KEY, **config)
     assert one.readiness is Readiness.CANNOT
-    assert one.why.startswith("there is no module my_agent.metrics, which the metric's function")
+    assert one.why.startswith("no module my_agent.metrics for the metric's function")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_function_of_the_users_needs_its_module():
 def test_an_unknown_name_gets_the_nearest_one(name, meant):
     custom = {"politeness": {"code_config": {"name": "my_agent.metrics.politeness"}}}
     one = check(name, custom_metrics=custom)
-    assert one.why == f"no metric is called {name}"
+    assert one.why == f"unknown metric {name}"
     assert meant in one.fix
 
 
@@ -208,7 +208,7 @@ def test_a_user_who_cannot_be_played():
     checks = preflight([to_check(cases, {"hallucinations_v1": 0.5})], NO_KEY)
     one = checks[-1]
     assert (one.metric, one.cases) == (SCENARIO, 1)
-    assert one.why == "there is no key to ask the simulated user gemini-2.5-flash"
+    assert one.why == "GOOGLE_API_KEY is not set (simulated user gemini-2.5-flash)"
     assert SCENARIO in withheld(checks, "s")
     spoken = to_check(cases, {"hallucinations_v1": 0.5}, user_simulator_config={"type": "llm_audio"})
     assert "evaltui does not do" in preflight([spoken], HERE)[-1].why

@@ -43,7 +43,7 @@ def test_every_kind_of_match(match):
         (
             "ignored",
             "match: must be ignore, type, subset or case_insensitive, "
-            "or an object with regex, approx or any_of, is the text 'ignored'; did you mean 'ignore'?",
+            "or an object with regex, approx or any_of, is the text 'ignored'. Did you mean ignore?",
         ),
         (
             ["ignore"],
@@ -55,7 +55,7 @@ def test_every_kind_of_match(match):
             {"regex": "a", "any_of": [1]},
             "match: needs exactly one of regex, approx and any_of, has regex and any_of",
         ),
-        ({"regexp": "a"}, "match.regexp: not known to this version of evaltui; did you mean 'regex'?"),
+        ({"regexp": "a"}, "match.regexp: not known to this version of evaltui. Did you mean regex?"),
         (
             {"regex": "(a"},
             "match.regex: is not a regular expression: missing ), unterminated subpattern at position 0",
@@ -80,5 +80,5 @@ def test_what_is_no_rule():
         "error evaltui.rules[0].tool: must be the name of a tool, is empty",
         "error evaltui.rules[0].arg: is not the path of an argument from its character 2 on; "
         "paths are such as query, filter.as_of, items[0], items[*].id, ['a.b'], or * for all",
-        "error evaltui.rules[0].cse: not known to this version of evaltui; did you mean 'case'?",
+        "error evaltui.rules[0].cse: not known to this version of evaltui. Did you mean case?",
     ]

@@ -64,13 +64,13 @@ GOOD = {"hotel": "Ritz", "nights": 2}
         (
             {"kind": "doubel"},
             "kind",
-            "must be \"single\" or \"double\", is the text 'doubel'; did you mean 'double'?",
+            'must be "single" or "double", is the text \'doubel\'. Did you mean double?',
         ),
         ({"tags": "a"}, "tags", "must be a list or null, is the text 'a'"),
         ({"tags": ["a", 1]}, "tags[1]", "must be text, is the number 1"),
         ({"guest": {"age": 3}}, "guest.name", "missing; must be text"),
         ({"guest": {"name": "A", "age": "3"}}, "guest.age", "must be a whole number, is the text '3'"),
-        ({"guest": {"name": "A", "agee": 3}}, "guest.agee", "unknown argument; did you mean 'age'?"),
+        ({"guest": {"name": "A", "agee": 3}}, "guest.agee", "unknown argument. Did you mean age?"),
         ({"size": 3}, "size", "must be 1 or 2, is the number 3"),
         ({"extras": {"wifi": "yes"}}, "extras.wifi", "must be true or false, is the text 'yes'"),
         ({"hotel": None}, "hotel", "must be text, is null"),
@@ -106,7 +106,7 @@ def test_what_fits_is_not_marked(schema, more):
 def test_unknown_and_missing_arguments():
     assert found("book_hotel", {"hotel": "Ritz", "night": 2}) == [
         ("error", "nights", "missing; must be a whole number"),
-        ("warning", "night", "unknown argument; did you mean 'nights'?"),
+        ("warning", "night", "unknown argument. Did you mean nights?"),
     ]
     assert [one[1] for one in found("book_hotel", None)] == ["hotel", "nights"]
     assert found("book_hotel", [1]) == [("error", "", "the arguments must be an object, are a list")]
@@ -114,9 +114,9 @@ def test_unknown_and_missing_arguments():
 
 def test_unknown_tools():
     assert found("book_hotl", {}) == [
-        ("error", "", "the agent has no tool 'book_hotl'; did you mean 'book_hotel'?")
+        ("error", "", "the agent has no tool 'book_hotl'. Did you mean book_hotel?")
     ]
-    assert found("zzz", {}) == [("error", "", "the agent has no tool 'zzz'; it has book_hotel, pay")]
+    assert found("zzz", {}) == [("error", "", "the agent has no tool 'zzz'. Its tools: book_hotel, pay")]
     assert found("", {}) == [("error", "", "the call names no tool")]
     assert found("pay", {"any": 1}) == []
     assert found("transfer_to_agent", {"agent_name": "x"}) == []

@@ -74,16 +74,16 @@ def test_a_missing_key_is_named_in_the_spelling_around_it():
 @pytest.mark.parametrize(
     ("turn", "problem"),
     [
-        ({"user_contents": USER}, "user_contents: unknown key; did you mean 'user_content'?"),
+        ({"user_contents": USER}, "user_contents: unknown key. Did you mean user_content?"),
         ({"qqq": 1}, "qqq: unknown key"),
         ({"userContent": USER}, "user_content: given twice, also as userContent"),
         (
             {"final_response": {"parts": [{"tex": "x"}]}},
-            "final_response.parts[0].tex: unknown key; did you mean 'text'?",
+            "final_response.parts[0].tex: unknown key. Did you mean text?",
         ),
         (
             {"intermediate_data": {"tool_uses": [{"nmae": "f"}]}},
-            "intermediate_data.tool_uses[0].nmae: unknown key; did you mean 'name'?",
+            "intermediate_data.tool_uses[0].nmae: unknown key. Did you mean name?",
         ),
         (
             {"intermediateData": {"toolUses": [{"name": "f", "args": []}]}},
@@ -135,7 +135,7 @@ def test_what_adk_refuses_in_a_turn(turn, problem):
 def test_a_typo_of_a_tolerated_key_is_a_warning_beside_the_error_it_causes():
     assert found({"eval_id": "a", "conversatoin": [{"user_content": USER}]}) == [
         "error eval_cases[0]: needs exactly one of conversation and conversation_scenario, has neither",
-        "warning eval_cases[0].conversatoin: unknown key; did you mean 'conversation'?",
+        "warning eval_cases[0].conversatoin: unknown key. Did you mean conversation?",
     ]
 
 
@@ -149,11 +149,11 @@ def test_typos_are_found_at_every_level_that_adk_tolerates():
         ),
         nmae="x",
     ) == [
-        "warning nmae: unknown key; did you mean 'name'?",
-        "warning eval_cases[0].rubric: unknown key; did you mean 'rubrics'?",
-        "warning eval_cases[0].session_input.sate: unknown key; did you mean 'state'?",
+        "warning nmae: unknown key. Did you mean name?",
+        "warning eval_cases[0].rubric: unknown key. Did you mean rubrics?",
+        "warning eval_cases[0].session_input.sate: unknown key. Did you mean state?",
         "warning eval_cases[0].conversation[0].intermediate_data.invocation_events[0].contents: "
-        "unknown key; did you mean 'content'?",
+        "unknown key. Did you mean content?",
     ]
 
 
@@ -351,11 +351,11 @@ def test_a_sound_config():
         ),
         (
             {"criteria": {"m": 1}, "evaltui": {"rulez": []}},
-            "error evaltui.rulez: not known to this version of evaltui; did you mean 'rules'?",
+            "error evaltui.rulez: not known to this version of evaltui. Did you mean rules?",
         ),
         (
             {"criteria": {"m": 1}, "evaltui": {"repeats": {"run": 1}}},
-            "error evaltui.repeats.run: not known to this version of evaltui; did you mean 'runs'?",
+            "error evaltui.repeats.run: not known to this version of evaltui. Did you mean runs?",
         ),
         (
             {"criteria": {"m": 1}, "evaltui": {"repeats": {"pass_if": "often"}}},
@@ -368,7 +368,7 @@ def test_a_sound_config():
             },
             "error evaltui.turns[0].turn: must be at least 0, is the number -1",
         ),
-        ({"criteria": {"m": 1}, "evaltiu": {}}, "warning evaltiu: unknown key; did you mean 'evaltui'?"),
+        ({"criteria": {"m": 1}, "evaltiu": {}}, "warning evaltiu: unknown key. Did you mean evaltui?"),
         ({"criteria": {}}, "warning asks for no metric, so nothing is scored"),
     ],
 )
@@ -380,7 +380,7 @@ def test_what_is_wrong_with_a_config(data, problem):
 def test_an_optional_metric_is_one_that_is_asked_for():
     data = {"criteria": {"safety_v1": 1, "mine": 1}, "evaltui": {"optional": ["safety_v1", "saftey_v1", "x"]}}
     assert config_problems(data) == [
-        "warning evaltui.optional[1]: 'saftey_v1' is among no criteria; did you mean 'safety_v1'?",
+        "warning evaltui.optional[1]: 'saftey_v1' is among no criteria. Did you mean safety_v1?",
         "warning evaltui.optional[2]: 'x' is among no criteria",
     ]
 

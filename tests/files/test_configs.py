@@ -33,7 +33,7 @@ def test_the_file_beside_the_set_applies(set_path):
     assert [(str(problem), problem.file) for problem in found.problems] == []
     own.write_text('{"evaltui": {"criteria": {"m": 1}},\n"criterai": 1}')
     (problem,) = find_config(set_path).problems
-    assert str(problem) == "criterai: unknown key; did you mean 'criteria'?; line 2"
+    assert str(problem) == "line 2: criterai: unknown key. Did you mean criteria?"
     assert problem.file == str(own)
 
 
@@ -49,8 +49,8 @@ def test_an_explicit_file_applies_to_every_set(set_path, tmp_path):
     ("text", "message"),
     [
         ('{"criteria": {"m": 1},}', "not valid JSON: a comma before the closing bracket"),
-        ('{\n"criteria": {"m": "x"}}', "criteria.m: must be a number or an object, is the text 'x'; line 2"),
-        ("[]", "must be an object, is a list; line 1"),
+        ('{\n"criteria": {"m": "x"}}', ":2: criteria.m: must be a number or an object, is the text 'x'"),
+        ("[]", ":1: must be an object, is a list"),
     ],
 )
 @pytest.mark.parametrize("is_explicit", [True, False])
@@ -60,7 +60,7 @@ def test_a_broken_file_is_never_replaced_by_the_defaults(set_path, text, message
     with pytest.raises(EvalSetError) as caught:
         find_config(set_path, file if is_explicit else None)
     assert message in str(caught.value)
-    assert str(caught.value).startswith(f"{file}: ")
+    assert str(caught.value).startswith(f"{file}:")
 
 
 def test_an_explicit_file_must_exist(set_path, tmp_path):

@@ -132,11 +132,11 @@ def test_problems_have_path_line_and_file(tmp_path):
     text = SNAKE.replace('"user_content"', '"user_contents"').replace('"turn_off"', "5")
     path.write_bytes(text.replace("\n", "\r\n").encode())
     assert errors(path) == [
-        "eval_cases[0].eval_id: must be text, is the number 5; line 5",
-        "eval_cases[0].conversation[0].user_content: missing; line 7",
-        "eval_cases[0].conversation[0].user_contents: unknown key; did you mean 'user_content'?; line 8",
+        "line 5: eval_cases[0].eval_id: must be text, is the number 5",
+        "line 7: eval_cases[0].conversation[0].user_content: missing",
+        "line 8: eval_cases[0].conversation[0].user_contents: unknown key. Did you mean user_content?",
     ]
-    with pytest.raises(EvalSetError, match=re.escape(f"{path}: eval_cases[0].eval_id")):
+    with pytest.raises(EvalSetError, match=re.escape(f"{path}:5: eval_cases[0].eval_id")):
         load_eval_set(path)
 
 
@@ -144,8 +144,8 @@ def test_a_typo_in_a_modern_file_is_not_read_as_an_old_one(tmp_path):
     path = tmp_path / "x.evalset.json"
     path.write_text(SNAKE.replace("conversation", "conversatoin"), encoding="utf-8")
     assert [str(problem) for problem in read_eval_set(path).problems] == [
-        "eval_cases[0]: needs exactly one of conversation and conversation_scenario, has neither; line 4",
-        "eval_cases[0].conversatoin: unknown key; did you mean 'conversation'?; line 6",
+        "line 4: eval_cases[0]: needs exactly one of conversation and conversation_scenario, has neither",
+        "line 6: eval_cases[0].conversatoin: unknown key. Did you mean conversation?",
     ]
 
 
@@ -156,7 +156,7 @@ def test_keys_given_twice_are_warnings(tmp_path):
     )
     assert load_eval_set(path).eval_cases[0].eval_id == "y"
     (problem,) = read_eval_set(path).problems
-    assert str(problem) == "eval_cases[0].eval_id: given more than once; the last one counts; line 6"
+    assert str(problem) == "line 6: eval_cases[0].eval_id: given more than once; the last one counts"
     assert (problem.severity, problem.file) == (Severity.WARNING, str(path))
 
 
@@ -164,8 +164,8 @@ def test_problems_of_an_old_file_have_its_own_paths(tmp_path):
     path = tmp_path / "x.test.json"
     path.write_text('[\n{"query": "q",\n"expected_tool_use": [{"tool_input": {}}]},\n{"reference": ""}]')
     assert errors(path) == [
-        "[0].expected_tool_use[0].tool_name: missing; line 3",
-        "[1].query: missing; line 4",
+        "line 3: [0].expected_tool_use[0].tool_name: missing",
+        "line 4: [1].query: missing",
     ]
 
 
@@ -179,13 +179,13 @@ def test_half_a_character_in_an_old_file_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "not valid JSON: the file is empty (column 1); line 1"),
-        (b'{"eval_set_id": "x",}', "not valid JSON: a comma before the closing bracket (column 20); line 1"),
-        (b'{"a": "\xe9"}', "not UTF-8: byte 0xE9 at offset 7; save the file as UTF-8; line 1"),
-        (b"[]", "not an eval set: expected .*; found an empty list; line 1"),
-        (b"5", "not an eval set: expected .*; found the number 5; line 1"),
-        (b"null", "not an eval set: expected .*; found null; line 1"),
-        (b'[{"a": 1}]', "not an eval set: expected .*; found a list of something else; line 1"),
+        (b"", "line 1: not valid JSON: the file is empty (column 1)"),
+        (b'{"eval_set_id": "x",}', "line 1: not valid JSON: a comma before the closing bracket (column 20)"),
+        (b'{"a": "\xe9"}', "line 1: not UTF-8: byte 0xE9 at offset 7; save the file as UTF-8"),
+        (b"[]", "line 1: not an eval set: expected .*; found an empty list"),
+        (b"5", "line 1: not an eval set: expected .*; found the number 5"),
+        (b"null", "line 1: not an eval set: expected .*; found null"),
+        (b'[{"a": 1}]', "line 1: not an eval set: expected .*; found a list of something else"),
     ],
 )
 def test_what_is_no_eval_set_says_so_once(tmp_path, content, sentence):
@@ -219,7 +219,9 @@ def test_an_initial_session_with_another_format_is_refused_unless_it_is_empty(tm
     for text, kind in (SHAPES["snake.evalset.json"], SHAPES["sessions.evalset.json"]):
         path.write_text(text, encoding="utf-8")
         (sentence,) = errors(path, initial_session=SESSION)
-        assert sentence.startswith("an initial session goes with the old .test.json format only"), kind
+        assert sentence.startswith("line 1: an initial session goes with the old .test.json format only"), (
+            kind
+        )
         assert load_eval_set(path, {})
 
 
@@ -231,10 +233,10 @@ def test_a_broken_initial_session_is_reported_as_its_own_file(tmp_path):
     session.write_text("{'a': 1}")
     assert "single quotes" in errors(path, initial_session=session)[0]
     session.write_text('{"app_name": "a",\n"state": []}')
-    assert errors(path, initial_session=session) == ["state: must be an object, is a list; line 2"]
+    assert errors(path, initial_session=session) == ["line 2: state: must be an object, is a list"]
     session.write_text("[]")
     assert errors(path, initial_session=session) == [
-        "must be an object with app_name, user_id and state, is a list; line 1"
+        "line 1: must be an object with app_name, user_id and state, is a list"
     ]
     with pytest.raises(EvalSetError, match=r"^initial_session: user_id: must be text, is the number 5$"):
         load_eval_set(path, {"user_id": 5})

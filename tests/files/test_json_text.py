@@ -16,41 +16,58 @@ from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, pa
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "the file is empty (column 1); line 1"),
-        (" \n\n", "the file is empty (column 1); line 1"),
-        ('{\n  "a": 1, // one\n  "b": 2}', "comments are not allowed (column 11); line 2"),
-        ('{\n  "a": 1 # one\n}', "comments are not allowed (column 10); line 2"),
-        ('/* x */ {"a": 1}', "comments are not allowed (column 1); line 1"),
-        ('{\n  "a": 1,\n}', "a comma before the closing bracket (column 9); line 2"),
-        ("[\n 1,\n 2,\n\n]", "a comma before the closing bracket (column 3); line 3"),
-        ("{'a': 1}", "single quotes; texts and keys need double quotes (column 2); line 1"),
-        ("{\"a\": 'b'}", "single quotes; texts and keys need double quotes (column 7); line 1"),
-        ('{\n  "a": 1\n  "b": 2\n}', "a comma is missing after this (column 8); line 2"),
-        ("[1\n2]", "a comma is missing after this (column 2); line 1"),
-        ('{"a": [1}', "the bracket after this should not be } (column 8); line 1"),
-        ('{"a" 1}', "a colon is missing after this key (column 4); line 1"),
-        ("{a: 1}", "a key in double quotes is missing (column 2); line 1"),
-        ('{"a": True}', "True is not JSON; write true (column 7); line 1"),
-        ("[None]", "None is not JSON; write null (column 2); line 1"),
-        ("[1, 2", "the file ends too early; a closing bracket or a value is missing (column 6); line 1"),
+        ("", "line 1: not valid JSON: the file is empty (column 1)"),
+        (" \n\n", "line 1: not valid JSON: the file is empty (column 1)"),
+        ('{\n  "a": 1, // one\n  "b": 2}', "line 2: not valid JSON: comments are not allowed (column 11)"),
+        ('{\n  "a": 1 # one\n}', "line 2: not valid JSON: comments are not allowed (column 10)"),
+        ('/* x */ {"a": 1}', "line 1: not valid JSON: comments are not allowed (column 1)"),
+        ('{\n  "a": 1,\n}', "line 2: not valid JSON: a comma before the closing bracket (column 9)"),
+        ("[\n 1,\n 2,\n\n]", "line 3: not valid JSON: a comma before the closing bracket (column 3)"),
+        ("{'a': 1}", "line 1: not valid JSON: single quotes; texts and keys need double quotes (column 2)"),
+        (
+            "{\"a\": 'b'}",
+            "line 1: not valid JSON: single quotes; texts and keys need double quotes (column 7)",
+        ),
+        ('{\n  "a": 1\n  "b": 2\n}', "line 2: not valid JSON: a comma is missing after this (column 8)"),
+        ("[1\n2]", "line 1: not valid JSON: a comma is missing after this (column 2)"),
+        ('{"a": [1}', "line 1: not valid JSON: the bracket after this should not be } (column 8)"),
+        ('{"a" 1}', "line 1: not valid JSON: a colon is missing after this key (column 4)"),
+        ("{a: 1}", "line 1: not valid JSON: a key in double quotes is missing (column 2)"),
+        ('{"a": True}', "line 1: not valid JSON: True is not JSON; write true (column 7)"),
+        ("[None]", "line 1: not valid JSON: None is not JSON; write null (column 2)"),
+        (
+            "[1, 2",
+            "line 1: not valid JSON: "
+            "the file ends too early; a closing bracket or a value is missing (column 6)",
+        ),
         (
             '{"a": {\n"b": [1, 2],\n',
-            "the file ends too early; a closing bracket or a value is missing (column 13); line 2",
+            "line 2: not valid JSON: "
+            "the file ends too early; a closing bracket or a value is missing (column 13)",
         ),
-        ('["abc', "the text that begins here is never closed with a double quote (column 2); line 1"),
+        (
+            '["abc',
+            "line 1: not valid JSON: "
+            "the text that begins here is never closed with a double quote (column 2)",
+        ),
         (
             '["a\nb"]',
-            "a line break or control character inside a text; write \\n for a line break (column 4); line 1",
+            "line 1: not valid JSON: "
+            "a line break or control character inside a text; write \\n for a line break (column 4)",
         ),
-        ('["C:\\dir"]', "a backslash that starts no escape; write \\\\ for a backslash (column 5); line 1"),
-        ("{}\n{}", "more text after the end of the document (column 1); line 2"),
-        ('{"a": }', "a value is missing or is not one that JSON has (column 7); line 1"),
+        (
+            '["C:\\dir"]',
+            "line 1: not valid JSON: "
+            "a backslash that starts no escape; write \\\\ for a backslash (column 5)",
+        ),
+        ("{}\n{}", "line 2: not valid JSON: more text after the end of the document (column 1)"),
+        ('{"a": }', "line 1: not valid JSON: a value is missing or is not one that JSON has (column 7)"),
     ],
 )
 def test_syntax_errors_in_words(text, sentence):
     problem = parse(text)
     assert isinstance(problem, Problem)
-    assert str(problem) == f"not valid JSON: {sentence}"
+    assert str(problem) == sentence
     assert problem.severity is Severity.ERROR
 
 
@@ -70,11 +87,11 @@ def test_text_is_utf_8_with_or_without_a_mark(tmp_path):
 @pytest.mark.parametrize(("mark", "offset"), [(b"", 5), (b"\xef\xbb\xbf", 8)])
 def test_bytes_that_are_not_utf_8_are_named(mark, offset):
     problem = decode(mark + b'["a\n\n\xe9t\xe9"]')
-    assert str(problem) == f"not UTF-8: byte 0xE9 at offset {offset}; save the file as UTF-8; line 3"
+    assert str(problem) == f"line 3: not UTF-8: byte 0xE9 at offset {offset}; save the file as UTF-8"
 
 
 def test_utf_16_is_named():
-    assert str(decode('{"a": 1}'.encode("utf-16"))) == "is UTF-16; save it as UTF-8; line 1"
+    assert str(decode('{"a": 1}'.encode("utf-16"))) == "line 1: is UTF-16; save it as UTF-8"
 
 
 TEXT = """\
@@ -125,8 +142,8 @@ def test_problems_get_lines_and_the_file():
 def test_keys_given_twice_are_warnings_where_the_last_one_is():
     text = '{"a": 1, "b": [{"c": 1,\n"d": 2,\n"c": 3, "c": 4}],\n"a": {"x": 1, "y": 1}}'
     assert sorted(str(problem) for problem in duplicate_keys(text)) == [
-        "a: given more than once; the last one counts; line 4",
-        "b[0].c: given more than once; the last one counts; line 3",
+        "line 3: b[0].c: given more than once; the last one counts",
+        "line 4: a: given more than once; the last one counts",
     ]
     assert {problem.severity for problem in duplicate_keys(text)} == {Severity.WARNING}
     assert duplicate_keys(TEXT) == []

@@ -31,9 +31,9 @@ def test_sets_and_configs_of_an_agent_are_linted(agent):
     write_set(agent / "data" / "hidden.test.json", "hidden", a=0)
     (agent / "eval" / "test_config.json").write_text('{"criteria": {\n"m": []}}')
     assert [format_problem(problem) for problem in lint([agent])] == [
-        f"{agent}/eval/two.test.json: warning: "
-        "eval_cases[0].conversation: empty, so there is nothing to run; line 6",
-        f"{agent}/eval/test_config.json: error: criteria.m: must be a number or an object, is a list; line 2",
+        f"{agent}/eval/two.test.json:6: warning: "
+        "eval_cases[0].conversation: empty, so there is nothing to run",
+        f"{agent}/eval/test_config.json:2: error: criteria.m: must be a number or an object, is a list",
     ]
 
 
@@ -49,9 +49,9 @@ def test_each_file_is_linted_once_and_its_problems_go_by_line(agent):
     path.write_text('{"eval_set_id": 5,\n"eval_cases": [\n{"eval_id": "a", "conversation": []},\n{}]}')
     lines = [str(problem) for problem in lint([path, agent, path])]
     assert lines == [
-        "eval_set_id: must be text, is the number 5; line 1",
-        "eval_cases[0].conversation: empty, so there is nothing to run; line 3",
-        "eval_cases[1].eval_id: missing; line 4",
+        "line 1: eval_set_id: must be text, is the number 5",
+        "line 3: eval_cases[0].conversation: empty, so there is nothing to run",
+        "line 4: eval_cases[1].eval_id: missing",
     ]
 
 
@@ -69,10 +69,10 @@ def test_marks_on_turns_that_do_not_exist_are_warnings(agent):
     config.write_text(json.dumps({"criteria": {"m": 1}, "evaltui": {"turns": turns}}, indent=1))
     problems = lint([config])
     assert {problem.severity for problem in problems} == {Severity.WARNING}
-    assert [str(problem).rpartition(";")[0] for problem in problems] == [
+    assert [problem.sentence for problem in problems] == [
         "evaltui.turns[1].turn: no turn 2: off has 2 turns, counted from 0",
-        "evaltui.turns[2].case: no case 'of' in lights; did you mean 'off'?",
-        "evaltui.turns[3].set: no eval set 'light' beside this config; did you mean 'lights'?",
+        "evaltui.turns[2].case: no case 'of' in lights. Did you mean off?",
+        "evaltui.turns[3].set: no eval set 'light' beside this config. Did you mean lights?",
         "evaltui.turns[4].turn: no turn 1: on has 1 turn, counted from 0",
     ]
     lines = config.read_text().splitlines()
@@ -96,7 +96,7 @@ def test_a_config_is_known_by_its_content_too(tmp_path):
     config = tmp_path / "strict.json"
     config.write_text('{"criteria": {"m": "x"}}')
     assert [str(problem) for problem in lint([config])] == [
-        "criteria.m: must be a number or an object, is the text 'x'; line 1"
+        "line 1: criteria.m: must be a number or an object, is the text 'x'"
     ]
 
 
@@ -130,4 +130,4 @@ def test_nothing_to_lint_is_an_error(tmp_path):
 
 def test_format():
     problem = Problem(Severity.ERROR, ("eval_cases", 2, "eval_id"), "missing", line=41)
-    assert format_problem(problem) == "error: eval_cases[2].eval_id: missing; line 41"
+    assert format_problem(problem) == "41: error: eval_cases[2].eval_id: missing"

@@ -35,11 +35,11 @@ def test_rules_that_dangle(tmp_path):
     config = write(tmp_path, rules, late="find", early="pay")
     problems = lint([config])
     assert {problem.severity for problem in problems} == {Severity.WARNING}
-    assert sorted(str(problem).rpartition(";")[0] for problem in problems) == [
-        "evaltui.rules[1].tool: no call of 'fimd' is expected; did you mean 'find'?",
-        "evaltui.rules[2].set: no eval set 'order' beside this config; did you mean 'orders'?",
-        "evaltui.rules[3].case: no case 'lat' in orders; did you mean 'late'?",
-        "evaltui.rules[4].tool: no call of 'pay' is expected",
+    assert sorted(problem.sentence for problem in problems) == [
+        "evaltui.rules[1].tool: no expected call of 'fimd'. Did you mean find?",
+        "evaltui.rules[2].set: no eval set 'order' beside this config. Did you mean orders?",
+        "evaltui.rules[3].case: no case 'lat' in orders. Did you mean late?",
+        "evaltui.rules[4].tool: no expected call of 'pay'",
     ]
     lines = config.read_text().splitlines()
     assert {lines[problem.line - 1].strip(" ,") for problem in problems} == {
@@ -60,4 +60,4 @@ def test_an_ill_formed_rule_is_an_error(tmp_path):
     config = write(tmp_path, [{**rule("find"), "match": {"regex": "("}}], late="find")
     (problem,) = lint([config])
     assert problem.severity is Severity.ERROR
-    assert str(problem).startswith("evaltui.rules[0].match.regex: is not a regular expression: missing )")
+    assert problem.sentence.startswith("evaltui.rules[0].match.regex: is not a regular expression: missing )")

@@ -82,7 +82,7 @@ def test_a_file_that_was_deleted_or_is_no_text_any_more_is_changed_too(tmp_path)
         save(file, "2", seen)
     assert raised.value.theirs_text is None
     assert raised.value.fingerprint is not None
-    with pytest.raises(EvalSetError, match=r"a\.evalset\.json: not UTF-8"):
+    with pytest.raises(EvalSetError, match=r"a\.evalset\.json:1: not UTF-8"):
         read_source(file)
     file.unlink()
     with pytest.raises(ChangedOutsideError, match="was deleted") as raised:

@@ -142,22 +142,22 @@ def test_a_broken_set_is_listed_with_its_problems(project):
     a, b, c, d, e = open_workspace(agent).sets
     assert (a.eval_set_id, a.format, a.cases) == ("a", None, ())
     assert [str(problem) for problem in a.problems] == [
-        "not valid JSON: the file ends too early; a closing bracket or a value is missing (column 21); line 1"
+        "line 1: not valid JSON: the file ends too early; a closing bracket or a value is missing (column 21)"
     ]
     assert (b.eval_set_id, [case.eval_id for case in b.cases]) == ("b", ["", "", ""])
     assert [str(problem) for problem in b.problems] == [
-        "eval_set_id: missing; line 1",
-        "eval_cases[0].eval_id: missing; line 2",
-        "eval_cases[1]: must be an object, is the number 7; line 3",
-        "eval_cases[2].eval_id: must be text, is the number 1; line 4",
+        "line 1: eval_set_id: missing",
+        "line 2: eval_cases[0].eval_id: missing",
+        "line 3: eval_cases[1]: must be an object, is the number 7",
+        "line 4: eval_cases[2].eval_id: must be text, is the number 1",
     ]
     assert {problem.severity for problem in b.problems} == {Severity.ERROR}
     assert (c.eval_set_id, c.cases) == ("c", ())
-    assert [str(problem) for problem in c.problems] == ["eval_cases: must be a list, is an object; line 1"]
+    assert [str(problem) for problem in c.problems] == ["line 1: eval_cases: must be a list, is an object"]
     assert d.format is None
     assert [str(problem) for problem in e.problems] == [
-        "eval_set_id: missing; line 1",
-        "eval_cases: missing; line 1",
+        "line 1: eval_set_id: missing",
+        "line 1: eval_cases: missing",
     ]
 
 
@@ -298,17 +298,17 @@ def test_selectors_of_one_set_add_up(lights):
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ("lights:turn_of_bedroom", "no case 'turn_of_bedroom' in lights; did you mean 'turn_off_bedroom'?"),
+        ("lights:turn_of_bedroom", "no case 'turn_of_bedroom' in lights. Did you mean turn_off_bedroom?"),
         (
             "lights:a,zzzzz",
-            "no case 'zzzzz' in lights; it has turn_off_bedroom, set_thermostat, a,b, a, x/y:z",
+            "no case 'zzzzz' in lights. Known: turn_off_bedroom, set_thermostat, a,b, a, x/y:z",
         ),
         ("lights:", "a case is missing after lights:"),
         ("lights:a,", "a case is missing after lights:"),
-        ("lihgts:a", "no eval set 'lihgts' in AGENT; did you mean 'lights'?"),
-        ("", "no eval set '' in AGENT; it has lights:night, empty, twice, twice, lights"),
+        ("lihgts:a", "no eval set 'lihgts' in AGENT. Did you mean lights?"),
+        ("", "no eval set '' in AGENT. Known: lights:night, empty, twice, twice, lights"),
         ("empty", "empty has no cases, so there is nothing to run"),
-        ("empty:x", "no case 'x' in empty; it has none"),
+        ("empty:x", "no case 'x' in empty"),
         (
             "twice",
             "'twice' is the id of several sets, AGENT/eval/one.test.json and AGENT/eval/two.test.json; "

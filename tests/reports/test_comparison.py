@@ -68,7 +68,7 @@ def test_every_case_that_changed_has_a_line():
         "  broken   movie_mode  ✓ → ✗  tool_trajectory_avg_score 1.00 → 0.50; 100 → 180 tokens",
         "  fixed    kitchen     ✗ → ✓  2.0 s → 4.0 s",
         "  flaky    wavers      ✓ 5/5 → ≈ 3/5",
-        "  changed  edited      ✓ → ✗  the case was changed",
+        "  changed  edited      ✓ → ✗  case changed",
         "  new      fresh       ✗",
         "  gone     old         ✓",
         "  score    hello       ✓ → ✓  response_match_score 0.95 → 0.82",

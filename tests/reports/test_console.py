@@ -91,7 +91,7 @@ def test_details_of_a_failure():
         "  ✗ tool_trajectory_avg_score   0.50  needs 1.00",
         "  ✓ response_match_score        0.89  needs 0.80",
         "",
-        "  turn 2  expects these calls",
+        "  turn 2  exactly these calls",
         "    user    And the kitchen?",
         "    = get_mode",
         "    ≠ set_temperature",

@@ -73,7 +73,7 @@ def test_rubrics_with_votes_and_reasons():
         "  ✗ rubric_based_final_response_quality_v1   0.83  needs 0.80",
         "      judged by gemini-2.5-flash, 5 of 5 answered",
         "",
-        "  turn 2  says nothing of calls, which is scored as: must call nothing",
+        "  turn 2  unspecified (scored as no calls)",
         "    user    hello",
         "    ✗ rubric_based_final_response_quality_v1  0.67, needs 0.80  2 of 4 yes",
         "      ✗ no 1:4      polite  Says please and thank you",

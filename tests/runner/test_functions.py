@@ -90,7 +90,7 @@ def test_modules_in_the_folder_and_beside_it(tmp_path, call):
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("my_agent.metrics.brieff", "metrics.py has no function brieff; did you mean brief?"),
+        ("my_agent.metrics.brieff", "metrics.py has no function brieff. Did you mean brief?"),
         ("agent.metrics.LIMIT", "metrics.py is no function but of type int"),
         ("agent.metric.brief", "there is no module agent.metric"),
         ("nowhere.metrics.brief", "there is no module nowhere.metrics"),

@@ -171,7 +171,7 @@ async def test_a_function_may_answer_sync_or_async_as_a_callable_too(write_agent
         ("none", TypeError, "my_agent.judges:none returned a NoneType; it must return its answer as a str"),
         ("raises", RuntimeError, "judge 500"),
         ("empty", RuntimeError, "StopIteration was raised"),
-        ("noone", ImportError, "has no function noone; did you mean none"),
+        ("noone", ImportError, "has no function noone. Did you mean none"),
     ],
 )
 async def test_what_a_function_does_wrong_is_raised(write_agent, name, error, said):

@@ -263,9 +263,9 @@ def test_a_run_does_not_go_on_for_the_same_reason(agent, change, capsys):
     capsys.readouterr()
     assert on_command_line(agent, "--resume", log.stem) == 2
     said = capsys.readouterr().err
-    reason = said.partition("cannot go on: ")[2].partition(". Run everything anew")[0]
+    reason = said.partition("cannot be resumed: ")[2].partition(". Run all cases instead")[0]
     assert reason
-    assert in_workbench(agent, lambda workbench: workbench.runs.resume(log)) == f"it cannot go on, {reason}"
+    assert in_workbench(agent, lambda workbench: workbench.runs.resume(log)) == f"Cannot resume: {reason}"
 
 
 def test_what_names_a_run_names_it_everywhere(agent, capsys):

@@ -74,7 +74,7 @@ def test_finding_runs(tmp_path):
     ):
         find_run(tmp_path, "20260102")
     name_run(tmp_path, "last", "before")
-    with pytest.raises(SelectionError, match="did you mean 'before'"):
+    with pytest.raises(SelectionError, match="Did you mean before"):
         find_run(tmp_path, "befor")
 
 
@@ -175,7 +175,7 @@ def test_a_case_over_time(tmp_path):
     assert [point.summary.status for point in found.points] == [F, P, P, F]
     assert [point.started.second for point in found.points] == [1, 2, 3, 6]
     assert found.last_passed is found.points[2]
-    assert found.changed_since == ("agent: prompts.py", "the case was changed")
+    assert found.changed_since == ("agent: prompts.py", "case changed")
     assert found.values() == [0.0, 1.0, 1.0, 0.0]
     assert found.values("response_match_score") == [0.1, 0.2, 0.3, 0.6]
     assert found.values("safety_v1") == [None] * 4

@@ -155,7 +155,7 @@ async def test_by_mouse(house):
         await until(pilot, is_shown(app, "(•) This call"))
         lines = screen_lines(app)
         row = next(n for n, line in enumerate(lines) if "( ) The turn" in line)
-        await pilot.click(offset=(lines[row].index("The turn"), row))
+        await pilot.click(offset=(lines[row].index("This turn"), row))
         await until(pilot, is_shown(app, "(•) The turn"))
         await until(pilot, is_shown(app, OFF))
         row = next(n for n, line in enumerate(screen_lines(app)) if "enter accept" in line)

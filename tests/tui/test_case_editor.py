@@ -179,7 +179,7 @@ async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
             "intermediate_data": {"tool_uses": [{"name": "set_light", "args": {"room": "hall", "level": 7}}]},
             "final_response": {"parts": [{"text": "done"}], "role": "model"},
         }
-        await until(pilot, lambda: "Turn 3  expects these calls" in screen_text(app))
+        await until(pilot, lambda: "Turn 3  exactly these calls" in screen_text(app))
         # The call, its name and the arguments that it needs are undone at once.
         labels = []
         while app.workbench.editing.undo_label:
@@ -189,8 +189,8 @@ async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
             "change the answer",
             "change level of set_light",
             "change room of set_light",
-            "add a call",
-            "add a turn",
+            "add call",
+            "add turn",
         ]
         assert len(case(app)["conversation"]) == 2
 
@@ -218,9 +218,9 @@ async def test_the_kind_of_a_turn_is_one_key_away_and_says_what_is_lost(house):
         await go_to(app, pilot, "turn", 0)
         await pilot.press("space")
         await until(pilot, lambda: "turn 1: its call is taken out; u brings them back" in screen_text(app))
-        assert "Turn 1  must call nothing" in screen_text(app)
+        assert "Turn 1  no calls expected" in screen_text(app)
         await pilot.press("u")
-        await until(pilot, lambda: "Turn 1  expects these calls" in screen_text(app))
+        await until(pilot, lambda: "Turn 1  exactly these calls" in screen_text(app))
         await pilot.press("b")
         await until(pilot, lambda: "Turn 1  context: run, not scored" in screen_text(app))
         await pilot.press("ctrl+s")

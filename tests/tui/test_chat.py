@@ -87,7 +87,7 @@ def marked(app):
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 async def test_a_turn_is_shown_as_it_happens_and_each_row_opens(desk, size):
     async with chatting(desk, size) as (app, pilot):
-        assert "Nothing has been said yet." in screen_text(app)
+        assert "No messages yet" in screen_text(app)
         await say(app, pilot, "look")
         await until(pilot, lambda: "You said: look" in screen_text(app))
         shown = screen_text(app)

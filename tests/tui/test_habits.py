@@ -213,7 +213,7 @@ async def test_own_keys_that_are_wrong_are_told_at_the_start(parrot, no_settings
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
-        await until(pilot, lambda: "there is no action 'rnu'; did you mean 'run'?" in screen_text(app))
+        await until(pilot, lambda: "unknown action 'rnu'. Did you mean run?" in screen_text(app))
         assert "s would mean both run and run_set" in screen_text(app)
         await pilot.press("escape", "r")
         await ran(app, pilot, 1)
@@ -223,7 +223,7 @@ async def test_copying_says_what_and_where(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
         await started(app, pilot)
-        await until(pilot, lambda: "must call nothing" in screen_text(app))
+        await until(pilot, lambda: "no calls expected" in screen_text(app))
         await pilot.press("y")
         said = "copied the id fine (4 B) to the terminal's clipboard and .evaltui/copied.txt"
         await until(pilot, lambda: said in screen_text(app))

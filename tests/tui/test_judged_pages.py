@@ -363,10 +363,7 @@ async def test_differences_lead_to_what_failed_and_enter_shows_every_answer(fold
         assert "short  5 of 5 votes" in screen_text(app)
         await pilot.press("escape", "n")
         assert app.workbench.navigation.difference == DifferenceAt("judgement", 1, found=(WHOLE, 0))
-        assert (
-            refuses_case(app.workbench.editing, key)
-            == "no calls, answers or state differ from what is expected"
-        )
+        assert refuses_case(app.workbench.editing, key) == "No difference in calls, response or state"
 
 
 async def test_enter_shows_what_was_judged_where_nothing_differs(folder):

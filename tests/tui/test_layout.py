@@ -351,7 +351,7 @@ async def test_running_a_case_brings_its_result_up(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(120, 40)) as pilot:
         await started(app, pilot)
-        await until(pilot, lambda: "must call nothing" in screen_text(app))
+        await until(pilot, lambda: "no calls expected" in screen_text(app))
         await pilot.press("r")
         await until(pilot, lambda: "2/2 metrics passed" in screen_text(app))
         assert app.screen.focused.id == "cases"

@@ -64,8 +64,10 @@ async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
         shown = " ".join(screen_text(app).split())
         assert "Metrics ─ run 1: one" in shown
         assert "✓ tool_trajectory_avg_score 1 case" in shown
-        assert "– safety_v1 none of 1 case there is no key to ask the judge gemini-2.5-flash." in shown
-        assert "– final_response_match_v2 none of 1 case the judge azure/gpt-4o is no Gemini model." in shown
+        assert "– safety_v1 none of 1 case GOOGLE_API_KEY is not set (judge gemini-2.5-flash)." in shown
+        assert (
+            "– final_response_match_v2 none of 1 case the judge azure/gpt-4o is not a Gemini model." in shown
+        )
         await pilot.press("escape")
         (agent / "go").touch()
         await until_ran(pilot, lambda: app.workbench.runs.current.over)
@@ -91,7 +93,7 @@ async def test_optional_metrics_let_the_case_pass(agent):
         assert app.workbench.runs.current.stage is Stage.FINISHED
         lines = [" ".join(line.split()) for line in screen_lines(app)]
         assert any("– safety_v1 –" in line for line in lines)
-        assert any("there is no key to ask the judge" in line for line in lines)
+        assert any("GOOGLE_API_KEY is not set (judge" in line for line in lines)
         assert "cannot run" not in screen_lines(app)[-2]
 
 

@@ -69,7 +69,7 @@ async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, s
     async with app.run_test(size=size) as pilot:
         await opened(app, pilot, coin)
         await pilot.press("asterisk")
-        await until(pilot, shows(app, "Run toss several times", PromptScreen))
+        await until(pilot, shows(app, "Repeat toss", PromptScreen))
         await pilot.press(*"5 most", "enter")
         await until(pilot, shows(app, "what must pass is all, majority"))
         await pilot.press(*["backspace"] * 4, *"majority", "enter")

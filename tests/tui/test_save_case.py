@@ -144,5 +144,5 @@ async def test_nothing_said_is_no_case(desk):
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("4", "ctrl+t")
-        await until(pilot, lambda: "nothing has been said yet" in screen_text(app))
+        await until(pilot, lambda: "No messages yet" in screen_text(app))
         assert len(app.screen_stack) == 1

@@ -105,7 +105,7 @@ async def test_n_says_when_there_is_nothing_to_walk(desk):
         await until(pilot, lambda: "Case not run" in screen_text(app))
         await ran(app, pilot, "raises")
         await pilot.press("n")
-        await until(pilot, lambda: "no calls, answers or state differ" in screen_text(app))
+        await until(pilot, lambda: "No difference in calls, response or state" in screen_text(app))
 
 
 async def test_a_wide_pane_shows_expected_and_actual_beside_each_other(desk):
@@ -124,7 +124,7 @@ async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("t")
-        await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
+        await until(pilot, lambda: "Not run   r  Run case" in screen_text(app))
         await ran(app, pilot, "differs")
         await until(pilot, lambda: "It is there." in screen_text(app))
         shown = screen_text(app)
@@ -171,7 +171,7 @@ async def test_a_trace_grows_while_the_case_runs(desk):
         assert "Turn 1" in screen_text(app)
         await pilot.press("ctrl+c")
         await until_ran(pilot, lambda: app.workbench.runs.current.over)
-        await until(pilot, lambda: "nothing run yet: r runs the case" in screen_text(app))
+        await until(pilot, lambda: "Not run   r  Run case" in screen_text(app))
 
 
 async def test_a_trace_of_ten_thousand_events_is_walked_at_once(desk):
@@ -198,7 +198,7 @@ async def test_a_trace_is_folded_and_searched(desk):
         await until(pilot, lambda: "kind:tool" in screen_text(app) and "tool     find" in screen_text(app))
         assert "It is there." not in screen_text(app)
         await pilot.press("x")
-        await until(pilot, lambda: "there is no kind 'toolx'; did you mean 'tool'?" in screen_text(app))
+        await until(pilot, lambda: "there is no kind 'toolx'. Did you mean tool?" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, lambda: "It is there." in screen_text(app))
 

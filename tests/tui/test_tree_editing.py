@@ -224,7 +224,7 @@ async def test_an_old_file_is_shown_as_what_it_becomes_and_written_on_enter(parr
         await started(app, pilot)
         await at(app, pilot, "older", "older")
         await pilot.press("d")
-        await until(pilot, lambda: "has an old format: M converts it" in screen_text(app))
+        await until(pilot, lambda: "has an old format   M  Convert" in screen_text(app))
         await pilot.press("M")
         await until(pilot, lambda: isinstance(app.screen, ConvertScreen))
         await until(pilot, lambda: '"eval_set_id": "older_converted"' in screen_text(app))

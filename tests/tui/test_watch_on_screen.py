@@ -40,7 +40,7 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
         assert "✓ agrees" in shown
         assert "agrees  old" not in shown
         assert "✓ refuses  old" in shown
-        assert "1 old (live model calls not known)" in shown
+        assert "1 old (unknown number of live calls)" in shown
         await pilot.press("W")
         await until(pilot, lambda: "✗ refuses" in screen_text(app))
         await pilot.press("w")

@@ -89,25 +89,25 @@ def changed(proposal):
 
 async def test_from_the_selected_difference_to_every_failing_case(house, until):
     workbench, _ = await ran(house, until)
-    assert titles(choices_in_result(workbench.editing)) == ["The whole case", "All 3 failing in view"]
+    assert titles(choices_in_result(workbench.editing)) == ["Whole case", "All 3 failing in view"]
     workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
     assert titles(choices_in_result(workbench.editing)) == [
         "This argument",
         "This call",
-        "This turn's calls",
-        "This turn's answer",
-        "The turn",
-        "The whole case",
+        "Calls of this turn",
+        "Response of this turn",
+        "This turn",
+        "Whole case",
         "All 3 failing in view",
     ]
     workbench.navigation.select_difference(DifferenceAt("answer", 1))
     assert titles(choices_in_result(workbench.editing))[:3] == [
-        "This answer",
-        "This turn's calls",
-        "The turn",
+        "This response",
+        "Calls of this turn",
+        "This turn",
     ]
     workbench.navigation.set_filter("dark")
-    assert titles(choices_in_result(workbench.editing))[-1] == "The whole case"
+    assert titles(choices_in_result(workbench.editing))[-1] == "Whole case"
 
 
 async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_one_step(house, until):
@@ -124,7 +124,7 @@ async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_on
     assert not workbench.editing.unsaved()
     assert accept(workbench.editing, proposal)
     assert workbench.editing.undo_label == "accept on of set_light"
-    assert "u takes it back" in workbench.notice.text
+    assert "u undo" in workbench.notice.text
     key = CaseId(path.name, "dark")
     await until(lambda: workbench.outcomes.get(key).result.turns[1].calls[0].args[1].op == "same")
     assert workbench.navigation.difference is None
@@ -139,10 +139,10 @@ async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_on
 async def test_a_whole_case_passes_without_the_agent(house, until):
     workbench, path = await ran(house, until)
     (house / "agent.py").write_text("raise RuntimeError('nobody may run this')")
-    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
+    proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
     assert accept(workbench.editing, proposal)
     await until(lambda: workbench.outcomes.status(CaseId(path.name, "dark")) == "PASSED")
-    assert refuses_in_result(workbench.editing) == "no calls, answers or state differ from what is expected"
+    assert refuses_in_result(workbench.editing) == "No difference in calls, response or state"
 
 
 async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_named(house, until):
@@ -150,10 +150,7 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
     before = path.read_text()
     proposal = await propose(workbench.editing, chosen(workbench, "All 3 failing in view"))
     assert [file.cases for file in proposal.changes] == [2]
-    assert proposal.remarks == (
-        "1 of 3 cases are left out: the run ended with an error, so what was done is not all of it: "
-        "r runs the case again",
-    )
+    assert proposal.remarks == ("1 of 3 cases left out: Incomplete: run ended with an error   r  Run case",)
     assert accept(workbench.editing, proposal)
     for name in ("dark", "wrong"):
         await until(lambda name=name: workbench.outcomes.status(CaseId(path.name, name)) == "PASSED")
@@ -167,12 +164,12 @@ async def test_in_the_list_the_marked_cases_come_before_the_selected_one(house, 
     workbench, path = await ran(house, until, select="fine")
     assert titles(choices_in_list(workbench.editing)) == ["All 3 failing in view"]
     workbench.navigation.select(Selection(path.name, "dark"))
-    assert titles(choices_in_list(workbench.editing)) == ["The whole case", "All 3 failing in view"]
+    assert titles(choices_in_list(workbench.editing)) == ["Whole case", "All 3 failing in view"]
     workbench.navigation.marking.toggle([CaseId(path.name, "wrong"), CaseId(path.name, "fine")])
     (choice,) = choices_in_list(workbench.editing)
     assert choice.title == "All 2 marked"
     proposal = await propose(workbench.editing, choice)
-    assert any("no calls, answers or state differ" in remark for remark in proposal.remarks)
+    assert any("No difference in calls, response or state" in remark for remark in proposal.remarks)
     assert accept(workbench.editing, proposal)
     assert not workbench.navigation.marking
     await until(lambda: workbench.outcomes.status(CaseId(path.name, "wrong")) == "PASSED")
@@ -209,13 +206,13 @@ async def test_why_nothing_can_be_accepted(house, until):
     workbench = Workbench(house)
     await workbench.open()
     path = workbench.sets.listed[0].path
-    assert refuses_in_list(workbench.editing) == "nothing run yet: r runs the case"
+    assert refuses_in_list(workbench.editing) == "Not run   r  Run case"
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
     workbench.navigation.select(Selection(path.name, "crashes"))
     assert "ended with an error" in refuses_in_result(workbench.editing)
     workbench.navigation.select(Selection(path.name))
-    assert refuses_in_result(workbench.editing) == "select a case: what it did is accepted there"
+    assert refuses_in_result(workbench.editing) == "No case selected"
     assert refuses_in_list(workbench.editing) is None
 
 
@@ -229,27 +226,27 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
     workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
     proposal = await propose(workbench.editing, chosen(workbench, "This argument"))
     assert proposal.remarks == (
-        "agent.py changed after run 1: r runs what there is now",
-        "in turn 2 the user said something else in run 1: r runs it again",
+        "agent.py changed after run 1   r  Run case",
+        "the user message of turn 2 changed after run 1   r  Run case",
     )
     assert proposal.changes
 
 
 async def test_what_was_shown_is_what_is_done(house, until):
     workbench, path = await ran(house, until)
-    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
+    proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
     workbench.editing.do("say", path, lambda eval_set: eval_set.case(0).turn(0).user.set_text("hi"))
     text = workbench.editing.open_file(path).document.text
     assert not accept(workbench.editing, proposal)
-    assert "changed meanwhile" in workbench.notice.text
+    assert "changed on disk" in workbench.notice.text
     assert workbench.editing.open_file(path).document.text == text
 
 
 async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):
     workbench, path = await ran(house, until)
     workbench.runs.current.log.unlink()
-    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
-    assert proposal.problem == "the log of its run cannot be read: r runs the case again"
+    proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
+    assert proposal.problem == "Run log unreadable; run again"
     assert not proposal.changes
     assert not workbench.editing.is_dirty(path)
 
@@ -269,9 +266,9 @@ async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, wri
     (folder / "test_config.json").write_text(json.dumps(config))
     workbench, _ = await ran(folder, until, select="one")
     assert workbench.outcomes.status(CaseId(path.name, "one")) == "FLAKY"
-    proposal = await propose(workbench.editing, chosen(workbench, "The whole case"))
+    proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
     (remark,) = proposal.remarks
-    assert remark.startswith("1 of 2 runs passed, this is what run ")
+    assert remark.startswith("1 of 2 runs passed; accepting run ")
     assert "goodbye" in changed(proposal)[-1]
 
 

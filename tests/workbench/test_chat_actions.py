@@ -15,8 +15,8 @@ def workbench(tmp_path):
 
 def test_before_anything_is_said_there_is_nothing_to_go_back_to(workbench):
     for name in ("edit_message", "rewind", "session_state", "retry", "save_as_case", "replay"):
-        assert BY_ID[name].refusal(workbench) == "nothing has been said yet"
-    assert BY_ID["restore_chat"].refusal(workbench) == "nothing was taken away from a conversation"
+        assert BY_ID[name].refusal(workbench) == "No messages yet"
+    assert BY_ID["restore_chat"].refusal(workbench) == "No rewind to undo"
     assert BY_ID["cancel_turn"].refusal(workbench) == "Nothing to cancel; q quits"
     for name in ("send", "new_chat", "write_message", "chat_from_here"):
         assert BY_ID[name].refusal(workbench) is None

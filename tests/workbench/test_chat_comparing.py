@@ -120,9 +120,9 @@ def test_turns_to_be_sent_wait():
 def test_where_a_case_cannot_be_continued():
     found = origin(KEY, EvalCase.model_validate(CASE))
     assert found.refuses(2, "case") is None
-    assert found.refuses(3, "case") == "late has 2 turns: there is no turn 4"
+    assert found.refuses(3, "case") == "late has 2 turns: no turn 4"
     assert found.refuses(0, "result") is None
-    assert found.refuses(1, "result") == ("there is no result of late to continue from: take what it expects")
+    assert found.refuses(1, "result") == ("late has no result; continue from its expected turns")
 
 
 def test_a_simulated_user_has_said_nothing_before_a_run():
@@ -131,6 +131,6 @@ def test_a_simulated_user_has_said_nothing_before_a_run():
     assert found.transcript(0, "case").proposal == user("hi")
     assert [turn.text for turn in found.to_be_sent(1).turns] == ["hi"]
     assert found.refuses(1, None) is None
-    assert found.refuses(1, "case") == ("the user of late is simulated: it expects no turns to begin after")
-    with pytest.raises(ValueError, match="there is no result of late"):
+    assert found.refuses(1, "case") == ("late has a simulated user, so no expected turns")
+    with pytest.raises(ValueError, match="late has no result"):
         found.last_run()

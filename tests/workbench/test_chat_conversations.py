@@ -313,7 +313,7 @@ async def test_a_failing_case_is_continued_from_its_result(chatting, long_case, 
     origin = await chat.origin(long_case)
     assert [len(origin.happened), len(origin.messages)] == [2, 3]
     assert origin.refuses(2, "result") is None
-    assert origin.refuses(3, "result") == "only 2 of 3 turns went through to the end in the last run of long"
+    assert origin.refuses(3, "result") == "only 2 of 3 turns finished in the last run of long"
     chat.continue_from(long_case, 2)
     await until(lambda: chat.transcript is not None and not chat.busy)
     assert chat.transcript.title == "long › turn 3"
@@ -334,7 +334,7 @@ async def test_a_case_is_continued_as_it_expects_itself(chatting, long_case, unt
     await chatting.open()
     chat.continue_from(long_case, 1)
     await until(lambda: chatting.notice)
-    assert chatting.notice.text == "there is no result of long to continue from: take what it expects"
+    assert chatting.notice.text == "long has no result; continue from its expected turns"
     assert chat.transcript is None
     chat.continue_from(long_case, 1, source="case")
     await until(lambda: chat.transcript is not None and not chat.busy)
@@ -369,7 +369,7 @@ async def test_a_case_that_is_gone_cannot_be_continued(chatting, until):
     chat = chatting.chat
     chat.continue_from(CaseId(chatting.sets.listed[0].case_path, "nobody"), 0)
     await until(lambda: chatting.notice)
-    assert chatting.notice.text == "nobody cannot be continued: it is no longer in greetings.evalset.json"
+    assert chatting.notice.text == "Cannot continue nobody: not in greetings.evalset.json"
 
 
 async def test_another_sub_agent_gets_another_process(write_agent, until):

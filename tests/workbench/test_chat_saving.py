@@ -81,9 +81,7 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
         saving.proposed(chatted.editing, chatted.chat.transcript),
     )
     assert chatted.navigation.selection.case == (path.name, "hi_there")
-    assert chatted.notice.text == (
-        "hi_there is a case of greetings.evalset.json now, not saved yet: ctrl+s saves it"
-    )
+    assert chatted.notice.text == ("Added hi_there to greetings.evalset.json   ctrl+s save")
     assert path.read_text("utf-8") == on_disk
     assert chatted.editing.is_dirty(path)
     case = case_of(chatted)
@@ -166,12 +164,12 @@ def test_what_cannot_be_saved_is_said(chatted):
     left_out = tuple(replace(turn, mode="left out") for turn in choices.turns)
     context = tuple(replace(turn, mode="context") for turn in choices.turns)
     problems = {
-        "choose at least one turn": replace(choices, turns=left_out),
-        "every turn is context: nothing would be scored": replace(choices, turns=context),
-        "a case needs an id": replace(choices, eval_id=""),
+        "Select at least one turn": replace(choices, turns=left_out),
+        "All turns are context; nothing to score": replace(choices, turns=context),
+        "Case id is missing": replace(choices, eval_id=""),
         "there is a case 'one' in this set already": replace(choices, eval_id="one"),
         "there is a set 'greetings' already": replace(choices, target=None, new_set="greetings"),
-        "other.evalset.json is not among the eval sets any more": replace(
+        "other.evalset.json is no longer an eval set of this agent": replace(
             choices, target=chatted.agent.dir / "other.evalset.json"
         ),
     }
@@ -184,15 +182,13 @@ def test_what_cannot_be_saved_is_said(chatted):
 
 def test_there_must_be_something_to_save(tmp_path):
     workbench = Workbench(tmp_path)
-    assert workbench.chat.refuses_to_save() == "nothing has been said yet"
+    assert workbench.chat.refuses_to_save() == "No messages yet"
 
 
 def test_a_conversation_of_failures_is_no_case(chatted):
     for turn in chatted.chat.transcript.turns:
         turn.stage = TurnStage.FAILED
-    assert chatted.chat.refuses_to_save() == (
-        "no turn went through to its end: there is nothing to make a case of"
-    )
+    assert chatted.chat.refuses_to_save() == ("No finished turn to save")
 
 
 async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until):

@@ -75,7 +75,7 @@ def scored(greetings, monkeypatch, scores, name="response_match_score"):
 async def test_without_a_file_the_defaults_apply_and_the_first_change_makes_it(greetings):
     criteria = criteria_of(greetings)
     assert not criteria.exists
-    assert criteria.sections()[0].title == "In use: the defaults of ADK"
+    assert criteria.sections()[0].title == "In use: ADK defaults"
     assert [row.name for row in rows(criteria, MetricRow) if row.asked] == [
         "tool_trajectory_avg_score",
         "response_match_score",
@@ -108,7 +108,7 @@ async def test_a_threshold_moves_in_steps_and_all_steps_are_undone_at_once(greet
     row = metric(criteria, "response_match_score")
     assert (row.threshold, row.saved) == (0.67, 0.8)
     assert text_of(greetings) == CONFIG.replace("0.80", "0.67")
-    assert greetings.workbench.editing.undo_label == "move the threshold of response_match_score"
+    assert greetings.workbench.editing.undo_label == "change threshold of response_match_score"
     greetings.workbench.editing.undo()
     assert text_of(greetings) == CONFIG
     assert not greetings.workbench.editing.is_dirty(greetings.config)
@@ -205,7 +205,7 @@ async def test_runs_verdicts_and_thoughts_go_into_the_block(greetings):
     criteria.move(setting(criteria, "runs"), 1)
     assert (
         criteria.check(setting(criteria, "pass_if"), "most")
-        == "must be all, majority, or a share such as 0.6"
+        == "must be all, majority or a pass rate, e.g. 0.6"
     )
     assert criteria.check(setting(criteria, "pass_if"), "1.5") is not None
     criteria.type(setting(criteria, "pass_if"), "0.6")
@@ -233,7 +233,7 @@ async def test_marks_that_name_nothing_are_told_and_removed(greetings):
     fine, gone, late, rule = rows(criteria, ReferenceRow)
     assert fine.text == "context  greetings › one › turn 1"
     assert fine.dangling is None
-    assert gone.dangling == "no case 'ones' in greetings; did you mean 'one'?"
+    assert gone.dangling == "no case 'ones' in greetings. Did you mean one?"
     assert late.dangling == "no turn 4: two has 1 turn, counted from 0"
     assert rule.text == "find query  regex a+  nobody"
     assert rule.dangling == "no case 'nobody' in the eval sets beside this config"
@@ -259,7 +259,7 @@ async def test_own_metrics_are_offered_with_their_range(greetings):
     row = metric(criteria, "kindness")
     assert (row.meaning, row.interval) == ("How kind it is. Computed by mine.kindness.", (-10.0, 10.0))
     typo = metric(criteria, "response_match_scor")
-    assert typo.why_not == "no metric is called so; did you mean 'response_match_score'?"
+    assert typo.why_not == "Unknown metric. Did you mean response_match_score?"
     criteria.add(row)
     assert greetings.workbench.editing.data(greetings.config)["criteria"]["kindness"] == 6.0
     assert criteria.check(metric(criteria, "kindness"), "11") == "must be from -10 to 10"
@@ -277,7 +277,7 @@ async def test_metrics_in_short_form_are_changed_as_others_are(greetings, monkey
     interval = {"interval": {"min_value": 0, "max_value": 50}}
     criteria = criteria_of(greetings, shorts(words={"lower_is_better": True, **interval}, free={}))
     words, free = metric(criteria, "words"), metric(criteria, "free")
-    assert words.meaning == "A metric of your own. Computed turn by turn by mine.words."
+    assert words.meaning == "Custom metric. Computed turn by turn by mine.words."
     assert (words.interval, words.assumed, words.lower_is_better, words.ours) == ((0, 50), False, True, True)
     assert (free.interval, free.assumed, free.lower_is_better) == (None, True, False)
     assert criteria.check(words, "51") == "must be from 0 to 50"

@@ -126,7 +126,7 @@ async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
         edits = CaseEditor(json.loads(path.read_text()), 0).turn(0).answer.set_text("welcome")
         workbench.editing.do_edits("expect else", {path: edits})
         await until(lambda: reason(workbench, good))
-        assert reason(workbench, good) == "computed before the last change: run the case again"
+        assert reason(workbench, good) == "stale score; run again"
         assert scores(workbench)["good"] == ("PASSED", 2.0)
         assert reason(workbench, other) == ""
         workbench.editing.undo()

@@ -217,7 +217,7 @@ async def test_looking_outside_takes_over_what_does_not_clash(echo):
 
 @pytest.mark.parametrize("looked_at_only", [False, True])
 @pytest.mark.parametrize(
-    ("broken", "says"), [('{"eval_set_id": "s",', "not valid JSON"), ("[]", "expected an object")]
+    ("broken", "says"), [('{"eval_set_id": "s",', "line 1: not valid JSON"), ("[]", "expected an object")]
 )
 async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
     echo, broken, says, looked_at_only
@@ -231,7 +231,7 @@ async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
     saved = path.read_text()
     path.write_text(broken)
     await workbench.open()
-    assert workbench.notice.text.startswith(f"{path.name} cannot be read any more: {says}")
+    assert workbench.notice.text.startswith(f"{path.name} is unreadable: {says}")
     assert workbench.editing.refuses_to_edit(path) is None
     assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["good", "bad"]
     assert workbench.editing.data(path)["eval_cases"][0]["eval_id"] == "good"
@@ -399,7 +399,7 @@ async def test_a_step_that_others_have_built_on_stays_and_the_one_before_can_be_
     outside(path, 0, "theirs")
     await workbench.open()
     workbench.editing.undo()
-    assert workbench.notice.text == f"'second' stays: {path.name} was changed outside at the same place"
+    assert workbench.notice.text == f"'second' stays: {path.name} changed on disk at the same place"
     assert answers(workbench.editing.data(path)) == ["theirs", "first"]
     workbench.editing.undo()
     assert answers(workbench.editing.data(path)) == ["theirs", "something else"]
@@ -494,7 +494,7 @@ async def test_a_set_that_was_deleted_outside_does_not_come_back_by_itself(echo)
     path.unlink()
     assert not await workbench.editing.save_all()
     assert (
-        workbench.notice.text == f"{path.name} not saved: {path.name} was deleted outside too. Choose a side"
+        workbench.notice.text == f"{path.name} not saved: {path.name} was deleted on disk, too. Choose a side"
     )
     (clash,) = workbench.editing.conflicts
     assert await workbench.editing.settle(clash, Choices(), "theirs")

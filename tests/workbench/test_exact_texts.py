@@ -102,4 +102,4 @@ async def test_arguments_are_compared_as_json_text_is(write_agent, other):
     assert take(other) is None
     assert json.dumps(json.loads(other)) in workbench.editing.open_file(path).document.text
     # What was shown is not there any more.
-    assert "is another one now" in take('{"n": 7}')
+    assert "changed meanwhile" in take('{"n": 7}')

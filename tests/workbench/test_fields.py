@@ -179,7 +179,7 @@ def test_names_are_changed_and_taken_ones_refused(bench):
         bench.type(("state", 0), "rooms", "name")
     with pytest.raises(FieldError, match="cannot be empty"):
         bench.type(("state", 0), "", "name")
-    with pytest.raises(FieldError, match="needs an id"):
+    with pytest.raises(FieldError, match="id is missing"):
         bench.type(("id",), "")
 
 
@@ -235,28 +235,28 @@ def test_the_kinds_of_expectation_go_round_and_say_what_is_lost(bench):
         labels.append(operation.label)
         lost.append(gone)
     assert labels == [
-        "turn 1: expect no call",
-        "turn 1: say nothing of calls",
-        "turn 1: leave the calls unchecked",
+        "turn 1: expect no calls",
+        "turn 1: leave calls unspecified",
+        "turn 1: don't check calls",
         "turn 1: expect these calls",
     ]
     assert lost == [1, 0, 0, 0]
     assert [call["name"] for call in calls(bench)] == [""]
     bench.do(toggle_context(bench.source, 1))
-    assert bench.rows["turn", 1].shown == "context: run, not scored"
+    assert bench.rows["turn", 1].shown == "context turn, not scored"
     bench.do(toggle_context(bench.source, 1))
-    assert bench.rows["turn", 1].shown == "says nothing of calls: scored as no calls"
+    assert bench.rows["turn", 1].shown == "unspecified (scored as no calls)"
 
 
 def test_everything_else_can_be_added_and_is_gone_again(bench):
     before = list(bench.rows)
     for label in (
-        "add a response to this call",
-        "add what an agent says before the answer",
-        "add a rubric to the turn",
-        "add a rubric to the case",
-        "add a key to the state",
-        "add a key to the final state",
+        "add response to this call",
+        "add intermediate response",
+        "add rubric to turn",
+        "add rubric to case",
+        "add key to state",
+        "add key to final state",
     ):
         add = next(one for one in bench.rows["turn", 0, "call", 0].adds if one.label == label)
         then = bench.do(add)
@@ -359,11 +359,11 @@ def test_a_turn_that_responds_to_a_request_is_added_behind_it():
     first = {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": {"tool_uses": [request]}}
     bench = Bench({"eval_id": "one", "conversation": [first, {"user_content": {"parts": [{"text": "bye"}]}}]})
     adds = {one.label: one for one in bench.rows["turn", 0].adds}
-    bench.make(adds["add a response to adk_request_input"].make)
+    bench.make(adds["add response to adk_request_input"].make)
     assert bench.turn(1) == {
         "user_content": {
             "parts": [{"function_response": {"name": "adk_request_input", "response": {}}}],
             "role": "user",
         }
     }
-    assert adds["add a response to adk_request_input"].then == ("turn", 1, "user", 0)
+    assert adds["add response to adk_request_input"].then == ("turn", 1, "user", 0)

@@ -182,7 +182,7 @@ async def test_cases_that_are_gone_are_told(greeter, open_workbench):
     workbench = await open_workbench()
     await workbench.outcomes.open_run(log, "run of yesterday")
     assert workbench.outcomes.previous_run.gone == 1
-    assert workbench.notice.text == "1 of its cases are not in the eval sets any more"
+    assert workbench.notice.text == "1 case no longer in the eval sets"
     assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 1}
 
 
@@ -364,11 +364,11 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ("agent", "it cannot go on, the agent was changed since: agent.py"),
-        ("case", "it cannot go on, cases that it had finished were changed since: bad"),
-        ("gone", "it cannot go on, greetings has no bad any more"),
-        ("set", "it cannot go on, there is no set greetings in greetings.evalset.json any more"),
-        ("config", "it cannot go on, greetings is scored otherwise"),
+        ("agent", "Cannot resume: agent.py changed"),
+        ("case", "Cannot resume: finished cases changed: bad"),
+        ("gone", "Cannot resume: greetings no longer has bad"),
+        ("set", "Cannot resume: greetings.evalset.json no longer has the set greetings"),
+        ("config", "Cannot resume: the scoring of greetings changed"),
     ],
 )
 async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench, until, change, why):
@@ -384,7 +384,7 @@ async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench,
     else:
         greeter.with_name("test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
     workbench = await open_workbench()
-    with pytest.raises(ValueError, match=why.removeprefix("it cannot go on, ")):
+    with pytest.raises(ValueError, match=why.removeprefix("Cannot resume: ")):
         await asyncio.to_thread(read_resumption, workbench.agent.dir, log, EditedSets(workbench.sets))
     assert not await workbench.runs.resume(log)
     assert workbench.notice.text.startswith(why)
@@ -394,4 +394,4 @@ async def test_a_complete_run_has_nothing_left(greeter, open_workbench):
     workbench = await open_workbench()
     log = await run_all(workbench)
     assert not await workbench.runs.resume(log)
-    assert workbench.notice.text == "this run is complete and had no errors: nothing is left to run"
+    assert workbench.notice.text == "Nothing to resume: run is complete"

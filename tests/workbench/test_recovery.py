@@ -55,7 +55,7 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
     workbench, recovery = await started(crashed)
     (offer,) = recovery.offers
     assert (offer.name, offer.labels, offer.edits) == ("greetings.evalset.json", ("change the answer",), 1)
-    assert offer.file == "the file is as it was"
+    assert offer.file == "file unchanged"
     assert await recovery.restore(0)
     assert recovery.open == 0
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
@@ -81,7 +81,7 @@ async def test_what_was_restored_survives_the_next_crash(crashed):
 async def test_edits_are_merged_with_what_changed_meanwhile(crashed):
     change_outside(crashed, 1, "welcome")
     workbench, recovery = await started(crashed)
-    assert recovery.offers[0].file.startswith("the file has changed since")
+    assert recovery.offers[0].file.startswith("file changed since")
     await recovery.restore(0)
     assert workbench.editing.conflicts == []
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "welcome"]
@@ -110,7 +110,7 @@ async def test_a_clash_is_decided_between_both_versions(crashed, side, kept):
 async def test_a_file_that_is_gone_comes_back(crashed):
     crashed.path.unlink()
     workbench, recovery = await started(crashed)
-    assert recovery.offers[0].file.startswith("there is no such file any more")
+    assert recovery.offers[0].file.startswith("file deleted since")
     assert await recovery.restore(0)
     assert [case.eval_id for case in workbench.sets.by_path(crashed.path).cases] == ["one", "two"]
     assert await workbench.editing.save_all()
@@ -126,10 +126,10 @@ async def test_edits_of_what_nobody_has_any_more_are_shown_and_not_restored(cras
     workbench, recovery = await started(crashed)
     (offer,) = recovery.offers
     assert (offer.labels, offer.edits) == (("change the answer",), 1)
-    assert offer.file.startswith("cannot be restored: the file has changed since")
+    assert offer.file.startswith("cannot recover: the file changed since")
     assert f".evaltui/recovery/{found.journal.name}" in offer.file
     assert not await recovery.restore(0)
-    assert "greetings.evalset.json is not restored" in workbench.notice.text
+    assert "greetings.evalset.json not recovered" in workbench.notice.text
     assert not workbench.editing.unsaved()
     recovery.finish()
     assert found.journal.exists()
@@ -144,7 +144,7 @@ async def test_two_sittings_that_clash_are_not_mixed(crashed):
     assert await recovery.restore(0)
     assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
     assert not await recovery.restore(1)
-    assert "has been edited in this sitting as well" in workbench.notice.text
+    assert "has unsaved changes" in workbench.notice.text
     assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
     recovery.finish()
     assert len(recoverable(crashed.folder)) == 1
@@ -159,7 +159,7 @@ async def test_thrown_away_only_when_finished(crashed):
     recovery.throw_away(0)
     recovery.finish()
     assert recoverable(crashed.folder) == []
-    assert workbench.notice.text == "unsaved changes: 1 thrown away"
+    assert workbench.notice.text == "Unsaved changes: 1 discarded"
     assert crashed.path.read_text() == crashed.before
 
 

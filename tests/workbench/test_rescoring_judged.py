@@ -14,7 +14,7 @@ from evaltui.workbench.rescoring import score_again
 from evaltui.workbench.state import CaseOutcome, RunRef
 
 METRIC = "final_response_match_v2"
-STALE = "judged before the last change: run the case again"
+STALE = "stale score; run again"
 FOUND = MetricResult(
     METRIC,
     0.6,

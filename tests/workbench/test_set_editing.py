@@ -130,11 +130,11 @@ async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        ("", "letters from a to z"),
-        ("my set", "letters from a to z"),
-        ("a/b", "letters from a to z"),
+        ("", "A set id has letters"),
+        ("my set", "A set id has letters"),
+        ("a/b", "A set id has letters"),
         ("first", "there is a set 'first' already"),
-        ("notes", "there is a file notes.evalset.json already"),
+        ("notes", "notes.evalset.json already exists"),
         ("fine_1", None),
     ],
 )
@@ -181,7 +181,7 @@ async def test_renaming_a_case_takes_its_config_and_its_mark_along(folder):
 async def test_the_id_of_a_case_is_checked(folder):
     workbench = await opened(folder)
     check = set_editing.case_id_problem(workbench.editing, path_of(workbench, "first"), 1)
-    assert check("") == "a case needs an id"
+    assert check("") == "Case id is missing"
     assert check("a") == "there is a case 'a' in this set already"
     assert check("b") is check("z") is None
 
@@ -192,7 +192,7 @@ async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):
     workbench = await opened(folder)
     select(workbench, "first", "b")
     set_editing.delete(workbench.editing)
-    assert "several cases of first.evalset.json have the same id" in workbench.notice.text
+    assert "first.evalset.json has several cases with this id" in workbench.notice.text
     assert not workbench.editing.unsaved()
     assert set_editing.rename_case(workbench.editing, CaseId(path.name, "b"), 2, "late")
     assert ids(workbench, "first") == ["a", "b", "late", "d"]
@@ -302,7 +302,7 @@ async def test_many_cases_are_left_alone_where_their_set_was_edited_meanwhile(ma
     held_up.set()
     await workbench.editing.finished()
     assert ids(workbench, "first") == eval_ids[:-1]
-    assert workbench.notice.text == "not done: first.evalset.json was edited meanwhile"
+    assert workbench.notice.text == "first.evalset.json changed meanwhile; try again"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ async def test_what_is_selected_once_cases_are_deleted(folder, gone, selected, a
     assert ids(workbench, "first") == [one for one in "abcd" if one not in gone]
     assert workbench.navigation.selection == Selection(before.path, after)
     named = gone if len(gone) == 1 else f"{len(gone)} cases"
-    assert workbench.notice.text.startswith(f"deleted {named}: u brings")
+    assert workbench.notice.text.startswith(f"Deleted {named}   u undo")
     undone_in_one_step(workbench, before)
 
 
@@ -348,7 +348,7 @@ async def test_moving_among_the_cases_that_a_filter_shows(folder):
     assert ids(workbench, "first") == ["c", "a", "b", "d"]
     assert workbench.navigation.selection.eval_id == "c"
     set_editing.move(workbench.editing, -1)
-    assert workbench.notice.text == "it is the first one already"
+    assert workbench.notice.text == "Already the first"
     workbench.editing.undo()
     assert ids(workbench, "first") == ["a", "b", "c", "d"]
 
@@ -416,7 +416,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
     assert workbench.navigation.selection == Selection(path_of(workbench, "third").name, "a")
-    assert set_editing.refuses_paste(workbench.editing) == "no case has been copied or cut"
+    assert set_editing.refuses_paste(workbench.editing) == "No case copied or cut"
     workbench.editing.undo()
     assert workbench.navigation.selection == before
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
@@ -477,12 +477,12 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     (folder / "older.test.json").write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "first", "a", 0)
-    assert set_editing.refuses_cases(workbench.editing) == "this is a turn: turns are edited in the case"
+    assert set_editing.refuses_cases(workbench.editing) == "Turns are edited in the case pane"
     select(workbench, "first")
-    assert set_editing.refuses_cases(workbench.editing) == "select a case first"
+    assert set_editing.refuses_cases(workbench.editing) == "No case selected"
     select(workbench, "older", "older")
-    assert "has an old format: M converts it" in set_editing.refuses_cases(workbench.editing)
-    assert "has an old format: M converts it" in workbench.editing.refuses_to_edit(workbench.navigation.file)
+    assert "has an old format   M  Convert" in set_editing.refuses_cases(workbench.editing)
+    assert "has an old format   M  Convert" in workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
 async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
@@ -492,7 +492,7 @@ async def test_a_case_that_a_filter_hides_is_not_deleted(folder):
     assert workbench.navigation.selection.eval_id == "a"
     select(workbench, "second", "z")
     set_editing.delete(workbench.editing)
-    assert workbench.notice.text == "the filter hides the selected case: esc shows every case"
+    assert workbench.notice.text == "The selected case is filtered out   esc clear filter"
     assert ids(workbench, "second") == ["a", "z"]
 
 
@@ -535,11 +535,11 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        ("new.json", "ends in .evalset.json or .test.json"),
-        (".evalset.json", "ends in .evalset.json"),
+        ("new.json", "end in .evalset.json or .test.json"),
+        (".evalset.json", "end in .evalset.json"),
         ("../new.evalset.json", "a name without folders"),
-        ("first.evalset.json", "there is a file first.evalset.json already"),
-        ("older.test.json", "there is a file older.test.json already"),
+        ("first.evalset.json", "first.evalset.json already exists"),
+        ("older.test.json", "older.test.json already exists"),
         ("new.evalset.json", None),
     ],
 )
@@ -560,7 +560,7 @@ async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
     new.write_text("mine")
     assert not await set_editing.convert(workbench.editing, eval_set, new, workbench.say)
     assert new.read_text() == "mine"
-    assert workbench.notice.text == "there is a file new.evalset.json already"
+    assert workbench.notice.text == "new.evalset.json already exists"
 
 
 # Order

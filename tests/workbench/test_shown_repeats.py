@@ -100,7 +100,7 @@ async def test_differences_and_trace_are_those_of_the_run_that_is_shown(coin, un
     shown = coin.outcomes.get(key).shown
     assert list(differences_of(shown)) == []
     assert shown.status is Status.FLAKY
-    assert BY_ID["accept"].refusal(coin) == "no calls, answers or state differ from what is expected"
+    assert BY_ID["accept"].refusal(coin) == "No difference in calls, response or state"
 
 
 async def test_the_next_and_the_previous_run_go_around(coin):
@@ -125,7 +125,7 @@ async def test_what_is_accepted_is_what_the_shown_run_did(coin, until):
     )
     made = await propose(coin.editing, choices_in_result(coin.editing)[0])
     assert made.problem == ""
-    assert f"2 of 5 runs passed, this is what run {other + 1} of them did" in made.remarks
+    assert f"2 of 5 runs passed; accepting run {other + 1}" in made.remarks
 
 
 async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
@@ -148,7 +148,7 @@ async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
 async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
     coin.runs.run_case()
     await coin.runs.finished()
-    assert BY_ID["next_repeat"].refusal(coin) == "the case was not run several times: * does that"
+    assert BY_ID["next_repeat"].refusal(coin) == "No repeats of this case"
     before = coin.outcomes.get(coin.navigation.selection.case)
     coin.navigation.step_repeat(1)
     assert coin.outcomes.get(coin.navigation.selection.case) is before
@@ -171,13 +171,13 @@ def test_how_often_is_said_in_a_line(text, meant):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "it begins with a number from 1 to 1000: 5 all"),
-        ("0", "it begins with a number from 1 to 1000: 5 all"),
-        ("-1 all", "it begins with a number from 1 to 1000: 5 all"),
-        ("²", "it begins with a number from 1 to 1000: 5 all"),
-        ("5 most", "what must pass is all, majority, or a share above 0 and up to 1 such as 0.6"),
-        ("5 0", "what must pass is all, majority, or a share above 0 and up to 1 such as 0.6"),
-        ("5 nan", "what must pass is all, majority, or a share above 0 and up to 1 such as 0.6"),
+        ("", "Start with a number from 1 to 1000, e.g. 5 all"),
+        ("0", "Start with a number from 1 to 1000, e.g. 5 all"),
+        ("-1 all", "Start with a number from 1 to 1000, e.g. 5 all"),
+        ("²", "Start with a number from 1 to 1000, e.g. 5 all"),
+        ("5 most", "The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6"),
+        ("5 0", "The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6"),
+        ("5 nan", "The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6"),
     ],
 )
 def test_what_is_no_number_of_runs_is_refused(text, problem):
@@ -186,12 +186,9 @@ def test_what_is_no_number_of_runs_is_refused(text, problem):
 
 async def test_what_is_proposed(coin):
     assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "5 all"
-    assert repeat_title(coin.sets, coin.navigation.selection) == "Run toss several times"
+    assert repeat_title(coin.sets, coin.navigation.selection) == "Repeat toss"
     coin.navigation.select(Selection(coin.navigation.selection.path))
-    assert (
-        repeat_title(coin.sets, coin.navigation.selection)
-        == "Run every case of coins several times (2 cases)"
-    )
+    assert repeat_title(coin.sets, coin.navigation.selection) == "Repeat all cases of coins (2 cases)"
     config = coin.navigation.file.with_name("test_config.json")
     config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
     await coin.open()

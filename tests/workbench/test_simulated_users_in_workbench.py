@@ -64,9 +64,9 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
 async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     refusal = BY_ID["result_to_case"].refusal
     desk.navigation.select(Selection(desk.sets.listed[0].case_path))
-    assert refusal(desk) == "there is no conversation here yet: r runs the case"
+    assert refusal(desk) == "Case not run"
     select(desk, "on_the_shelf")
-    assert refusal(desk) == "the case says itself what its user says; this is for simulated users"
+    assert refusal(desk) == "Only for simulated users; this case has its own user texts"
     select(desk, "reader_with_card")
     assert refusal(desk) is None
     transcript = (await desk.chat.origin(desk.navigation.selection.case)).last_run()

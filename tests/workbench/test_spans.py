@@ -210,7 +210,7 @@ def test_a_search_keeps_what_it_finds_and_what_that_ran_in():
     assert found("kind:tool -look") == ["turn", "agent", "tool"]
     assert found("nowhere") == []
     assert len(found("")) == len(outline.tree.spans)
-    assert "did you mean 'model'" in problem_of("kind:modle")
+    assert "Did you mean model" in problem_of("kind:modle")
     assert problem_of("kind:model done") == ""
 
 

@@ -99,7 +99,7 @@ async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, mo
     workbench = await ran(talker, until)
     found = [await trace_of(workbench, eval_id, until) for eval_id in ("first", "second", "third")]
     assert sum(bool(trace.events) for trace in found) == 2
-    assert "no log of its run" in next(trace.problem for trace in found if not trace.events)
+    assert "No run log" in next(trace.problem for trace in found if not trace.events)
 
 
 async def test_a_log_that_was_deleted_is_said(talker, until):
@@ -107,7 +107,7 @@ async def test_a_log_that_was_deleted_is_said(talker, until):
     workbench.runs.current.log.unlink()
     trace = await trace_of(workbench, "first", until)
     assert not trace.events
-    assert trace.problem.startswith("the log of run 1 cannot be read")
+    assert trace.problem.startswith("Run log of run 1 is unreadable")
 
 
 async def test_a_running_case_is_followed_within_bounds(write_agent, write_set, until, monkeypatch):

@@ -220,7 +220,7 @@ async def test_a_folder_without_sets_has_nothing_to_run(write_agent):
     assert workbench.navigation.selection == Selection()
     workbench.runs.run_all()
     assert workbench.runs.current is None
-    assert workbench.notice.text == "there is no case to run"
+    assert workbench.notice.text == "No case to run"
 
 
 async def test_a_given_set_stays_when_the_sets_are_read_again(echo, tmp_path, write_set):

@@ -70,7 +70,7 @@ class SlowRuleError(Exception):
         place = format_path(("evaltui", "rules", ranked.number, "match", "regex"))
         super().__init__(
             f"{config}: {place}: {visible(str(slow))} takes longer than {PATIENCE:g} s on an argument of "
-            f"{ranked.rule.tool}. Write it without repeats inside repeats"
+            f"{ranked.rule.tool}. Avoid nested repeats"
         )
 
 

@@ -20,7 +20,7 @@ def other_expectation(
     before: CaseSummary, after: CaseSummary, then: Circumstances, now: Circumstances
 ) -> Iterator[str]:
     if before.expects and after.expects and before.expects != after.expects:
-        yield "the case was changed"
+        yield "case changed"
     # Where all runs agree, every policy says the same.
     if before.policy != after.policy and before.status is after.status is Status.FLAKY:
         yield f"policy {before.policy} → {after.policy}"
@@ -69,9 +69,9 @@ def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
     changed = [path for path in {**mine, **theirs} if mine.get(path, ...) != theirs.get(path, ...)]
     for path in changed[:_MOST_DETAILS]:
         if path not in mine:
-            yield f"config: {path} is new"
+            yield f"config: {path} added"
         elif path not in theirs:
-            yield f"config: {path} is gone"
+            yield f"config: {path} removed"
         else:
             yield f"config: {path} {' → '.join(show_change(mine[path], theirs[path], 24))}"
     if len(changed) > _MOST_DETAILS:

@@ -51,11 +51,11 @@ def request_of(call: WaitingCall) -> HumanRequest:
     if call.name == INPUT:
         schema = args.get("response_schema", args.get("responseSchema"))
         schema = schema if isinstance(schema, Mapping) and schema else None
-        message = text_of(args.get("message")) or "Input is requested"
+        message = text_of(args.get("message")) or "Input requested"
         takes = _takes(schema)
         return HumanRequest("input", message, args.get("payload"), schema, takes)
     if call.name == CREDENTIAL:
-        message = text_of(args.get("message")) or "A credential is requested"
+        message = text_of(args.get("message")) or "Credential requested"
         config = args.get("authConfig", args.get("auth_config"))
         return HumanRequest("credential", message, config, None, "an AuthConfig as JSON")
     return HumanRequest(
@@ -98,7 +98,7 @@ def respond(call: WaitingCall, typed: str) -> Json:
     """The response that a text typed for a call is. Raises ResponseError."""
     request, text = request_of(call), typed.strip()
     if not text:
-        raise ResponseError("the response is empty")
+        raise ResponseError("Response is empty")
     match request.kind:
         case "confirmation":
             return _confirm(text)
@@ -243,7 +243,7 @@ def _json(text: str) -> Any:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _why_not(text: str) -> str:

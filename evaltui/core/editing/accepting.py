@@ -68,7 +68,7 @@ class Accepting:
         number = _numbers(rows, self._turn(turn).calls)[row]
         actual = rows[row].actual
         if number is None or actual is None:
-            raise EditError("only a call that was expected and made has arguments to accept")
+            raise EditError("Only a matched call has arguments to accept")
         self._arguments(self._turn(turn).call(number), [path], actual.args)
 
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
@@ -123,7 +123,7 @@ class Accepting:
         expected, actual = self._states(final_state)
         inside = _steps(path)
         if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
-            raise EditError(f"nothing is expected of {path} in the final state any more")
+            raise EditError(f"{path} is no longer expected in the final state")
         self._apply([Put(self._case.final_state.path, _with_place(expected, actual, inside))])
 
     def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
@@ -287,7 +287,7 @@ def _first(wanted: Sequence[Call], among: Sequence[int], call: Call) -> int:
 
 
 def _other_calls() -> EditError:
-    return EditError("the expected calls are no longer those that were scored: look at the result again")
+    return EditError("Expected calls changed since they were scored; review the result")
 
 
 def _moves(rows: Rows, numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:

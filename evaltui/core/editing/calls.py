@@ -164,7 +164,7 @@ class CallEditor:
         if self.arguments is not None:
             return [Put((*self.arguments_path, *path), value)]
         if len(path) != 1:
-            raise EditError("the call has no arguments yet")
+            raise EditError("The call has no arguments")
         return [Put(self.arguments_path, {str(path[0]): value})]
 
     def remove_argument(self, path: JsonPath) -> list[Edit]:

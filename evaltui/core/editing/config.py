@@ -80,10 +80,10 @@ class ConfigEditor(References):
         for and takes no threshold.
         """
         if self.criterion_path(metric):
-            raise EditError(f"{metric} is among the criteria already")
+            raise EditError(f"{metric} is already a criterion")
         info = METRICS.get(metric)
         if info and not info.gates:
-            raise EditError(f"{metric} is measured in every run and takes no threshold")
+            raise EditError(f"{metric} is always reported and takes no threshold")
         if info is None or info.source == "adk":
             return [put_member(self.config, _ADK, metric, threshold)]
         return [self._put_in_block("criteria", metric, threshold)]
@@ -130,7 +130,7 @@ class ConfigEditor(References):
     def _known_path(self, metric: str) -> JsonPath:
         path = self.criterion_path(metric)
         if path is None:
-            raise EditError(f"{metric} is not among the criteria; add it first")
+            raise EditError(f"{metric} is not a criterion; add it first")
         return path
 
     # Settings of the `evaltui` block
@@ -174,7 +174,7 @@ class ConfigEditor(References):
         """
         model, problems = validate_model(ArgRule, dict(rule))
         if model is None:
-            raise EditError(f"this is no rule: {problems[0]}")
+            raise EditError(f"not a rule: {problems[0]}")
         target = _target(rule)
         same = [(index, one) for index, one in self.entries("rules") if _target(one) == target]
         if not same:
@@ -193,7 +193,7 @@ class ConfigEditor(References):
     def remove_rule(self, index: int) -> list[Edit]:
         """Take a rule out; the list goes with its last one. Raises EditError where there is none."""
         if not isinstance(value_at(self.config, (*RULES, index)), dict):
-            raise EditError(f"this config has no rule {index + 1}")
+            raise EditError(f"The config has no rule {index + 1}")
         return self.remove_entries("rules", [index])
 
     # What these share

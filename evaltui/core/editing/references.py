@@ -216,7 +216,7 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
             and hidden_by.setdefault(scope, index) != index
         ):
             yield Problem.warning(
-                (*RULES, index), f"never holds: rules[{hidden_by[scope]}] is for the same argument"
+                (*RULES, index), f"never applies: rules[{hidden_by[scope]}] covers the same argument"
             )
         tool, set_id, case = rule.get("tool"), rule.get("set"), rule.get("case")
         in_scope = [
@@ -229,7 +229,7 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
         known = {name for names in in_scope for name in names}
         if isinstance(tool, str) and in_scope and tool not in known:
             yield Problem.warning(
-                (*RULES, index, "tool"), f"no call of {tool!r} is expected{did_you_mean(tool, known)}"
+                (*RULES, index, "tool"), f"no expected call of {tool!r}{did_you_mean(tool, known)}"
             )
 
 
@@ -240,7 +240,7 @@ def slow_rules(config: Any) -> Iterator[Problem]:
         if isinstance(match, dict) and isinstance(regex := match.get("regex"), str) and is_slow(regex):
             yield Problem.warning(
                 (*RULES, index, "match", "regex"),
-                "takes very long on some texts that do not match; write it without repeats inside repeats",
+                "can be very slow; avoid nested repeats",
             )
 
 

@@ -156,7 +156,7 @@ class RubricsEditor:
         """An empty description or type is taken out. Raises EditError for an id that is empty or taken."""
         path = (*self.path, index)
         if not isinstance(value_at(self.data, path), dict):
-            raise EditError(f"there is no rubric {index + 1}")
+            raise EditError(f"The case has no rubric {index + 1}")
         if field == "text":
             content = field_path(self.data, path, "rubric_content")
             key = str(field_path(self.data, content, "text_property")[-1])
@@ -164,7 +164,7 @@ class RubricsEditor:
         target = field_path(self.data, path, field)
         if field == "rubric_id":
             if not value:
-                raise EditError("a rubric needs an id")
+                raise EditError("Rubric id is missing")
             if value != value_at(self.data, target) and value in self._ids_in_case:
                 raise EditError(f"there is a rubric {value!r} in this case already")
         elif not value:

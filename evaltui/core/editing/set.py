@@ -41,7 +41,7 @@ class CaseEditor:
         self.number = case
         self.path: JsonPath = (*cases_path(data), case)
         if not isinstance(value_at(data, self.path), dict):
-            raise EditError(f"this set has no case {case + 1}")
+            raise EditError(f"The set has no case {case + 1}")
 
     @property
     def value(self) -> dict[str, Any]:
@@ -72,9 +72,7 @@ class CaseEditor:
         """Raises EditError where the user of the case is simulated, so that it has no turns."""
         path = self.field_path("conversation")
         if not isinstance(value_at(self.data, path), list) and self.is_simulated:
-            raise EditError(
-                "the user of this case is simulated, so it has no turns; make it a conversation first"
-            )
+            raise EditError("The case has a simulated user and no turns; convert it to a conversation")
         return path
 
     @property
@@ -85,7 +83,7 @@ class CaseEditor:
         """Raises EditError where there is no such turn."""
         path = (*self.turns_path, number)
         if not isinstance(value_at(self.data, path), dict):
-            raise EditError(f"this case has no turn {number + 1}")
+            raise EditError(f"The case has no turn {number + 1}")
         return TurnEditor(self.data, self.config, self.reference, path)
 
     def add_turn(self, text: str = "") -> list[Edit]:
@@ -141,7 +139,7 @@ class CaseEditor:
     def scenario(self) -> ScenarioEditor:
         """Raises EditError where the user is not simulated."""
         if not self.is_simulated:
-            raise EditError("the user of this case is not simulated; make it a scenario first")
+            raise EditError("The case has no simulated user; convert it to a scenario")
         return ScenarioEditor(self.data, self.field_path("conversation_scenario"))
 
     def to_scenario(self) -> Changes:
@@ -150,7 +148,7 @@ class CaseEditor:
         The turns go, and with them their marks.
         """
         if self.is_simulated:
-            raise EditError("the user of this case is simulated already")
+            raise EditError("The case already has a simulated user")
         conversation = self.field_path("conversation")
         user = field_path(self.data, (*conversation, 0), "user_content")
         texts = MessageEditor(self.data, user, "user").texts
@@ -190,7 +188,7 @@ def new_set_text(eval_set_id: str, created: float) -> str:
 def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None:
     """Why a new set should not be called so, as a sentence; the rule for its characters is that of ADK."""
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
-        return "a set's id is made of letters from a to z, digits and underscores"
+        return "A set id has letters a–z, digits and _"
     return f"there is a set {eval_set_id!r} already" if eval_set_id in set(existing) else None
 
 
@@ -242,7 +240,7 @@ class SetEditor:
     def rename(self, wanted: str) -> Changes:
         """Another id for the set; its `name` follows where it was the id. Raises EditError for none."""
         if not wanted:
-            raise EditError("a set needs an id")
+            raise EditError("Set id is missing")
         old = self.eval_set_id
         edits: list[Edit] = [Put(field_path(self.data, (), "eval_set_id"), wanted)]
         if old and value_at(self.data, ("name",)) == old:
@@ -252,7 +250,7 @@ class SetEditor:
     def eval_id_problem(self, wanted: str, case: int | None = None) -> str | None:
         """Why a case, a new one where none is named, cannot be called so, as a sentence."""
         if not wanted:
-            return "a case needs an id"
+            return "Case id is missing"
         others = [eval_id for number, eval_id in enumerate(self.eval_ids) if number != case]
         return f"there is a case {wanted!r} in this set already" if wanted in others else None
 

@@ -68,7 +68,7 @@ class MessageEditor:
         """
         chosen = [one for one in self.texts if part is None or one.part == part]
         if part is not None and not chosen:
-            raise EditError(f"part {part + 1} of this message is not a text")
+            raise EditError(f"Part {part + 1} of the message is not a text")
         if chosen:
             return [Put((*chosen[0].path, "text"), text)] if chosen[0].text != text else []
         return self.add_part({"text": text})
@@ -107,14 +107,14 @@ class MessageEditor:
 
     def remove_part(self, part: int) -> list[Edit]:
         if not 0 <= part < len(self.parts):
-            raise EditError(f"this message has no part {part + 1}")
+            raise EditError(f"The message has no part {part + 1}")
         return [Remove((*self.parts_path, part))]
 
     def set_response(self, part: int, field: Literal["name", "response"], value: Any) -> list[Edit]:
         """Change the name or the response of the part that is a function response."""
         response = response_in(self.parts[part]) if 0 <= part < len(self.parts) else None
         if response is None:
-            raise EditError(f"part {part + 1} of this message is no response")
+            raise EditError(f"Part {part + 1} of the message is not a response")
         key = spelt("function_response", self.parts[part])
         unchanged = response.get(field) == value
         return [] if unchanged else [Put((*self.parts_path, part, key, field), value)]
@@ -267,7 +267,7 @@ class TurnEditor:
         texts = self.intermediate_responses
         if not 0 <= number < len(texts):
             turn = self.number + 1
-            raise EditError(f"nothing is said at place {number + 1} before the answer of turn {turn}")
+            raise EditError(f"Turn {turn} has no intermediate response {number + 1}")
         return texts[number]
 
     def add_intermediate_response(self, author: str, text: str) -> list[Edit]:

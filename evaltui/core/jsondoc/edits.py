@@ -187,12 +187,12 @@ def has_step(data: Any, step: str | int) -> bool:
 
 
 def missing(path: JsonPath) -> EditError:
-    return EditError("there is nothing at this place", path)
+    return EditError("Nothing at this path", path)
 
 
 def check_not_root(path: JsonPath) -> None:
     if not path:
-        raise EditError("the document itself can neither be removed nor renamed")
+        raise EditError("The document itself cannot be removed or renamed")
 
 
 def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
@@ -208,7 +208,7 @@ def check_index(array: Any, path: JsonPath, index: int, *, at_end: bool = False)
     if not isinstance(array, list):
         why = f"must be a list for this edit, is {in_words(array)}"
     elif not 0 <= index < len(array) + at_end:
-        why = f"there is no place {index} in a list of {len(array)}"
+        why = f"no index {index} in a list of {len(array)}"
     else:
         return
     raise EditError(why if path else f"the document: {why}", path)

@@ -103,7 +103,7 @@ def resolve(
         if mine.has_text_of(base):
             return Merged(theirs.copy())
         versions = [
-            _version(base, "the version both began with", shape),
+            _version(base, "the common base", shape),
             _version(mine, "mine", shape),
             _version(theirs.copy(), "theirs", shape),
         ]

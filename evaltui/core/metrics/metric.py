@@ -124,8 +124,8 @@ def unpaired(given: MetricInput) -> str:
 
 def left_out(given: MetricInput, *, checks_calls: bool = False) -> dict[int, str]:
     """The turns that are not scored, with the reason. Turns count from 0."""
-    skipped = dict.fromkeys(given.skip_calls, "the calls of this turn are not checked")
-    context = dict.fromkeys(given.context, "a context turn: it is run, not scored")
+    skipped = dict.fromkeys(given.skip_calls, "calls not checked")
+    context = dict.fromkeys(given.context, "context turn, not scored")
     return (skipped if checks_calls else {}) | context
 
 

@@ -201,8 +201,8 @@ def _failed(metric: EvalMetric, error: Exception) -> MetricResult:
 
 def _unknown(name: str) -> str:
     hit = nearest(name, METRICS)
-    hint = f"did you mean {hit}?" if hit else "`evaltui metrics` lists those there are"
-    return f"no metric is called {name}; {hint}"
+    hint = f"Did you mean {hit}?" if hit else "`evaltui metrics` lists all metrics."
+    return f"unknown metric {name}. {hint}"
 
 
 Kind = Literal["choice", "flag", "text", "whole number", "rubrics"]

@@ -61,7 +61,7 @@ def gemini_access(environment: Mapping[str, str], *, default_credentials: bool) 
         if key:
             return GeminiAccess(serves_other_names=elsewhere)
         return GeminiAccess(
-            "there is no key",
+            "GOOGLE_API_KEY is not set",
             "set GOOGLE_API_KEY or GEMINI_API_KEY in the environment or in the agent's .env file",
             elsewhere,
         )
@@ -70,7 +70,7 @@ def gemini_access(environment: Mapping[str, str], *, default_credentials: bool) 
     if environment.get("GOOGLE_CLOUD_PROJECT") or express or elsewhere or default_credentials:
         return GeminiAccess(serves_other_names=elsewhere)
     return GeminiAccess(
-        "there is neither a project nor a login for Vertex AI",
+        "no Vertex AI project or login",
         "set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or log in with gcloud auth application-default "
         "login",
     )
@@ -155,8 +155,8 @@ def _unknown(name: str, config: EvalConfig) -> Found:
         return _unmet(MISPLACED)
     hit = nearest(name, [*METRICS, *(config.custom_metrics or {})])
     return _unmet(
-        f"no metric is called {name}",
-        f"write {hit}, if that is meant" if hit else "`evaltui metrics` lists those that there are",
+        f"unknown metric {name}",
+        f"Did you mean {hit}?" if hit else "`evaltui metrics` lists all metrics",
     )
 
 
@@ -168,21 +168,21 @@ def _model(model: str, who: str, option: str, facts: Facts, recorded: bool) -> F
             return None
         return _no_module(module, f"{option} {model}")
     if not (is_gemini_name(model) or facts.gemini.serves_other_names):
-        return _unmet(f"the {who} {model} is no Gemini model", _other_model(model, who, option))
+        return _unmet(f"the {who} {model} is not a Gemini model", _other_model(model, who, option))
     if facts.record == "replay" or not facts.gemini.problem:
         return None
-    why, fix = f"{facts.gemini.problem} to ask the {who} {model}", facts.gemini.fix
+    why, fix = f"{facts.gemini.problem} ({who} {model})", facts.gemini.fix
     if facts.record == "auto" and recorded:
-        return Found(Readiness.RUNS, f"{why}, so only what is recorded is answered", fix)
+        return Found(Readiness.RUNS, f"{why}, so only recorded responses are replayed", fix)
     return _unmet(why, fix)
 
 
 def _other_model(model: str, who: str, option: str) -> str:
     own = model.rpartition("/")[2]
     if is_gemini_name(own):
-        return f"write {own}: Gemini is asked without a provider"
+        return f"Did you mean {own}? Gemini models have no provider prefix"
     if hit := nearest(model, _WELL_KNOWN, likeness=0.8):
-        return f"write {hit}, if that is meant"
+        return f"Did you mean {hit}?"
     key, role = option.rpartition(".")[2], who.rpartition(" ")[2]
     return f'for other models name a function that asks them: "{key}": "my_agent.models:my_{role}"'
 
@@ -192,9 +192,8 @@ _WELL_KNOWN = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro")
 
 def _no_module(module: str, what: str) -> Found:
     return _unmet(
-        f"there is no module {module}, which {what} is in",
-        "write it or mend its name: it is looked for in the agent's folder, beside it, and among what is "
-        "installed",
+        f"no module {module} for {what}",
+        "create it or correct the name; searched are the agent's folder, its parent and installed packages",
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest, visible
 
 JsonPath = tuple[str | int, ...]
 
@@ -41,9 +41,20 @@ class Problem:
         return cls(Severity.WARNING, path, message, file=file)
 
     def __str__(self) -> str:
+        """`line 41: eval_cases[2].eval_id: missing`"""
+        return f"line {self.line}: {self.sentence}" if self.line else self.sentence
+
+    @property
+    def sentence(self) -> str:
+        """`eval_cases[2].eval_id: missing`"""
         where = format_path(self.path)
-        sentence = f"{where}: {self.message}" if where else self.message
-        return f"{sentence}; line {self.line}" if self.line else sentence
+        return f"{where}: {self.message}" if where else self.message
+
+    def located(self, severity: str = "") -> str:
+        """`a.evalset.json:41: error: eval_cases[2].eval_id: missing`; no severity where it is empty."""
+        sentence = f"{severity}: {self.sentence}" if severity else self.sentence
+        place = ":".join(str(one) for one in (self.file, self.line) if one)
+        return f"{place}: {sentence}" if place else sentence
 
 
 class EvalSetError(ValueError):
@@ -51,8 +62,7 @@ class EvalSetError(ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        places = (f"{problem.file}: " if problem.file else "" for problem in self.problems)
-        super().__init__("\n".join(f"{place}{one}" for place, one in zip(places, self.problems, strict=True)))
+        super().__init__("\n".join(problem.located() for problem in self.problems))
 
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w:-]*")
@@ -83,7 +93,7 @@ def likely_typos(
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
         if key not in known and (hit := nearest(key, absent, likeness=0.75)):
-            yield Problem.warning((*path, key), f"unknown key; did you mean {hit!r}?")
+            yield Problem.warning((*path, key), f"unknown key. Did you mean {visible(hit)}?")
 
 
 def has_error(problems: Iterable[Problem]) -> bool:

@@ -98,7 +98,7 @@ def _unknown_tool(name: str, known: Sequence[str]) -> str:
         return "the call names no tool"
     hint = did_you_mean(name, known)
     if not hint and len(known) <= _MOST_CHOICES:
-        hint = f"; it has {', '.join(known)}"
+        hint = f". Its tools: {', '.join(known)}"
     return f"the agent has no tool {name!r}{hint}"
 
 

@@ -276,4 +276,4 @@ def _missing(module: str, name: str, found: list[ModuleType], folder: Path) -> s
     if hasattr(last, name):
         return f"{name} in {where} is no function but of type {type(getattr(last, name)).__name__}"
     close = difflib.get_close_matches(name, [one for one in vars(last) if callable(getattr(last, one))], n=1)
-    return f"{where} has no function {name}" + (f"; did you mean {close[0]}?" if close else "")
+    return f"{where} has no function {name}" + (f". Did you mean {close[0]}?" if close else "")

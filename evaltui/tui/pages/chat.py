@@ -350,7 +350,7 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
         page.blank()
         page.text([("The next message tries again, with the code as it is then.", "muted")])
         return
-    page.text([("Nothing has been said yet.", "bold")])
+    page.text([("No messages yet", "bold")])
     page.blank()
     page.text([("Write a message below, enter sends it.", "")])
     page.blank()

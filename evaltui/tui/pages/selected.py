@@ -201,7 +201,7 @@ class View:
 
 def write_page(page: Page, workbench: Workbench, view: View) -> None:
     if workbench.sets.workspace is None:
-        page.row(("looking for eval sets …", "muted"))
+        page.row(("Loading eval sets…", "muted"))
         return
     selection = workbench.navigation.selection
     eval_set = workbench.sets.by_case_path(selection.path)

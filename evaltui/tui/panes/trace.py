@@ -36,7 +36,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._outline = Outline()
-        self._remark = "looking for eval sets …"
+        self._remark = "Loading eval sets…"
         self._case: CaseId | None = None
         self._trace: Trace | None = None
         self._shown = Selection()
@@ -115,7 +115,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return "select a case: its events are shown here"
         if trace is None:
             status = self._workbench.outcomes.status(case)
-            return "nothing run yet: r runs the case" if status == NOT_RUN else "reading the log …"
+            return "Not run   r  Run case" if status == NOT_RUN else "reading the log …"
         if trace.events and not self._outline.rows:
             return "nothing that happened here has this in it: / changes the search, esc shows all"
         if trace.left_out:

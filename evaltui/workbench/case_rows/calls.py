@@ -39,7 +39,7 @@ def call_rows(turn: TurnSource) -> Iterator[Row]:
             turn.id("calls"),
             "fact",
             "calls",
-            shown="nothing is said of them: o adds one, space changes that",
+            shown="No calls   o add   space change",
             quiet=True,
             turn=turn.number,
             adds=turn.additions(turn.add_call(0)),
@@ -80,7 +80,7 @@ class _CallRows:
             yield Row(
                 self._argument_id(0),
                 "argument",
-                shown="no arguments: o adds one",
+                shown="No arguments   o add",
                 quiet=True,
                 adds=self._additions,
                 **self._shared,
@@ -97,7 +97,7 @@ class _CallRows:
         def move(step: int) -> Operation:
             to = max(0, min(number + step, count - 1))
             return Operation(
-                f"move the call {'up' if step < 0 else 'down'}",
+                f"move call {'up' if step < 0 else 'down'}",
                 self._build(lambda call: call.move(to)),
                 self.turn.id("call", to),
             )
@@ -105,7 +105,7 @@ class _CallRows:
         return {
             "insert": self.turn.add_call(number),
             "duplicate": Operation(
-                f"duplicate the call of {self.call.name}",
+                f"duplicate call {self.call.name}",
                 self._build(lambda call: call.duplicate()),
                 self.turn.id("call", number + 1),
             ),
@@ -131,7 +131,7 @@ class _CallRows:
             shown=None if call.name else "(no name)",
             quiet=not call.name,
             field=Field(
-                "change the name of a call",
+                "rename call",
                 call.name,
                 "line",
                 lambda text: self._build(lambda editor: editor.rename(text)),
@@ -140,7 +140,7 @@ class _CallRows:
             ),
             adds=turn.additions(turn.add_call(number + 1), number),
             delete=Operation(
-                f"delete the call of {call.name}" if call.name else "delete a call",
+                f"delete call {call.name}" if call.name else "delete call",
                 self._build(lambda editor: editor.delete()),
                 turn.id("call", min(number, count - 2)) if count > 1 else turn.id(),
             ),
@@ -156,7 +156,7 @@ class _CallRows:
             return None
         args = {name: first_value(tool.properties.get(name)) for name in tool.required}
         return Operation(
-            f"fill in the arguments of {tool.name}",
+            f"fill in arguments of {tool.name}",
             self._build(lambda call: call.replace_arguments(args)),
             self._argument_id(0),
             "value",
@@ -173,7 +173,7 @@ class _CallRows:
         wanted = unused[0] if len(unused) == 1 else name
         value = first_value(self._properties.get(wanted)) if self._tool else ""
         return Operation(
-            "add an argument",
+            "add argument",
             self._build(lambda call: call.put_argument((wanted,), value)),
             self._argument_id(len(self._arguments)),
             "value" if len(unused) == 1 else "name",
@@ -209,17 +209,17 @@ class _CallRows:
         def rename(text: str) -> EditBuilder:
             if text != name and text in self._arguments:
                 raise FieldError(f"the call has an argument {text!r} already")
-            wanted = required_text("the name of an argument")(text)
+            wanted = required_text("An argument name")(text)
             return self._build(lambda call: self._renamed(call, name, wanted))
 
         names = [one for one in self._properties if one not in self._arguments]
         return Field(
-            "rename an argument",
+            "rename argument",
             name,
             "line",
             rename,
             tuple(Completion(one, _described(self._properties[one])) for one in names),
-            then=Operation("go to its value", None, self._argument_id(index), "value"),
+            then=Operation("Go to value", None, self._argument_id(index), "value"),
         )
 
     def _renamed(self, call: CallEditor, name: str, wanted: str) -> list[Edit]:
@@ -278,15 +278,15 @@ def _response(turn: TurnSource, response: ResponseEditor) -> Row:
         is_json=True,
         quiet=True,
         turn=turn.number,
-        field=Field(f"change the response of {response.name}", text, "json", replace),
+        field=Field(f"change response of {response.name}", text, "json", replace),
         rename=Field(
-            "change the name of a response",
+            "rename response",
             response.name,
             "line",
             lambda name: build(lambda editor: editor.rename(name)),
         ),
         adds=turn.additions(turn.add_call(len(turn.calls))),
-        delete=Operation(f"delete the response of {response.name}", build(lambda editor: editor.delete())),
+        delete=Operation(f"delete response of {response.name}", build(lambda editor: editor.delete())),
         path=response.path,
     )
 
@@ -310,18 +310,18 @@ def _intermediate_response(turn: TurnSource, number: int, response: Intermediate
         quiet=not response.text,
         turn=turn.number,
         field=Field(
-            "change what is said before the answer",
+            "change intermediate response",
             response.text,
             "text",
             lambda text: build(lambda editor: editor.set_text(text)),
         ),
         rename=Field(
-            "change who says it",
+            "change author",
             response.author,
             "line",
             lambda author: build(lambda editor: editor.set_author(author)),
         ),
         adds=turn.additions(turn.add_intermediate_response()),
-        delete=Operation("delete what is said before the answer", build(lambda editor: editor.delete())),
+        delete=Operation("delete intermediate response", build(lambda editor: editor.delete())),
         path=response.path,
     )

@@ -37,7 +37,7 @@ _OF_SESSION = ("app_name", "user_id", "session_id", "state")
 _FIELDS: tuple[tuple[SessionField, str, str], ...] = (
     ("app_name", "app", DEFAULT_APP_NAME),
     ("user_id", "user", DEFAULT_USER_ID),
-    ("session_id", "id", "a new one in each run"),
+    ("session_id", "id", "new session per run"),
 )
 
 
@@ -57,12 +57,12 @@ def session_rows(source: RowSource) -> Iterator[Row]:
     else:
         # Whoever wants names or an id of a session finds them below `session` then.
         field = Field(
-            "set the user of the session",
+            "set session user",
             "",
             "line",
             lambda text: source.build(lambda case: case.session.change("user_id", text)),
         )
-        shown = "what ADK begins with, and an empty state"
+        shown = "ADK defaults, empty state"
         row_id = ("session", "user_id")
         yield Row(row_id, "fact", "session", shown=shown, quiet=True, field=field, path=session.path)
     state = _state(source)
@@ -79,7 +79,7 @@ def _session_row(source: RowSource, field: SessionField, word: str, default: str
         return source.build(lambda case: case.session.change(field, typed))
 
     remove_session = Operation(
-        "remove the session input",
+        "remove session input",
         source.build(lambda case: case.session.remove()),
         ("session", "user_id"),
     )
@@ -91,8 +91,8 @@ def _session_row(source: RowSource, field: SessionField, word: str, default: str
         value=text,
         shown=None if text else default,
         quiet=not text,
-        field=Field(f"change the session's {word}", text, "line", change),
-        delete=Operation("remove the session id", change("")) if field == "session_id" else remove_session,
+        field=Field(f"change session {word}", text, "line", change),
+        delete=Operation("remove session id", change("")) if field == "session_id" else remove_session,
         path=session.field_path(field),
     )
 
@@ -122,7 +122,7 @@ class _State:
         number = 1
         while (key := "key" if number == 1 else f"key_{number}") in state:
             number += 1
-        label = f"add a key to the {self.label}"
+        label = f"add key to {self.label}"
         return Operation(label, self.build(lambda editor: editor.put(key, "")), (self.id, len(state)), "name")
 
     def rows(self, before: Any, empty: str, path: JsonPath | None) -> Iterator[Row]:
@@ -156,20 +156,20 @@ class _State:
             value=value,
             is_json=True,
             field=value_field(
-                f"change {key} of the {self.label}",
+                f"change {key} of {self.label}",
                 value,
                 lambda typed: self.build(lambda editor: editor.put(key, typed)),
             ),
             rename=Field(
-                f"rename {key} of the {self.label}",
+                f"rename {key} of {self.label}",
                 key,
                 "line",
                 rename,
-                then=Operation("go to its value", None, (self.id, number), "value"),
+                then=Operation("Go to value", None, (self.id, number), "value"),
             ),
             adds=(self.add,),
             delete=Operation(
-                f"remove {key} from the {self.label}", self.build(lambda editor: editor.remove(key))
+                f"remove {key} from {self.label}", self.build(lambda editor: editor.remove(key))
             ),
         )
 
@@ -226,16 +226,16 @@ def _persona(source: RowSource, path: JsonPath) -> Row:
     def change(typed: str) -> EditBuilder:
         value = value_of(typed.strip()) if typed.strip() else None
         if isinstance(value, str) and value not in PREBUILT_PERSONAS:
-            raise FieldError(f"the built-in personas are {', '.join(PREBUILT_PERSONAS)}")
+            raise FieldError(f"built-in personas: {', '.join(PREBUILT_PERSONAS)}")
         if value is not None and not isinstance(value, str | dict):
-            raise FieldError("must be the name of a built-in persona, or one of your own as a JSON object")
+            raise FieldError("must be the name of a built-in persona, or a persona as a JSON object")
         return source.build(lambda case: case.scenario.set_persona(value))
 
-    remove = Operation("remove the persona", source.build(lambda case: case.scenario.set_persona(None)))
+    remove = Operation("remove persona", source.build(lambda case: case.scenario.set_persona(None)))
     row_id = ("scenario", "user_persona")
     if isinstance(persona, dict):
         text = json.dumps(persona, ensure_ascii=False, indent=2)
-        field = Field("change the persona", text, "json", change)
+        field = Field("change persona", text, "json", change)
         shown = _persona_text(persona)
         return Row(row_id, "fact", "persona", "", persona, shown, field=field, delete=remove, path=path)
     text = persona if isinstance(persona, str) else ""
@@ -246,7 +246,7 @@ def _persona(source: RowSource, path: JsonPath) -> Row:
         value=text,
         shown=None if text else "none",
         quiet=not text,
-        field=Field("choose the persona", text, "value", change, tuple(map(Completion, PREBUILT_PERSONAS))),
+        field=Field("choose persona", text, "value", change, tuple(map(Completion, PREBUILT_PERSONAS))),
         delete=remove if text else None,
         path=path,
     )
@@ -303,19 +303,19 @@ def additions(source: RowSource) -> tuple[Operation, ...]:
     add_rubrics = add_rubric(source, None)
     if editor.is_simulated:
         to_conversation = Operation(
-            "make it a conversation, without the simulated user",
+            "convert to a conversation",
             source.build(lambda case: case.to_conversation()),
             ("turn", 0),
         )
         return *add_to_states(source), add_rubrics, to_conversation
     last_turn = Operation(
-        "add a turn at the end",
+        "add turn at the end",
         source.build(lambda case: case.add_turn()),
         ("turn", editor.turn_count, "user", 0),
         "value",
     )
     to_scenario = Operation(
-        "make it a scenario, with a simulated user",
+        "convert to a scenario",
         source.build(lambda case: case.to_scenario()),
         ("scenario", "starting_prompt"),
     )
@@ -336,7 +336,7 @@ def _facts(source: RowSource) -> Iterator[Row]:
         return lambda current: current.rename_case(source.editor.number, typed)
 
     old, path = editor.eval_id, editor.field_path("eval_id")
-    field = Field("rename the case", old, "line", rename, live=False)
+    field = Field("rename case", old, "line", rename, live=False)
     yield Row(("id",), "fact", "id", value=old, field=field, rename=field, path=path)
     yield Row(("set",), "fact", "set", value=eval_set.eval_set_id)
     created = field_value(source.editor.data, editor.path, "creation_timestamp")
@@ -373,7 +373,7 @@ def _conversation(source: RowSource) -> Iterator[Row]:
             yield Row(
                 ("turns",),
                 "hint",
-                shown="The conversation is empty: there is nothing to run. o adds a turn.",
+                shown="Conversation is empty   o  Add turn",
                 quiet=True,
                 adds=(add_turn(source, 0),),
             )

@@ -20,7 +20,7 @@ from evaltui.workbench.fields import Field, Operation, Row, RowId, RowSource, re
 
 def add_rubric(source: RowSource, turn: int | None) -> Operation:
     return Operation(
-        "add a rubric to the case" if turn is None else "add a rubric to the turn",
+        "add rubric to case" if turn is None else "add rubric to turn",
         _build(source, turn, lambda rubrics: rubrics.add("")),
         _id(turn, len(_rubrics(source.editor, turn))),
         "value",
@@ -54,7 +54,7 @@ def _row(source: RowSource, turn: int | None, number: int) -> Row:
         return lambda text: _build(source, turn, lambda rubrics: rubrics.change(number, field, text))
 
     def change_id(text: str) -> EditBuilder:
-        return change("rubric_id")(required_text("the id of a rubric")(text))
+        return change("rubric_id")(required_text("A rubric id")(text))
 
     text = field_value(data, field_path(data, path, "rubric_content"), "text_property")
     description = field_value(data, path, "description")
@@ -72,12 +72,12 @@ def _row(source: RowSource, turn: int | None, number: int) -> Row:
         shown=None if shown else "(nothing)",
         quiet=not shown,
         turn=turn,
-        field=Field("change a rubric", shown, "text", change("text")),
-        rename=Field("change the id of a rubric", name, "line", change_id, live=False),
+        field=Field("change rubric", shown, "text", change("text")),
+        rename=Field("rename rubric", name, "line", change_id, live=False),
         adds=(add_rubric(source, turn),),
-        delete=Operation("delete a rubric", _build(source, turn, lambda rubrics: rubrics.delete(number))),
+        delete=Operation("delete rubric", _build(source, turn, lambda rubrics: rubrics.delete(number))),
         cycle=Operation(
-            f"make it a rubric of {next_kind}" if next_kind else "make it a rubric without a type",
+            f"change rubric type to {next_kind}" if next_kind else "remove rubric type",
             change("type")(next_kind),
         ),
         path=path if value_at(data, path) is not None else None,
@@ -127,11 +127,11 @@ class TurnSource:
 
     def add_call(self, index: int) -> Operation:
         edit = self.build(lambda turn: turn.insert_call(index, ""))
-        return Operation("add a call", edit, self.id("call", index), "value")
+        return Operation("add call", edit, self.id("call", index), "value")
 
     def add_intermediate_response(self) -> Operation:
         return Operation(
-            "add what an agent says before the answer",
+            "add intermediate response",
             self.build(lambda turn: turn.add_intermediate_response("agent", "")),
             self.id("intermediate", len(self.editor.intermediate_responses)),
             "value",
@@ -142,7 +142,7 @@ class TurnSource:
         in_events = self.editor.intermediate.shape == "events"
         number = self._responses_before(call) if in_events else len(self.editor.responses)
         return Operation(
-            "add a response to this call",
+            "add response to this call",
             self.build(lambda turn: turn.call(call).add_response({})),
             self.id("response", number),
             "value",
@@ -156,7 +156,7 @@ class TurnSource:
         return next(one.number for one in after if one.response == {"": None})
 
     def _add_answer(self) -> Operation:
-        return Operation("write the answer", None, self.id("answer", len(self.editor.answer.parts)), "value")
+        return Operation("add response", None, self.id("answer", len(self.editor.answer.parts)), "value")
 
     def _response_turns(self) -> Iterator[Operation]:
         """A turn that responds to a request of this one; what it responds is typed next."""
@@ -166,7 +166,7 @@ class TurnSource:
                 content = {"confirmed": True} if call.name == CONFIRMATION else {}
                 response: dict[str, Any] = {"name": call.name, "response": content}
                 yield Operation(
-                    f"add a response to {call.name}",
+                    f"add response to {call.name}",
                     self.source.build(_insert_response_turn(index, response)),
                     ("turn", index, "user", 0),
                     "value",
@@ -180,4 +180,4 @@ def _insert_response_turn(index: int, response: dict[str, Any]) -> Callable[[Cas
 def add_turn(source: RowSource, index: int) -> Operation:
     """A turn before the one at `index`, and what its user says is typed next."""
     edit = source.build(lambda case: case.insert_turn(index))
-    return Operation("add a turn", edit, ("turn", index, "user", 0), "value")
+    return Operation("add turn", edit, ("turn", index, "user", 0), "value")

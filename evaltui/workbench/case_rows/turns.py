@@ -74,7 +74,7 @@ def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
             turn.id(whose, len(parts)),
             "fact",
             "" if parts else whose,
-            shown="none is expected" if whose == "answer" and not message.exists else "(nothing)",
+            shown="no response expected" if whose == "answer" and not message.exists else "(nothing)",
             quiet=True,
             turn=turn.number,
             field=_text_field(turn, whose, "", None),
@@ -88,7 +88,7 @@ def _message(turn: TurnEditor, whose: Whose) -> MessageEditor:
 
 
 def _what(whose: Whose) -> str:
-    return "what the user says" if whose == "user" else "the answer"
+    return "user message" if whose == "user" else "response"
 
 
 def _text_field(turn: TurnSource, whose: Whose, text: str, part: int | None) -> Field:
@@ -100,9 +100,9 @@ def _text_field(turn: TurnSource, whose: Whose, text: str, part: int | None) -> 
 
 def _remove_part(turn: TurnSource, whose: Whose, number: int, count: int) -> Operation:
     if whose == "answer" and count == 1:
-        return Operation("expect no answer", turn.build(lambda editor: editor.answer.remove()))
+        return Operation("expect no response", turn.build(lambda editor: editor.answer.remove()))
     edit = turn.build(lambda editor: _message(editor, whose).remove_part(number))
-    return Operation(f"remove a part of {_what(whose)}", edit)
+    return Operation(f"remove part of {_what(whose)}", edit)
 
 
 # What the user responds to calls that wait
@@ -122,16 +122,16 @@ def _response_row(turn: TurnSource, part: int, response: Mapping[str, Any], comm
         value=content,
         is_json=True,
         field=Field(
-            f"change the response to {name}",
+            f"change response to {name}",
             json.dumps({} if content is None else content, ensure_ascii=False),
             "json",
             lambda typed: change("response", object_of(typed)),
         ),
         rename=Field(
-            "change the call that is responded to",
+            "change call of response",
             name,
             "line",
-            lambda typed: change("name", required_text("the name of a call")(typed)),
+            lambda typed: change("name", required_text("A call name")(typed)),
             tuple(Completion(one) for one in _calls_before(turn)),
         ),
         **common,
@@ -183,17 +183,17 @@ _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 EXPECTATION_TEXTS: dict[ExpectationKind, str] = {
-    "calls": "expects these calls",
-    "none": "must call nothing",
-    "unspecified": "says nothing of calls: scored as no calls",
-    "unchecked": "calls are not checked",
+    "calls": "exactly these calls",
+    "none": "no calls expected",
+    "unspecified": "unspecified (scored as no calls)",
+    "unchecked": "not checked",
 }
-CONTEXT_TEXT = "context: run, not scored"
+CONTEXT_TEXT = "context turn, not scored"
 _LABELS: dict[ExpectationKind, str] = {
     "calls": "expect these calls",
-    "none": "expect no call",
-    "unspecified": "say nothing of calls",
-    "unchecked": "leave the calls unchecked",
+    "none": "expect no calls",
+    "unspecified": "leave calls unspecified",
+    "unchecked": "don't check calls",
 }
 _KNOWN = (
     "invocation_id",
@@ -321,10 +321,10 @@ def next_expectation(source: RowSource, number: int) -> tuple[Operation, int]:
 def toggle_context(source: RowSource, number: int) -> Operation:
     turn = TurnSource(source, number)
     on = not turn.editor.expectation.context
-    label = f"turn {number + 1}: run it without scoring" if on else f"turn {number + 1}: score it"
+    label = f"turn {number + 1}: make it a context turn" if on else f"turn {number + 1}: score it"
     return Operation(label, turn.build(lambda editor: editor.set_context(on=on)))
 
 
 def attach(source: RowSource, number: int, payload: bytes, mime_type: str) -> Operation:
     edit = TurnSource(source, number).build(lambda turn: turn.user.attach_file(payload, mime_type))
-    return Operation("attach a file", edit)
+    return Operation("attach file", edit)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 How = Literal["recorded", "live"]
 Source = Literal["result", "case"]
 
-NEW = "new conversation"
+NEW = "new chat"
 # What the agent prints in a chat is of no run.
 NO_RUN = 0
 
@@ -217,7 +217,7 @@ class ChatController:
         return _ANSWERING if self.answering else None
 
     def refuses_to_rewind(self) -> str | None:
-        return None if self.transcript and self.transcript.turns else "nothing has been said yet"
+        return None if self.transcript and self.transcript.turns else "No messages yet"
 
     def refuses_to_repeat(self) -> str | None:
         """Of what was sent: the last message, or all of them."""
@@ -225,14 +225,14 @@ class ChatController:
 
     def refuses_to_restore(self) -> str | None:
         if self._earlier is None:
-            return "nothing was taken away from a conversation"
+            return "No rewind to undo"
         return self.refuses_to_send()
 
     def refuses_to_save(self) -> str | None:
         if reason := self.refuses_to_repeat():
             return reason
         if self.transcript is None or not self.transcript.counted():
-            return "no turn went through to its end: there is nothing to make a case of"
+            return "No finished turn to save"
         if not self._sets.is_read:
             return "Loading eval sets…"
         return None
@@ -315,8 +315,8 @@ class ChatController:
         opened = self._sets.open(file)
         stored = opened.case(case.eval_id)
         if stored is None:
-            why = str(opened.errors[0]) if opened.errors else f"it is no longer in {file.name}"
-            raise ValueError(f"{case.eval_id} cannot be continued: {why}")
+            why = str(opened.errors[0]) if opened.errors else f"not in {file.name}"
+            raise ValueError(f"Cannot continue {case.eval_id}: {why}")
         scored = self._outcomes.get(case)
         if scored is None:
             return origin(case, stored.model())

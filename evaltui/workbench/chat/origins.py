@@ -47,17 +47,15 @@ class Origin:
         """Why a conversation cannot begin where the turn would, as a sentence; `source` is where the turns
         before are taken from, None where they are sent."""
         if turn > len(self.messages):
-            return (
-                f"{self.case.eval_id} has {counted(len(self.messages), 'turn')}: there is no turn {turn + 1}"
-            )
+            return f"{self.case.eval_id} has {counted(len(self.messages), 'turn')}: no turn {turn + 1}"
         if source is None or turn <= len(self.happened if source == "result" else self.expected):
             return None
         if source == "case":
-            return f"the user of {self.case.eval_id} is simulated: it expects no turns to begin after"
+            return f"{self.case.eval_id} has a simulated user, so no expected turns"
         if self.result_session is None:
-            return f"there is no result of {self.case.eval_id} to continue from: take what it expects"
+            return f"{self.case.eval_id} has no result; continue from its expected turns"
         return (
-            f"only {len(self.happened)} of {counted(len(self.messages), 'turn')} went through to the end "
+            f"only {len(self.happened)} of {counted(len(self.messages), 'turn')} finished "
             f"in the last run of {self.case.eval_id}"
         )
 

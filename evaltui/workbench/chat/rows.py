@@ -285,11 +285,11 @@ class _TurnRows:
         turn = self.turn
         match turn.stage:
             case TurnStage.WAITING:
-                yield Row("note", self._index, text="waits to be sent")
+                yield Row("note", self._index, text="queued")
             case TurnStage.RUNNING if not self._rows[-1].partial:
                 yield Row("thinking", self._index, self._speaker())
             case TurnStage.CANCELLED:
-                yield Row("note", self._index, text="cancelled: the next message begins from before this one")
+                yield Row("note", self._index, text="cancelled; the next message starts before this turn")
             case TurnStage.FAILED:
                 yield Row("error", self._index, error=turn.error)
             case TurnStage.DONE:

@@ -108,15 +108,15 @@ def problem(editing: Editing, choices: SaveChoices) -> str | None:
     """Why it cannot be saved so, as a sentence."""
     chosen = [turn for turn in choices.turns if turn.mode != "left out"]
     if not chosen:
-        return "choose at least one turn"
+        return "Select at least one turn"
     if all(turn.mode == "context" for turn in chosen):
-        return "every turn is context: nothing would be scored"
+        return "All turns are context; nothing to score"
     if choices.target is None:
         if reason := set_editing.new_set_problem(editing, choices.new_set):
             return reason
-        return None if choices.eval_id else "a case needs an id"
+        return None if choices.eval_id else "Case id is missing"
     if editing.sets.by_path(choices.target) is None:
-        return f"{choices.target.name} is not among the eval sets any more"
+        return f"{choices.target.name} is no longer an eval set of this agent"
     if reason := editing.refuses_to_edit(choices.target):
         return reason
     try:
@@ -152,7 +152,7 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
             editing.say(
                 f"{choices.eval_id} {reason}"
                 if reason
-                else f"{choices.eval_id} is a case of {path.name} now, not saved yet: ctrl+s saves it"
+                else f"Added {choices.eval_id} to {path.name}   ctrl+s save"
             )
         return done
     return False

@@ -381,7 +381,7 @@ def test_rows_about_other_calls_are_refused():
     actual = actual_of(light(on=True), "x")
     rows = rows_of(data, actual)
     changed = set_of(turn_of("lists", light(on="maybe"), "x"))
-    with pytest.raises(EditError, match="look at the result again"):
+    with pytest.raises(EditError, match="review the result"):
         accept(changed, "argument", 0, rows, 0, "on")
 
 

@@ -196,7 +196,7 @@ def test_ids_stay_unique_and_no_reference_dangles(actions):
         (
             {"set": "ss", "case": "a", "turn": 0},
             "turns",
-            "no eval set 'ss' beside this config; did you mean 's'",
+            "no eval set 'ss' beside this config. Did you mean s",
         ),
         ({"set": "s", "case": "x", "turn": 0}, "turns", "no case 'x' in s"),
         ({"set": "s", "case": "a", "turn": 1}, "turns", "no turn 1: a has 1 turn, counted from 0"),

@@ -42,7 +42,7 @@ def test_metrics_that_adk_lacks_go_to_the_block():
     assert list(config["evaltui"]["criteria"]) == ["trajectory_single_tool_use"]
     with pytest.raises(EditError, match="already"):
         ConfigEditor(config).add_metric(TRAJECTORY, 1.0)
-    with pytest.raises(EditError, match="every run"):
+    with pytest.raises(EditError, match="always reported"):
         ConfigEditor(config).add_metric("token_usage_v1", 1.0)
     with pytest.raises(EditError, match="add it first"):
         ConfigEditor(config).set_threshold("response_match_score", 1.0)

@@ -86,9 +86,9 @@ def test_the_first_rule_of_a_config():
 
 def test_what_is_no_rule_is_refused():
     for match in ({"regex": "("}, {"approx": {"abs": -1}}, "ignored"):
-        with pytest.raises(EditError, match="this is no rule: match"):
+        with pytest.raises(EditError, match="not a rule: match"):
             ConfigEditor(data()).put_rule(new_rule("find", "query", match))
-    with pytest.raises(EditError, match=r"this is no rule: arg: .* character 2"):
+    with pytest.raises(EditError, match=r"not a rule: arg: .* character 2"):
         ConfigEditor(data()).put_rule(new_rule("find", "a[", "ignore"))
     with pytest.raises(EditError, match="no rule 3"):
         ConfigEditor(data()).remove_rule(2)
@@ -129,7 +129,7 @@ def test_rules_that_say_nothing():
     tools = {"s": {"late": ("find",), "early": ("pay",)}}
     found = {problem.path: problem.message for problem in idle_rules({"evaltui": {"rules": rules}}, tools)}
     assert found == {
-        ("evaltui", "rules", 0): "never holds: rules[3] is for the same argument",
-        ("evaltui", "rules", 1, "tool"): "no call of 'fnd' is expected; did you mean 'find'?",
-        ("evaltui", "rules", 2, "tool"): "no call of 'pay' is expected",
+        ("evaltui", "rules", 0): "never applies: rules[3] covers the same argument",
+        ("evaltui", "rules", 1, "tool"): "no expected call of 'fnd'. Did you mean find?",
+        ("evaltui", "rules", 2, "tool"): "no expected call of 'pay'",
     }

@@ -98,5 +98,5 @@ def test_a_conversation_becomes_a_scenario_and_back():
     after = apply_to_data(after, CaseEditor(after, 0).to_conversation())
     assert case(after)["conversation"][0]["user_content"]["parts"] == [{"text": "hello"}]
     assert (case(after)["mine"], "conversation_scenario" in case(after)) == (1, False)
-    with pytest.raises(EditError, match="not simulated"):
+    with pytest.raises(EditError, match="no simulated user"):
         CaseEditor(after, 0).scenario.set_plan("x")

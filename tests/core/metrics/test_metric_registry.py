@@ -57,7 +57,7 @@ def test_misspelt_name_gets_a_suggestion():
     result = run("respons_match_score")
 
     assert result.status is Status.NOT_EVALUATED
-    assert result.reason == "no metric is called respons_match_score; did you mean response_match_score?"
+    assert result.reason == "unknown metric respons_match_score. Did you mean response_match_score?"
     assert "evaltui metrics" in run("zzz").reason
 
 

@@ -63,7 +63,7 @@ DOUBLE = (
 
 async def test_what_is_known_of_the_agent():
     info = await NativeAdapter(agent(tools=[double])).open()
-    assert (info.name, info.framework, info.model) == ("host", "native", "scripted (stand-in, no network)")
+    assert (info.name, info.framework, info.model) == ("host", "native", "scripted model, offline")
     assert info.tools == (
         ToolInfo(
             "double",

@@ -108,4 +108,4 @@ def test_rules_that_make_no_sense_are_refused(fields, why):
 
 
 def test_it_says_that_it_is_a_stand_in():
-    assert ScriptedModel([]).name == "scripted (stand-in, no network)"
+    assert ScriptedModel([]).name == "scripted model, offline"

@@ -86,7 +86,7 @@ class Rule:
 class ScriptedModel:
     """Answers with the first rule that applies, and refuses to guess when none does."""
 
-    name = "scripted (stand-in, no network)"
+    name = "scripted model, offline"
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = list(rules)

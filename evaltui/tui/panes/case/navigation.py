@@ -74,7 +74,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         workbench = self._workbench
         self.placed = ()
         if workbench.sets.workspace is None:
-            page.row(("looking for eval sets …", "muted"))
+            page.row(("Loading eval sets…", "muted"))
             return
         path, case = workbench.navigation.selection.path, workbench.navigation.selection.case
         eval_set = workbench.sets.by_case_path(path)

@@ -35,7 +35,7 @@ class TreeLines:
     def empty(self) -> list[Line]:
         """The lines where there is no case to show."""
         if self._workbench.sets.workspace is None:
-            return [[("looking for eval sets …", "muted")]]
+            return [[("Loading eval sets…", "muted")]]
         if self._workbench.navigation.filtered.filter:
             return [[("no case matches the filter: esc shows all", "muted")]]
         return [

@@ -281,7 +281,7 @@ async def test_a_conversation_of_context_only_is_nothing_to_score():
 
     assert (result.status, result.reason) == (
         Status.NOT_EVALUATED,
-        "turn 1: a context turn: it is run, not scored",
+        "turn 1: context turn, not scored",
     )
 
 
