@@ -126,6 +126,14 @@ class Row:
     """Where it is in the set's data, for the problems found there."""
     findings: tuple[Problem, ...] = ()
     """The problems found there."""
+    value_path: JsonPath | None = None
+    """Where its JSON value is in the set's data, for rows of its members; None where there are none."""
+    schema: Any = None
+    """What the tool that takes the value declares of it; None where nothing is known."""
+    level: int = 0
+    """How many objects and arrays it is in, below a row that stands for itself."""
+    fold: Literal["open", "closed"] | None = None
+    """Whether its members are rows; None where it has none."""
 
     def of(self, part: Part) -> Field | None:
         return self.field if part == "value" else self.rename
@@ -166,6 +174,8 @@ class RowSource:
     """Those of the whole set."""
     saved: Any = None
     """The case as it is on disk."""
+    unfolded: frozenset[RowId] | None = None
+    """The rows whose members are rows too; None where values do not fold."""
     known: dict[Hashable, tuple[Any, list[Row]]] = field(default_factory=dict, compare=False)
     """The rows of turns: those of a turn that is the same object as before are not made again."""
 

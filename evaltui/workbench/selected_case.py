@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from operator import is_
 from typing import Any
 
@@ -18,7 +19,7 @@ from evaltui.files.open_file import OpenFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.fields import FieldError, Row, RowSource, declared_tools, object_of
+from evaltui.workbench.fields import FieldError, Row, RowId, RowSource, declared_tools, object_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 
@@ -44,6 +45,7 @@ class SelectedCase:
         self._made_of: tuple[Any, ...] = ()
         # Rows of turns, as long as the case, the config and the tools of the agent are the same.
         self._known: dict[Hashable, tuple[Any, list[Row]]] = {}
+        self._unfolded: frozenset[RowId] = frozenset()
 
     def follow(self) -> bool:
         """Whether the rows are others than before."""
@@ -56,6 +58,8 @@ class SelectedCase:
             return False
         if case != self.case or not _are_same(before[1:], made_of[1:]):
             self._known = {}
+        if case != self.case:
+            self._unfolded = frozenset()
         previous, self.case, self._made_of = self.case, case, made_of
         self._source = self._read(case, eval_set, config) if case and eval_set else None
         self.rows = _rows_of(self._source) if self._source else []
@@ -66,6 +70,14 @@ class SelectedCase:
                 self.renamed_from = previous
         self.version += 1
         return True
+
+    def toggle_fold(self, row: RowId) -> None:
+        """Shows the members of an object or array as rows, or no longer."""
+        if self._source is not None:
+            self._unfolded = self._unfolded ^ {row}
+            self._source = replace(self._source, unfolded=self._unfolded)
+            self.rows = _rows_of(self._source)
+            self.version += 1
 
     def _config(self, case: CaseId) -> Any:
         try:
@@ -85,7 +97,9 @@ class SelectedCase:
         open_file = self._open_file(case)
         problems = eval_set.problems if open_file is not None or eval_set.eval_set is None else ()
         saved = self._saved(open_file.saved.value if open_file and open_file.saved else None, number, case)
-        return RowSource(editor, declared_tools(self._agent.info), problems, saved, self._known)
+        return RowSource(
+            editor, declared_tools(self._agent.info), problems, saved, self._unfolded, self._known
+        )
 
     def _open_file(self, case: CaseId) -> OpenFile | None:
         return self._editing.open_file(self._sets.file_of(case.path))

@@ -164,6 +164,33 @@ async def test_json_that_is_not_valid_is_said_and_kept(house):
         assert not pane(app).is_editing
 
 
+async def test_a_nested_value_is_edited_level_by_level(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await in_the_case(app, pilot)
+
+        def deep():
+            return case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["deep"]
+
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 2)
+        await until(pilot, lambda: 'deep  ▸ {"a": 1}' in screen_text(app))
+        await pilot.press("right", "right")
+        await until(pilot, lambda: "deep  ▾ {1}" in screen_text(app))
+        await until(pilot, lambda: "turn 1 › set_light › deep › .a" in screen_text(app))
+        # A value, a key after it, its value as an array, an item in that.
+        await pilot.press("enter", "2", "enter", "o", *"days", "enter", *"[]", "enter")
+        assert deep() == {"a": 12, "days": []}
+        await pilot.press("right", "o", *"sat", "enter", "o", *"sun", "enter")
+        assert deep() == {"a": 12, "days": ["sat", "sun"]}
+        await until(pilot, lambda: "[1]" in screen_text(app))
+        await pilot.press("shift+up")
+        assert deep()["days"] == ["sun", "sat"]
+        await pilot.press("delete", "left", "f2", "ctrl+u", *"on", "enter", "escape")
+        assert deep() == {"a": 12, "on": ["sat"]}
+        await pilot.press("left", "left", "left")
+        await until(pilot, lambda: 'deep  ▸ {"a": 12, "on": ["sat"]}' in screen_text(app))
+
+
 async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:

@@ -15,6 +15,9 @@ from evaltui.workbench.fields import Part, Row, RowId
 _MAX_VALUE = 400
 _MARGIN = 2
 _ARGUMENT = 6
+_STEP = 2
+# Cells. A preview of a folded value is never shorter.
+_MIN_PREVIEW = 20
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,10 @@ def _write_row(page: Page, row: Row, opened: OpenField | None) -> Placed:
 
 
 def _write_closed(page: Page, row: Row) -> None:
-    value = _value(row)
+    value = _value(row, page.width)
+    if row.level:
+        page.text(value, _head(row))
+        return
     match row.role:
         case "hint":
             page.text(value)
@@ -86,6 +92,8 @@ def _write_closed(page: Page, row: Row) -> None:
 
 def _head(row: Row) -> Line:
     """What stands before the value of a row, in its first line."""
+    if row.level:
+        return [(" " * value_margin(row), ""), (f"{visible(row.name)}  ", "muted" if row.quiet else "key")]
     match row.role:
         case "call":
             return [("  · ", "muted")]
@@ -101,16 +109,29 @@ def _head(row: Row) -> Line:
 
 def value_margin(row: Row) -> int:
     """The column in which the value of a row, or its name, begins."""
+    inside = _STEP * row.level
     match row.role:
         case "call" | "response":
-            return 4
+            return 4 + inside
         case "argument":
-            return _ARGUMENT
+            return _ARGUMENT + inside
         case _:
-            return _MARGIN + LABEL
+            return _MARGIN + LABEL + inside
 
 
-def _value(row: Row) -> Line:
+def _folded(row: Row, width: int) -> Line:
+    """An object or array: its members are below it, or it has a preview in one line."""
+    if row.fold == "open":
+        count = len(row.value)
+        return [(f"▾ {{{count}}}" if isinstance(row.value, dict) else f"▾ [{count}]", "muted")]
+    room = width - cells(_head(row)) - 2
+    return [("▸ ", "muted"), *value_line(row.value, max(_MIN_PREVIEW, room))]
+
+
+def _value(row: Row, width: int) -> Line:
+    if row.fold is not None:
+        shown = _folded(row, width)
+        return [(text, "muted") for text, _ in shown] if row.quiet else shown
     if row.shown is not None:
         media = row.field is None and not row.quiet and row.value is None and row.role == "fact"
         return [(visible_block(row.shown), "bold accent" if media else "muted" if row.quiet else "")]
@@ -131,7 +152,9 @@ def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int]:
     if opened.part == "name":
         # In place of the name, which stands before the value.
         head = (
-            [("  " + pad(visible(row.label), LABEL), "muted")] if row.role == "part" else [(" " * margin, "")]
+            [("  " + pad(visible(row.label), LABEL), "muted")]
+            if row.role == "part" and not row.level
+            else [(" " * margin, "")]
         )
     page.row(*head)
     x, y = cells(head), len(page.lines) - 1

@@ -154,7 +154,7 @@ LISTED: tuple[Action, ...] = (
         "Unfold the row, or go to the first row in it",
         "right",
         "l",
-        where=(Scope.CASES, Scope.TRACE),
+        where=(Scope.CASES, Scope.CASE, Scope.TRACE),
     ),
     action(
         "fold",
@@ -162,7 +162,7 @@ LISTED: tuple[Action, ...] = (
         "Fold the row, or go to the row above it",
         "left",
         "h",
-        where=(Scope.CASES, Scope.TRACE),
+        where=(Scope.CASES, Scope.CASE, Scope.TRACE),
     ),
     _in_details("next_page", "Next tab", "Show the next tab", "tab", "right", "l"),
     _in_details("previous_page", "Previous tab", "Show the previous tab", "shift+tab", "left", "h"),

@@ -201,6 +201,8 @@ class _CallRows:
                 self._build(lambda call: call.remove_argument((name,))),
             ),
             path=(*self.call.arguments_path, name),
+            value_path=(*self.call.arguments_path, name),
+            schema=self._properties.get(name),
             findings=tuple(_inside(one) for one in self._problems if one.path and one.path[0] == name),
             **self._shared,
         )
@@ -288,6 +290,7 @@ def _response(turn: TurnSource, response: ResponseEditor) -> Row:
         adds=turn.additions(turn.add_call(len(turn.calls))),
         delete=Operation(f"delete response of {response.name}", build(lambda editor: editor.delete())),
         path=response.path,
+        value_path=(*response.path, "response"),
     )
 
 

@@ -16,6 +16,7 @@ from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.tool_schema import check_state
+from evaltui.workbench.case_rows.members import with_members
 from evaltui.workbench.case_rows.turn_source import add_rubric, add_turn, rubric_rows
 from evaltui.workbench.case_rows.turns import turn_rows
 from evaltui.workbench.fields import (
@@ -137,8 +138,8 @@ class _State:
         problems = check_state(before, state) if isinstance(before, dict) else []
         for number, (key, value) in enumerate(state.items()):
             found = tuple(problem for problem in problems if problem.path[0] == key)
-            row = self._row(number, key, value, state)
-            yield replace(row, path=(*self.editor.path, key), findings=found)
+            row, at = self._row(number, key, value, state), (*self.editor.path, key)
+            yield replace(row, path=at, value_path=at, findings=found)
 
     def _row(self, number: int, key: str, value: Any, state: dict[str, Any]) -> Row:
 
@@ -292,7 +293,9 @@ def case_rows(source: RowSource) -> list[Row]:
         *_conversation(source),
     ]
     below = additions(source)
-    rows = [replace(row, adds=(*row.adds, *_others(row, below))) for row in rows]
+    rows = [
+        replace(row, adds=(*row.adds, *_others(row, below))) for row in with_members(rows, source.unfolded)
+    ]
     found = [problem for problem in source.problems if problem.path[: len(path)] == path]
     return with_problems(rows, found)
 

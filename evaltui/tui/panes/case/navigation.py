@@ -12,7 +12,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import KeysInOrder
+from evaltui.tui.action_screen import ActionScreen, KeysInOrder
 from evaltui.tui.pages.case import OpenField, Placed, write_rows
 from evaltui.tui.pages.selected import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
@@ -48,7 +48,15 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             sets = self._workbench.sets
             eval_set = sets.by_case_path(selection.path)
             return [(visible(eval_set.eval_set_id if eval_set else sets.file_of(selection.path).name), "")]
-        return [(visible(selection.eval_id), "")]
+        names = [visible(selection.eval_id), *self._path()]
+        return [*((f"{name} › ", "muted") for name in names[:-1]), (names[-1], "")]
+
+    def _path(self) -> list[str]:
+        """The rows that the current one is in, and itself, by their names."""
+        known = {row.id: row for row in self.rows}
+        at = self.row.id if self.row is not None else ()
+        around = [known[at[:length]] for length in range(1, len(at) + 1) if at[:length] in known]
+        return [visible(_named(row)) for row in around]
 
     @property
     def page_field(self) -> OpenField | None:
@@ -236,6 +244,9 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self._at = self.rows[self.current].id
             self.show_current()
             self.refresh()
+            if isinstance(self.screen, ActionScreen):
+                # The border says where one is.
+                self.screen.draw_soon()
 
     def row_at(self, line: int) -> int | None:
         """Index of the row that has a line, or of the next one below it."""
@@ -307,6 +318,31 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         else:
             super().action_bottom()
 
+    # Folding
+
+    def action_unfold(self) -> None:
+        """Shows the members of an object or array; once they are shown, goes to the first."""
+        row = self.row
+        if row is not None and row.fold == "closed":
+            self._toggle_fold(row.id)
+        elif row is not None and row.fold == "open" and row.value:
+            self.move_by(1)
+
+    def action_fold(self) -> None:
+        """Hides the members of an object or array; at a member, goes to what it is in."""
+        row = self.row
+        if row is not None and row.fold == "open":
+            self._toggle_fold(row.id)
+        elif row is not None and row.level:
+            self.move_to_id(row.id[:-2])
+            self.show_soon()
+
+    def _toggle_fold(self, row: RowId) -> None:
+        self.selected.toggle_fold(row)
+        self.rows = self.selected.rows
+        self.find_current()
+        self.show_soon()
+
     # Operations on rows
 
     def ready_row(self) -> Row | None:
@@ -348,3 +384,14 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
                 self.move_to_id(operation.then)
             self.show_soon()
         return done
+
+
+def _named(row: Row) -> str:
+    """What a row is called where its path is told."""
+    match row.role:
+        case "turn":
+            return row.label.lower()
+        case "call":
+            return str(row.value) or "call"
+        case _:
+            return row.name or row.label or "call"
