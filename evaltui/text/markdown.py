@@ -75,7 +75,7 @@ def _drawn(paragraph: str, width: int) -> Sequence[Line]:
             place = end + 1
         elif place + 1 < len(written) and "|" in line and _TABLE_RULE.match(written[place + 1]):
             end = next((n for n in range(place, len(written)) if "|" not in written[n]), len(written))
-            lines += _table([line, *written[place + 2 : end]], width)
+            lines += _table([line, *written[place + 2 : end]], written[place + 1], width)
             place = end
         else:
             lines += _line(line, width)
@@ -115,9 +115,10 @@ def _block(lines: Sequence[str], language: str, width: int) -> Iterator[Line]:
             yield with_role("surface", [(" ", ""), *part, (" " * (width - 1 - cells(part)), "")])
 
 
-def _table(rows: Sequence[str], width: int) -> Iterator[Line]:
+def _table(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:
     """Columns as wide as what is in them; where there is no room for that, all are cut alike."""
-    written = [[_inline(text.strip()) for text in row.strip().strip("|").split("|")] for row in rows]
+    written = [[_inline(text) for text in _cells_of(row)] for row in rows]
+    right = [mark.endswith(":") and not mark.startswith(":") for mark in _cells_of(rule)]
     columns = max(map(len, written))
     widths = [max((cells(row[n]) for row in written if n < len(row)), default=0) for n in range(columns)]
     room = width - 2 * (columns - 1)
@@ -125,15 +126,19 @@ def _table(rows: Sequence[str], width: int) -> Iterator[Line]:
         widths = [min(size, max(3, room // columns)) for size in widths]
     for number, row in enumerate(written):
         line: Line = []
-        for size, cell in zip(widths, row, strict=False):
+        for column, (size, cell) in enumerate(zip(widths, row, strict=False)):
             kept = cut(cell, size)
-            line += [
-                *(with_role("bold", kept) if number == 0 else kept),
-                (" " * (size - cells(kept) + 2), ""),
-            ]
+            before = size - cells(kept) if column < len(right) and right[column] else 0
+            line.append((" " * before, ""))
+            line += with_role("bold", kept) if number == 0 else kept
+            line.append((" " * (size - cells(kept) - before + 2), ""))
         yield cut(line, width)
         if number == 0:
             yield [("─" * min(width, sum(widths) + 2 * (columns - 1)), "line")]
+
+
+def _cells_of(row: str) -> list[str]:
+    return [text.strip() for text in row.strip().strip("|").split("|")]
 
 
 def _inline(text: str, role: str = "") -> Line:

@@ -49,7 +49,7 @@ def test_code_is_coloured_on_a_surface_as_wide_as_the_text():
 
 def test_tables():
     text = "| room | degrees |\n|---|---:|\n| Kitchen | **19** |\n| Hall | 7 |"
-    assert plain(text) == ["room     degrees", "─" * 16, "Kitchen  19", "Hall     7"]
+    assert plain(text) == ["room     degrees", "─" * 16, "Kitchen       19", "Hall           7"]
     assert all(cells(line) <= 10 for line in markdown(text, 10))
 
 

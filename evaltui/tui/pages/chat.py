@@ -62,7 +62,7 @@ def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded
     is_same = before is not None and before.who == row.who and row.kind != "user"
     who = "" if is_same else visible(row.who)
     indent = "  " * min(_MOST_INDENT, row.depth)
-    head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "agent"), (indent, "")]
+    head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "bold agent"), (indent, "")]
     room = max(12, width - cells(head))
     lines = list(_body(row, room, unfolded=unfolded))
     margin: Span = (" " * cells(head), "")
