@@ -35,6 +35,10 @@ def cells(line: Sequence[Span]) -> int:
     return sum(cell_len(text) for text, _ in line)
 
 
+def characters(line: Sequence[Span]) -> int:
+    return sum(len(text) for text, _ in line)
+
+
 def cut(line: Line, width: int) -> Line:
     """At most `width` cells of the line, the last one `…` where some were left out."""
     if cells(line) <= width:

@@ -14,6 +14,7 @@ from evaltui.files.agent_source import SourcePlace
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, Span, cells, draw
 from evaltui.tui.pages.writer import MAX_WIDTH, Page
+from evaltui.tui.textual_private import HearingScreen
 from evaltui.tui.widgets.lines import LineView, ScrolledLines, content
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -205,3 +206,13 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         return [(" ", ""), *self.page.lines[number]]
+
+    def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
+        """Of two sides, that one in which the mouse began to select."""
+        start, end = super().selectable(number, start, end)
+        origin = self.screen.selection_origin if isinstance(self.screen, HearingScreen) else None
+        if number not in self.page.sides or origin is None:
+            return start, end
+        # The first cell of a line is the margin.
+        left, right = (1 + place for place in self.page.sides[number])
+        return (max(start, right), end) if origin.x >= right else (start, min(end, left))

@@ -17,6 +17,7 @@ from textual.document._document_navigator import DocumentNavigator
 from textual.document._wrapped_document import WrappedDocument
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Offset
 from textual.keys import Keys
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -84,6 +85,11 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
 
     @abstractmethod
     def hears(self, message: Message) -> bool: ...
+
+    @property
+    def selection_origin(self) -> Offset | None:
+        """Where in its widget the mouse began to select: character and line."""
+        return self._select_state.start.content_offset if self._select_state else None
 
     def validate_selections(self, selections: dict[Widget, Selection]) -> dict[Widget, Selection]:
         """What is selected with the mouse stays in the widget that it began in."""

@@ -5,6 +5,8 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
+from evaltui.tui.pages.calls import BESIDE, Row, write_row
+from evaltui.tui.pane import PagePane
 from evaltui.tui.widgets.lines import CursorLines
 
 LINES = [
@@ -27,8 +29,35 @@ class Rows(CursorLines, can_focus=True, inherit_bindings=False):
         self.clicked += 1
 
 
+class TwoSides(PagePane, can_focus=True, inherit_bindings=False):
+    """A page whose lines have an expected side and an actual one."""
+
+    def __init__(self) -> None:
+        super().__init__(None, id="upper")
+        self.page.width = BESIDE
+        for number in range(3):
+            write_row(self.page, Row("changed", [(f"was {number}", "")], [(f"is {number}", "")]))
+
+    def on_mount(self) -> None:
+        self.lines_changed(len(self.page.lines))
+
+    def shown_state(self):
+        return None
+
+    def write(self, page):
+        pass
+
+    def follow(self):
+        pass
+
+
 class TwoViews(KeysInOrder[None]):
+    def views(self):
+        return [Rows(id="upper"), Rows(id="lower")]
+
     def get_default_screen(self):
+        views = self.views()
+
         class Both(ActionScreen[None], inherit_bindings=False):
             CSS = "Rows { height: 5; }"
 
@@ -36,8 +65,7 @@ class TwoViews(KeysInOrder[None]):
                 return True
 
             def compose(self) -> ComposeResult:
-                yield Rows(id="upper")
-                yield Rows(id="lower")
+                yield from views
 
         return Both()
 
@@ -98,6 +126,20 @@ async def test_a_selection_stays_in_the_view_that_it_began_in():
         await pilot.hover(lower, offset=(3, 1))
         await pilot.mouse_up(lower, offset=(3, 1))
         assert app.screen.get_selected_text() == "two\nthree"
+
+
+async def test_of_two_sides_the_mouse_selects_the_one_that_it_began_in():
+    class BothSides(TwoViews):
+        def views(self):
+            return [page]
+
+    page = TwoSides()
+    app = BothSides()
+    async with app.run_test(size=(BESIDE + 4, 12)) as pilot:
+        await drag(pilot, (3, 0), (70, 2))
+        assert app.screen.get_selected_text() == "was 0\n  was 1\n  was 2"
+        await drag(pilot, (90, 2), (4, 0))
+        assert app.screen.get_selected_text() == "is 0\nis 1\nis 2"
 
 
 def test_what_is_selected_of_lines():

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from evaltui.core.compare.explain import call_name
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, TurnResult
 from evaltui.core.model.problems import format_path
-from evaltui.text.lines import Line, both_ends, cells, pad, with_role
+from evaltui.text.lines import Line, both_ends, cells, characters, pad, with_role
 from evaltui.text.outcomes import CALL_MARKS
 from evaltui.text.syntax import JSON
 from evaltui.text.values import counted, show_change, show_value, type_names, visible
@@ -80,7 +80,9 @@ def _write_beside(page: Page, row: Row) -> None:
         note = []
     right = _tinted(row.actual or [], note, room, "act" if row.differs and row.actual is not None else "")
     gutter: Line = [("  ", ""), (mark, role), (" " * (GUTTER - 3), "")]
-    page.lines.append([(" " * MARGIN, ""), *left, *gutter, *right])
+    before: Line = [(" " * MARGIN, ""), *left]
+    page.sides[len(page.lines)] = characters(before), characters([*before, *gutter])
+    page.lines.append([*before, *gutter, *right])
 
 
 def _note_role(row: Row) -> str:

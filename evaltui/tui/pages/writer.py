@@ -93,6 +93,8 @@ class Page:
     """The line that a turn begins in, by turn; both 0-based."""
     differences: list[Difference] = field(default_factory=list)
     repeats: list[RepeatAt] = field(default_factory=list)
+    sides: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Where the left side of a line ends and the right one begins, in characters, by its line."""
     folds: dict[int, str] = field(default_factory=dict)
     """What a click folds and opens, by its line."""
 
