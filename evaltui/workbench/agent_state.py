@@ -41,6 +41,7 @@ class AgentState:
         self._changed = changed
         self._is_running = is_running
         self._learning: asyncio.Task[None] | None = None
+        self._loads_again = False
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -90,14 +91,11 @@ class AgentState:
             self._learning = asyncio.create_task(self._learn_tools())
 
     def load_again(self) -> None:
-        """Imports the agent in the background, unless that or a run is going on."""
-        if (self._learning is None or self._learning.done()) and not self._is_running():
+        """Imports the agent in the background, unless a run does; once more where that is going on."""
+        if self._learning is not None and not self._learning.done():
+            self._loads_again = True
+        elif not self._is_running():
             self._learning = asyncio.create_task(self._learn_tools())
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether the agent is imported on the side."""
-        return self._learning is not None and not self._learning.done()
 
     async def _learn_tools(self) -> None:
         started = self.start_host()
@@ -107,6 +105,10 @@ class AgentState:
             self.failed(broken.error)
         finally:
             await started.end()
+        if self._loads_again:
+            # It was saved meanwhile.
+            self._loads_again = False
+            await self._learn_tools()
 
     async def close(self) -> None:
         """Ends the agent's processes."""

@@ -165,9 +165,11 @@ class Watch:
         code = self._agent.code_version
         started = self._agent.start_host()
         try:
-            self._on_imported(started, await started.loading)
-        except AgentBrokenError as broken:
+            info = await started.loading
             # What has been saved since then speaks for itself.
+            if self._agent.code_version == code:
+                self._on_imported(started, info)
+        except AgentBrokenError as broken:
             if self._agent.code_version == code:
                 self._agent.failed(broken.error)
         finally:

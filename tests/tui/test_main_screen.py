@@ -216,8 +216,8 @@ async def test_no_sets_says_where_was_looked_and_f5_looks_again(write_agent):
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: "Create your first eval case" in screen_text(app))
         await pilot.press("1")
-        await until(pilot, lambda: "no eval sets yet" in screen_text(app))
-        assert "looked in:" in screen_text(app)
+        await until(pilot, lambda: "No eval sets yet" in screen_text(app))
+        assert "Searched for" in screen_text(app)
         await pilot.press("2")
         await until(pilot, lambda: focused_tab(app) == "Start")
         write_cases(folder, "lights", {"fine": [turn("hello", "x")]})

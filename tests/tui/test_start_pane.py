@@ -10,6 +10,7 @@ from pilots import screen_text, turn, until, until_ran, write_cases
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import SourcePlace
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.first_minute import api_key, missing_package
 from evaltui.workbench.workbench import Workbench
 
@@ -125,6 +126,11 @@ async def test_from_calls_to_the_tool_and_from_the_model_to_the_instruction(writ
         await pilot.press("up", "E")
         await until(pilot, lambda: len(opened) == 3)
         assert opened[2] == SourcePlace(folder / "agent.py", 13)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await pilot.press("E")
+        await until(pilot, lambda: len(opened) == 4)
+        assert opened[3] == tool
 
 
 def error(message, kind="ModuleNotFoundError"):

@@ -24,15 +24,15 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
         await until(pilot, lambda: "○ agrees" in screen_text(app))
         await pilot.press("R")
         await until(pilot, lambda: "run 1: every set · ✓ 1  ✗ 1" in screen_text(app))
-        await pilot.press("w")
+        await pilot.press("3", "1", "w")
         await app.workbench.watch.ready()
         await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
         (agent / "agent.py").write_text("def root_agent(:\n")
         await until(pilot, lambda: "! agent.py:1: SyntaxError: " in screen_text(app))
         shown = screen_text(app)
-        assert "tried again when you save a file." in shown
+        assert "Retries on save." in shown
         assert "✗ agrees  old" in shown
-        assert "from run 1, before the agent was changed" in shown
+        assert "stale: agent changed after run 1" in shown
         (agent / "agent.py").write_text(AGENT.format("yes"))
         await until(pilot, lambda: "run 2: agent.py changed · ✓ 1" in screen_text(app))
         await until(pilot, lambda: " s after the save" in screen_text(app))

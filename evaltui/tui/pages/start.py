@@ -13,6 +13,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import frame_place, root_place, source_lines
 from evaltui.files.workspace import Workspace
 from evaltui.text.lines import Line, cells, pad
+from evaltui.text.syntax import code
 from evaltui.text.values import counted, cut, visible
 from evaltui.tui.pages.writer import Page, write_error
 from evaltui.workbench.actions import BY_ID
@@ -183,7 +184,8 @@ def _write_missing(page: Page, command: str, meant: str) -> None:
 
 def _write_source(page: Page, lines: Sequence[tuple[int, str]], current: int) -> None:
     page.blank()
-    for number, text in lines:
+    coloured = code("\n".join(text.expandtabs(4) for _, text in lines), "python")
+    for (number, _), line in zip(lines, coloured, strict=False):
         mark = ("▌", "bold error") if number == current else (" ", "")
-        role = "" if number == current else "muted"
-        page.row((" ", ""), mark, (f"{number:4}  ", "faint"), (visible(text.expandtabs(4)), role))
+        row = [(text, f"{role} act" if number == current else role) for text, role in line]
+        page.row((" ", ""), mark, (f"{number:4}  ", "faint"), *row)

@@ -18,6 +18,7 @@ from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import counted, visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
+from evaltui.tui.pages.start import write_section
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.choices import ChoiceList
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, PageLines
@@ -105,13 +106,13 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     def _write(self, page: Page) -> None:
         page.lines.append([])
         if self._agents:
-            page.text([("Which agent?", "bold"), ("  One folder is opened at a time.", "muted")])
+            page.text([("Which agent?", "bold"), ("  One is opened at a time.", "muted")])
         else:
             page.text([("! ", "bold warning"), (f"No agent in {short_path(self._folder)}", "bold")])
             page.lines.append([])
             page.labelled("looked for", [(_LOOKED_FOR, "")])
             page.labelled("found", [(_found_in(self._folder), "")])
-        page.lines.append([])
+        write_section(page, "Open" if self._agents else "Next")
 
     # The list
 

@@ -77,6 +77,12 @@ class DetailsScreen(DialogScreen[None], inherit_bindings=False):
     def action_close_details(self) -> None:
         self.dismiss()
 
+    def action_open_source(self) -> None:
+        """Of what is current below: the details are of that."""
+        below = self.app.screen_stack[0]
+        self.dismiss()
+        self.app.call_later(below.run_action, "open_source")
+
     def action_next_page(self) -> None:
         self._show(self._current + 1)
 

@@ -39,10 +39,20 @@ class TreeLines:
         if self._workbench.navigation.filtered.filter:
             return [[("no case matches the filter: esc shows all", "muted")]]
         return [
-            [("no eval sets yet", "muted")],
-            [("o ", "bold"), (" write a case, in a new set", "muted")],
-            [("O ", "bold"), (" make an eval set", "muted")],
-            [("looked in: this folder, eval*/, test*/, ../eval*/, ../tests/, above too", "muted")],
+            [("No eval sets yet", "bold")],
+            [],
+            [("o   ", "bold accent"), ("New case", "")],
+            [("O   ", "bold accent"), ("New eval set", "")],
+            [("f5  ", "bold accent"), ("Search again", "")],
+            [],
+            [("Searched for", "muted")],
+            [("  *.evalset.json", "key")],
+            [("  *.test.json", "key")],
+            [("in", "muted")],
+            [("  .   eval*/   test*/", "key")],
+            [("  ../eval*/   ../tests/", "key")],
+            [("and in the folders above, up", "muted")],
+            [("to the root of the project", "muted")],
         ]
 
     def of_set(self, eval_set: EvalSetFile, width: int, *, folded: bool) -> Line:
