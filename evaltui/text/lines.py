@@ -109,27 +109,35 @@ def wrap(spans: Sequence[Span], width: int) -> list[Line]:
     lines: list[Line] = [[]]
     used = 0
     for word in _words(spans):
-        if word[0][0] == "\n":
+        first = word[0][0]
+        if first == "\n":
             lines.append([])
             used = 0
             continue
-        size = cells(word)
+        size = cell_len(first) if len(word) == 1 else cells(word)
         if used and used + size > width:
             lines.append([])
             used = 0
-            if word[0][0][0] in _SPACES:
+            if first[0] in _SPACES:
                 continue
-        for text, role in word if size <= width else _chopped(word, width):
+        if size <= width:
+            for text, role in word:
+                _add(lines[-1], text, role)
+            used += size
+            continue
+        for text, role in _chopped(word, width):
             part = cell_len(text)
             if used + part > width:
                 lines.append([])
                 used = 0
-            _add(lines[-1], text.replace("\xa0", " "), role)
+            _add(lines[-1], text, role)
             used += part
     return lines
 
 
 def _add(line: Line, text: str, role: str) -> None:
+    if "\xa0" in text:
+        text = text.replace("\xa0", " ")
     if line and line[-1][1] == role:
         line[-1] = (line[-1][0] + text, role)
     else:
