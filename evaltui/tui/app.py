@@ -13,11 +13,10 @@ from pathlib import Path, PurePath
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.theme import Theme
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.folders import agents_in, may_be_agent
-from evaltui.files.settings import config_file, last_theme, remember_agent, remember_theme
+from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
 from evaltui.files.workspace import SelectionError, select, set_files
 from evaltui.text.lines import Line
@@ -65,6 +64,8 @@ class WorkbenchApp(KeysInOrder[int]):
         self._set_name = set_name
         self._watch = watch
         self.refusal: str | None = None
+        self.next_agent: Path | None = None
+        """Folder of the agent to be opened next; None to end."""
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen(self.workbench, tour=self._tour)
@@ -78,17 +79,10 @@ class WorkbenchApp(KeysInOrder[int]):
         self.run_worker(self._start(), exit_on_error=True)
 
     def _use_theme(self) -> None:
-        """The theme that was chosen last; from now on every choice is remembered."""
+        """The theme that was chosen last."""
         theme = last_theme()
         if theme in self.available_themes and "TEXTUAL_THEME" not in os.environ:
             self.theme = theme
-        self.theme_changed_signal.subscribe(self, self._remember_theme)
-
-    def _remember_theme(self, theme: Theme) -> None:
-        try:
-            remember_theme(theme.name)
-        except OSError as error:
-            self.workbench.say(f"the theme cannot be remembered: {error}")
 
     def _use_keymap(self) -> None:
         path = config_file("keys.toml")
@@ -143,6 +137,8 @@ class WorkbenchApp(KeysInOrder[int]):
 
     async def leave(self, code: int) -> None:
         self.leaving = True
+        if isinstance(main := self.screen_stack[0], MainScreen):
+            self.next_agent = main.next_agent
         await self.workbench.close()
         self.exit(return_code=code)
 
@@ -195,6 +191,8 @@ def open_workbench(
         remember_agent(agent_dir)
     app = WorkbenchApp(workbench, set_name, watch=watch)
     app.run_to_the_end()
+    if app.next_agent is not None:
+        return open_workbench(app.next_agent, record_mode=record_mode)
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
 
 

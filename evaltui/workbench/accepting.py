@@ -5,8 +5,9 @@ Nothing is accepted that was not shown as the change to the files, and all of it
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ from evaltui.workbench.state import CaseOutcome
 if TYPE_CHECKING:
     from evaltui.core.jsondoc.document import JsonDocument
     from evaltui.core.model.eval_set import Invocation
+    from evaltui.core.model.outcome import CaseResult
+    from evaltui.workbench.workbench import Workbench
 
 _MOST_NAMES = 3
 
@@ -98,6 +101,27 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     progress = progress or Progress()
     progress.total = len(cases)
     return await in_thread(lambda: _propose(editing, choice, cases, left_out, progress), progress)
+
+
+async def effects(
+    workbench: Workbench, proposal: Proposal, most: int
+) -> AsyncIterator[tuple[CaseResult, CaseResult]]:
+    """The results of the first cases before and after, scored on the last run; no agent is asked."""
+    from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.workbench.rescoring import actual_of, score_again
+
+    editing = workbench.editing
+    after = {change.path: change.after.value for change in proposal.changes}
+    for case in proposal.choice.cases[:most]:
+        data, scored = after.get(editing.sets.file_of(case.path)), editing.outcomes.get(case)
+        if data is None or scored is None:
+            continue
+        events = await asyncio.to_thread(editing.outcomes.traces.events_of, case)
+        if events is None or case.eval_id not in (ids := eval_ids(data)):
+            continue
+        stored = StoredCase.of_data(data["eval_cases"][list(ids).index(case.eval_id)])
+        new = await score_again(scored, actual_of(events), stored, scored.config, workbench.agent.secrets)
+        yield scored.result, new.result
 
 
 def accept(editing: Editing, proposal: Proposal) -> bool:

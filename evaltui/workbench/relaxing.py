@@ -16,6 +16,7 @@ from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
 from evaltui.core.compare.rules import match_data, rules_of_case
 from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
 from evaltui.core.jsondoc.edits import Edit, EditError, apply_to_data
+from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path
 from evaltui.core.model.case_id import CaseId
@@ -159,6 +160,20 @@ class Relaxing:
                 yield effect
         if others:
             yield effect
+
+    def change(self, rule: Rule) -> tuple[LineChange, ...]:
+        """The lines of the config that go and come. Raises OSError, EvalSetError, EditError."""
+        edits = ConfigEditor(self._data()).put_rule(rule)
+        if self._editing.config_data(self._sets.file_of(self.case.path)) is None:
+            text = json.dumps(apply_to_data(new_config(), edits), indent=2, ensure_ascii=False)
+            return tuple(LineChange("+", number, line) for number, line in enumerate(text.splitlines(), 1))
+        preview = self._editing.document(self.config_path).copy().preview(edits)
+        return tuple(preview.lines) if preview else ()
+
+    @property
+    def scored(self) -> CaseOutcome:
+        """The result that the rule is tried on."""
+        return self._scored
 
     @property
     def config_path(self) -> Path:

@@ -46,17 +46,17 @@ def orders(write_agent):
 def relax(terminal: Terminal, argument: str, kind: str) -> None:
     """Go to the next difference, which is of this argument, and choose how far it may differ."""
     terminal.press("n", "x")
-    terminal.wait_for(f"Relax {argument} of find_orders")
-    terminal.wait_for("with this rule")
+    terminal.wait_for(f"find_orders › {argument}")
+    terminal.wait_for("no model calls")
     screen = terminal.text
     for _ in range(8):
-        if any(line.strip(" ▌").startswith(f"(•) {kind}") for line in screen.splitlines()):
+        if f"● {kind.capitalize()}" in screen:
             break
         before = screen
         terminal.press("down")
         screen = terminal.wait_until(lambda now, before=before: now != before, f"no {kind} is proposed")
     terminal.press("enter")
-    terminal.wait_until(lambda now: "Relax " not in now, "the question did not go away")
+    terminal.wait_until(lambda now: "x Relax" not in now, "the question did not go away")
 
 
 def test_volatile_arguments_are_let_pass_and_others_are_not(orders):

@@ -138,7 +138,7 @@ async def _end_of_turn(app: WorkbenchApp) -> None:
 
 async def _effect(app: WorkbenchApp) -> None:
     """What a rule would do is known."""
-    await _until(app, lambda: "with this rule" in " ".join(_words_of(app.export_screenshot())))
+    await _until(app, lambda: "no model calls" in " ".join(_words_of(app.export_screenshot())))
 
 
 async def _history(app: WorkbenchApp) -> None:

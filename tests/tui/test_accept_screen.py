@@ -9,7 +9,7 @@ from pilots import screen_lines, screen_text, turn, until, until_ran, write_case
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.result import ResultView
-from evaltui.tui.screens.differences import AcceptScreen
+from evaltui.tui.screens.accept import AcceptScreen
 from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -52,6 +52,13 @@ def is_shown(app, text):
     return lambda: isinstance(app.screen, AcceptScreen) and text in screen_text(app)
 
 
+def is_chosen(app, title):
+    def chosen():
+        return isinstance(app.screen, AcceptScreen) and app.screen.choice.title == title
+
+    return chosen
+
+
 def text_of(app, path):
     return app.workbench.editing.open_file(path).document.text
 
@@ -69,7 +76,7 @@ async def test_the_selected_argument_is_previewed_accepted_and_undone(house, siz
         number = 1 + next(n for n, line in enumerate(before.splitlines()) if '"on": false' in line)
         assert f'{number} - "on": false' in screen_text(app)
         assert "lights.evalset.json  -1  +1" in screen_text(app)
-        assert "(•) This argument" in screen_text(app)
+        assert is_chosen(app, "This argument")()
         assert app.workbench.editing.unsaved() == []
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
@@ -104,18 +111,18 @@ async def test_each_choice_shows_its_own_change_and_leaving_changes_nothing(hous
     async with app.run_test(size=NARROW) as pilot:
         await ran(app, pilot, house)
         await pilot.press("n", "a")
-        await until(pilot, is_shown(app, "(•) This argument"))
+        await until(pilot, is_chosen(app, "This argument"))
         await pilot.press("tab")
         await until(pilot, is_shown(app, "\\u001b[2J"))
-        assert "(•) This call" in screen_text(app)
+        assert is_chosen(app, "This call")()
         await pilot.press("right", "right", "right", "right")
-        await until(pilot, is_shown(app, "(•) The whole case"))
+        await until(pilot, is_chosen(app, "Whole case"))
         await until(pilot, is_shown(app, '"name": "notify"'))
         await pilot.press("left")
-        await until(pilot, is_shown(app, "(•) The turn"))
+        await until(pilot, is_chosen(app, "This turn"))
         await pilot.press("right", "right")
         await until(pilot, is_shown(app, "in 2 cases"))
-        assert "Accept into 2 cases" in screen_text(app)
+        assert "actual as expected in 2 cases" in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
         assert app.workbench.editing.unsaved() == []
@@ -126,7 +133,7 @@ async def test_every_failing_case_from_the_list(house):
     async with app.run_test(size=NARROW) as pilot:
         await ran(app, pilot, house)
         await pilot.press("1", "a")
-        await until(pilot, is_shown(app, "(•) The whole case"))
+        await until(pilot, is_chosen(app, "Whole case"))
         await pilot.press("l")
         await until(pilot, is_shown(app, "in 2 cases"))
         await pilot.press("enter")
@@ -152,11 +159,11 @@ async def test_by_mouse(house):
             ),
         )
         await pilot.press("a")
-        await until(pilot, is_shown(app, "(•) This call"))
+        await until(pilot, is_chosen(app, "This call"))
         lines = screen_lines(app)
-        row = next(n for n, line in enumerate(lines) if "( ) The turn" in line)
-        await pilot.click(offset=(lines[row].index("This turn"), row))
-        await until(pilot, is_shown(app, "(•) The turn"))
+        row = next(n for n, line in enumerate(lines) if "This turn" in line)
+        await pilot.click(offset=(lines[row].index("This turn "), row))
+        await until(pilot, is_chosen(app, "This turn"))
         await until(pilot, is_shown(app, OFF))
         row = next(n for n, line in enumerate(screen_lines(app)) if "enter accept" in line)
         await pilot.click(offset=(screen_lines(app)[row].index("accept"), row))
@@ -171,9 +178,9 @@ async def test_where_nothing_differs_it_is_said(house):
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)
         await pilot.press("3", "a")
-        await until(pilot, lambda: "nothing run yet" in screen_text(app))
+        await until(pilot, lambda: "Not run" in screen_text(app))
         await pilot.press("1", "a")
-        await until(pilot, lambda: "nothing run yet" in screen_text(app))
+        await until(pilot, lambda: "Not run" in screen_text(app))
         assert not isinstance(app.screen, AcceptScreen)
 
 
@@ -191,7 +198,7 @@ async def test_a_long_change_scrolls_and_the_choices_stay_in_sight(house, size):
         assert "enter accept" in screen_text(app)
         await pilot.press("G")
         await until(pilot, is_shown(app, '"light": "off"'))
-        assert "(•) The whole case" in screen_text(app)
+        assert is_chosen(app, "Whole case")()
         await pilot.resize_terminal(100, 30)
         await until(pilot, is_shown(app, "enter accept"))
 

@@ -10,8 +10,8 @@ from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
-from evaltui.tui.screens.finding import PaletteScreen
 from evaltui.tui.screens.keys import GuidePage, HelpScreen
+from evaltui.tui.screens.palette import PaletteScreen, PickRunScreen, ThemeScreen
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -159,26 +159,60 @@ async def test_the_palette_finds_actions_cases_and_themes(parrot, no_settings_of
         await started(app, pilot)
         path = app.workbench.sets.listed[0].path
         await palette(pilot, app, "weather")
-        await until(pilot, lambda: "case other  talk  weather" in screen_text(app))
+        await until(pilot, lambda: "○ other  talk" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "other"))
         await palette(pilot, app, "hostile")
-        await until(pilot, lambda: "case [/x] [b]y  talk  hostile [/]" in screen_text(app))
+        await until(pilot, lambda: "○ [/x] [b]y  talk" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "[/x] [b]y"))
         await palette(pilot, app, ("z", "o", "o", "m", "space", "p", "a", "n", "e"))
         await until(pilot, lambda: "Show only this pane" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: "1 Cases ─ 2 Case" in screen_lines(app)[1])
-        await palette(pilot, app, "theme nord")
-        await until(pilot, lambda: "theme nord" in screen_text(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: app.theme == "nord")
+        before = app.theme
+        for leave, theme in (("escape", before), ("enter", "nord")):
+            await palette(pilot, app, "theme")
+            await until(pilot, lambda: "Choose the colours, with a preview" in screen_text(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, ThemeScreen))
+            await pilot.press(*"nord")
+            await until(pilot, lambda: app.theme == "nord")
+            assert not (no_settings_of_the_user / "theme.toml").exists()
+            await pilot.press(leave)
+            await until(pilot, lambda theme=theme: app.theme == theme)
+            await until(pilot, lambda: app.screen is app.screen_stack[0])
         await until(pilot, lambda: (no_settings_of_the_user / "theme.toml").exists())
     again = WorkbenchApp(Workbench(parrot))
     async with again.run_test(size=WIDE) as pilot:
         await started(again, pilot)
         assert again.theme == "nord"
+
+
+async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_is_typed(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=(100, 40)) as pilot:
+        await started(app, pilot)
+        await palette(pilot, app, "")
+        await until(pilot, lambda: "In Cases" in screen_text(app))
+        assert "Everywhere" not in screen_lines(app)[4]
+        assert "Undo" not in screen_text(app)
+        await pilot.press(*"undo")
+        await until(
+            pilot, lambda: "Unavailable" in screen_text(app) and "Nothing to undo" in screen_text(app)
+        )
+        await pilot.press(*["backspace"] * 4, *"run", "space", *"case")
+        await until(pilot, lambda: "Run the selected case, or the selected set" in screen_text(app))
+        await pilot.press("enter")
+        await ran(app, pilot, 1)
+        await palette(pilot, app, ["o", "p", "e", "n", "space", "r", "u", "n"])
+        await until(pilot, lambda: "Open run…" in screen_text(app))
+        await pilot.press("down")
+        await until(pilot, lambda: "Show the results of an earlier run" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, PickRunScreen) and len(app.screen.found) == 1)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
 
 
 @pytest.mark.parametrize("text", ["theme = 'no such theme'\n", "theme = 3\n", "theme ="])

@@ -22,13 +22,15 @@ from evaltui.tui.layout import KEYS, Layout
 from evaltui.tui.pane import PaneFrame
 from evaltui.tui.screens.criteria import CriteriaScreen
 from evaltui.tui.screens.details import DetailsScreen, RawScreen
-from evaltui.tui.screens.finding import FindCaseScreen, PaletteScreen
+from evaltui.tui.screens.finding import FindCaseScreen
 from evaltui.tui.screens.keys import HelpScreen
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.screens.main_dialogs import MainDialogs
+from evaltui.tui.screens.palette import PaletteScreen
 from evaltui.tui.screens.runs import RunsScreen
 from evaltui.tui.screens.unsaved import RecoveryScreen
 from evaltui.workbench import set_editing
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -199,12 +201,12 @@ async def test_clicks_and_keys_in_the_palette_come_as_fast_as_they_like(parrot, 
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
         for _ in range(10 if thorough else 1):
-            press_at_once(app, "ctrl+p", *"theme nord", "down", "up")
+            press_at_once(app, "ctrl+p", *"to console", "down", "up")
             await until(pilot, lambda: isinstance(app.screen, PaletteScreen))
             press_at_once(app, "enter", "enter", "escape")
             await pilot.click(offset=(40, 12), times=2)
             await until(pilot, lambda: isinstance(app.screen, MainScreen))
-        await until(pilot, lambda: app.theme == "nord")
+        await until(pilot, lambda: app.screen.scope is Scope.CONSOLE)
 
 
 async def test_a_covered_screen_follows_the_size_and_the_run_once_it_is_seen_again(parrot):

@@ -35,14 +35,19 @@ def write_file_change(page: Page, change: FileChange) -> None:
     if change.cases > 1:
         head.append((f"  in {change.cases} cases", "muted"))
     page.row(*head)
-    shown = change.lines[:_MOST_LINES]
+    write_line_changes(page, change.lines)
+
+
+def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
+    """The lines that go and come, with what differs in them marked."""
+    shown = changes[:_MOST_LINES]
     digits = len(str(max((line.number for line in shown), default=0)))
     margin = _margin(shown)
     for block in _blocks(shown):
         for line, spans in _marked(block, margin):
             mark: Line = [(f"  {line.number:>{digits}} ", "muted"), (f"{line.op} ", _ROLES[line.op])]
             page.text(spans, mark)
-    if left := len(change.lines) - len(shown):
+    if left := len(changes) - len(shown):
         page.row((f"  … and {left:,} lines more", "muted"))
 
 

@@ -234,7 +234,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def action_accept(self) -> None:
         # The first frame does not wait for what is seen only now.
-        from evaltui.tui.screens.differences import AcceptScreen
+        from evaltui.tui.screens.accept import AcceptScreen
 
         self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 
@@ -242,12 +242,16 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
         if case is None or at is None:
             return
-        from evaltui.tui.screens.differences import RelaxScreen
+        from evaltui.tui.screens.relax import RelaxScreen
         from evaltui.workbench.relaxing import Relaxing
 
         bench = self._workbench
         relaxing = Relaxing(bench.agent, bench.sets, bench.outcomes, bench.editing, case, at, bench.say)
-        self.app.push_screen(RelaxScreen(bench, relaxing))
+
+        def go_on() -> None:
+            self.step_difference(1)
+
+        self.app.push_screen(RelaxScreen(bench, relaxing, go_on))
 
     def action_result_to_case(self) -> None:
         """Where a log is long, reading it takes its time."""

@@ -1,17 +1,13 @@
-"""Search dialogs: the palette of actions, cases, sets and themes, and the list of cases."""
+"""Search dialogs: their base, and the list of cases."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import islice
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.fuzzy import Matcher
 from textual.screen import ScreenResultType
 from textual.timer import Timer
 from textual.widgets import Input
@@ -19,14 +15,11 @@ from textual.widgets import Input
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import glyph
-from evaltui.text.values import cut, visible
-from evaltui.tui.action_screen import ActionScreen
-from evaltui.tui.screens.prompt import QuestionInput, QuestionKeys, QuestionScreen, QuestionTitle
+from evaltui.text.values import visible
+from evaltui.tui.screens.prompt import Dialog, QuestionInput, QuestionKeys, QuestionScreen
 from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.lines import CursorLines
-from evaltui.workbench.actions import ACTIONS, Scope, keys_of
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.case_list import Jump, rank_cases
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -43,108 +36,63 @@ _MAX_TEXT = 60
 Found = TypeVar("Found")
 
 
-class Entry(NamedTuple):
-    """Something that can be chosen."""
-
-    score: float
-    """How well it matches the query; more is better."""
-    line: Line
-    choose: Callable[[], object]
-    """Called when it is chosen."""
-
-
-class Palette:
-    """Finds actions, cases, sets and themes.
-
-    Actions are those of `scope` and of everywhere, run on `screen`; `reveal` selects a case or a set.
-    """
-
-    def __init__(
-        self,
-        workbench: Workbench,
-        screen: ActionScreen[None],
-        scope: Scope,
-        reveal: Callable[[Selection], None],
-    ) -> None:
-        self._workbench = workbench
-        self._screen = screen
-        self._scopes = {scope, Scope.MAIN}
-        self._reveal = reveal
-
-    def entries(self, query: str) -> list[Entry]:
-        """What a query finds, the best first; an empty one finds actions and themes."""
-        found = [*self._actions(query), *self._cases(query), *self._themes(query)]
-        return sorted(found, key=lambda entry: entry.score, reverse=True)
-
-    def _actions(self, query: str) -> Iterator[Entry]:
-        """Those that are valid where the focus is; those that are refused say why."""
-        workbench = self._workbench
-        for action in ACTIONS:
-            if action.id == "palette" or not self._scopes & set(action.where):
-                continue
-            if (score := _score(query, f"{action.title} {action.help}")) <= 0:
-                continue
-            line: Line = [(action.help, ""), (f"  {key_name(keys_of(action, workbench)[0])}", "bold")]
-            if reason := action.refusal(workbench):
-                line.append((f"  not now: {visible(reason)}", "muted"))
-            yield Entry(score, line, partial(self._screen.run_action, action.id))
-
-    def _cases(self, query: str) -> Iterator[Entry]:
-        """Sets and cases: every word of the query is looked for in ids and first texts."""
-        words = query.casefold().split()
-        found = self._matching(words) if words else iter(())
-        for selection, line in islice(found, _MAX_CASES):
-            yield Entry(_WHOLE_WORDS, line, partial(self._reveal, selection))
-
-    def _matching(self, words: list[str]) -> Iterator[tuple[Selection, Line]]:
-        for eval_set in self._workbench.sets.listed:
-            set_id = visible(eval_set.eval_set_id)
-            if all(word in eval_set.eval_set_id.casefold() for word in words):
-                yield Selection(eval_set.case_path), [("set ", "muted"), (set_id, "")]
-            for case in eval_set.cases:
-                text = f"{case.eval_id}\n{case.outline.first_text}".casefold()
-                if all(word in text for word in words):
-                    first = cut(visible(case.outline.first_text), _MAX_TEXT)
-                    name: Line = [("case ", "muted"), (visible(case.eval_id), "")]
-                    line: Line = [*name, (f"  {set_id}  {first}", "muted")]
-                    yield Selection(eval_set.case_path, case.eval_id), line
-
-    def _themes(self, query: str) -> Iterator[Entry]:
-        app = self._screen.app
-        for name in sorted(app.available_themes):
-            if (score := _score(query, f"theme {name}")) > 0:
-                line: Line = [("theme ", "muted"), (name, "")]
-                yield Entry(score, line, partial(setattr, app, "theme", name))
-
-
-def _score(query: str, text: str) -> float:
-    """0 where it does not match; nothing typed matches everything."""
-    return Matcher(query).match(text) if query else 1.0
-
-
 class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
-    """A line for each thing that was found, or one that says why there is none."""
+    """A line for each thing that was found, or one that says why there is none; sections have headings."""
 
     def __init__(self, draw: Callable[[int, int], Line], nothing: Callable[[], str], clicks: int) -> None:
         super().__init__()
         self._draw_found = draw
         self._nothing = nothing
-        self._count = 0
+        self._rows: list[int | str] = []
         self.clicks_to_open = clicks
 
-    def show(self, count: int) -> None:
-        self._count = count
-        self.lines_changed(max(1, count))
+    def show(self, sections: Sequence[str]) -> None:
+        """Shows so many, each with the name of its section, "" for none; the first one is current."""
+        self._rows = []
+        for number, section in enumerate(sections):
+            if section and (number == 0 or section != sections[number - 1]):
+                self._rows.append(section)
+            self._rows.append(number)
+        self.lines_changed(max(1, len(self._rows)))
         self.move_to(0)
 
+    @property
+    def current(self) -> int | None:
+        """Which one is current, 0-based."""
+        row = self._rows[self.cursor] if self.cursor < len(self._rows) else None
+        return row if isinstance(row, int) else None
+
+    def move_to(self, number: int) -> None:
+        """The cursor goes past headings."""
+        number = max(0, min(number, len(self._rows) - 1))
+        if self._rows and isinstance(self._rows[number], str):
+            number += -1 if 0 < number < self.cursor else 1
+        super().move_to(number)
+        self._show_heading()
+
+    def _show_heading(self) -> None:
+        """Of the first section, which no cursor goes to."""
+        if self.cursor <= 1:
+            self.show_line(0)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.show_line(self.cursor)
+        self._show_heading()
+
     def row_role(self, number: int) -> str:
-        return super().row_role(number) if self._count else ""
+        return "sel" if self._rows and number == self.cursor else ""
 
     def line(self, number: int) -> Line:
-        if not self._count:
+        if not self._rows:
             return [(f" {self._nothing()}", "muted")]
-        marker = ("▌" if number == self.cursor else " ", "bold accent")
-        return [marker, *self._draw_found(number, self.line_width)]
+        row = self._rows[number]
+        if isinstance(row, str):
+            return [(row, "muted")]
+        return [
+            ("▌" if number == self.cursor else " ", "bold accent"),
+            *self._draw_found(row, self.line_width - 1),
+        ]
 
 
 class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, Found]):
@@ -155,6 +103,8 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
     nothing = "No match"
     """What is shown where nothing is found."""
     clicks_to_choose = 2
+    take_word = "choose"
+    """What enter does, for the line of keys."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,16 +126,37 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
     def result_of(self, found: Found) -> ScreenResultType:
         """What choosing it returns."""
 
+    def section_of(self, found: Found) -> str:
+        """The section it stands in; "" where there are none."""
+        return ""
+
+    def about(self, found: Found) -> str:
+        """A line about the current one."""
+        return ""
+
+    @property
+    def current(self) -> Found | None:
+        """The current one of what was found."""
+        number = self.query_one(FoundLines).current
+        return self.found[number] if number is not None and number < len(self.found) else None
+
     def compose(self) -> ComposeResult:
-        with Vertical(id=(self.box or "").removeprefix("#")):
-            yield QuestionTitle(self.title_text)
+        with Dialog(self.title_text, id=(self.box or "").removeprefix("#")):
             yield QuestionInput(placeholder=self.placeholder)
             yield FoundLines(
                 lambda number, width: self.found_line(self.found[number], width),
                 lambda: self.nothing,
                 self.clicks_to_choose,
             )
-            yield QuestionKeys("take", "leave_question", "next_answer", "previous_answer")
+            yield DrawnLine(self._about_current)
+            yield QuestionKeys("take", "leave_question", take=self.take_word)
+
+    def _about_current(self, width: int) -> Line:
+        return [] if self.current is None else [(visible(self.about(self.current)), "faint")]
+
+    @on(CursorLines.Moved)
+    def _moved(self) -> None:
+        self.query_one(DrawnLine).refresh()
 
     def on_mount(self) -> None:
         self._search()
@@ -200,7 +171,12 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         if query != self.query_text:
             self.query_text = query
             self.found = self.find(query)
-            self.query_one(FoundLines).show(len(self.found))
+            self.query_one(FoundLines).show([self.section_of(found) for found in self.found])
+
+    def search_again(self) -> None:
+        """Looks again for the same, after more is known."""
+        self.query_text = None
+        self._search()
 
     @property
     def answers(self) -> FoundLines:
@@ -214,38 +190,15 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
 
     @on(CursorLines.Opened)
     def _choose(self) -> None:
-        number = self.query_one(FoundLines).cursor
-        if number < len(self.found):
-            self.dismiss(self.result_of(self.found[number]))
-
-
-class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
-    """Returns what is to be done."""
-
-    box = "#palette"
-    title_text = "Commands"
-    placeholder = "an action, a case, a set or a theme"
-    clicks_to_choose = 1
-
-    def __init__(self, palette: Palette) -> None:
-        super().__init__()
-        self._palette = palette
-
-    def find(self, query: str) -> list[Entry]:
-        return self._palette.entries(query)
-
-    def found_line(self, found: Entry, width: int) -> Line:
-        return [(" ", ""), *found.line]
-
-    def result_of(self, found: Entry) -> Callable[[], object]:
-        return found.choose
+        if (found := self.current) is not None:
+            self.dismiss(self.result_of(found))
 
 
 class FindCaseScreen(SearchScreen[Selection, Jump]):
     """Returns the case that was chosen."""
 
     box = "#find-case"
-    title_text = "Go to a case"
+    title_text = "Find case"
     placeholder = "letters of its id, its set or its text"
 
     def __init__(self, workbench: Workbench) -> None:
@@ -254,8 +207,8 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
 
     def find(self, query: str) -> list[Jump]:
         listed = self._workbench.sets.listed
-        all_cases = f"{sum(len(eval_set.cases) for eval_set in listed):,} cases to look in"
-        self.nothing = "no case is like this" if query else all_cases
+        all_cases = f"{sum(len(eval_set.cases) for eval_set in listed):,} cases"
+        self.nothing = "No match" if query else all_cases
         return rank_cases(query, listed, _MOST_FOUND)
 
     def found_line(self, found: Jump, width: int) -> Line:

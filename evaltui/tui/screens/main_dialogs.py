@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.widgets import Input, TextArea
 
 from evaltui.files.open_file import FileConflict
+from evaltui.files.settings import remember_theme
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
@@ -32,6 +34,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         super().__init__()
         self.workbench = workbench
         self._asked: list[FileConflict] = []
+        self.next_agent: Path | None = None
+        """Folder of the agent to be opened once this one is left."""
         # What an earlier session left, until it is asked about.
         self._recovered: list[Recovered] = []
 
@@ -71,10 +75,50 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, GuideScreen(self.workbench, self.scope, self.run_action), lambda choose: choose())
 
     def action_palette(self) -> None:
-        from evaltui.tui.screens.finding import Palette, PaletteScreen
+        from evaltui.tui.screens.palette import Palette, PaletteScreen, Setting
 
-        found = Palette(self.workbench, self, self.scope, self.reveal)
+        settings = (
+            Setting("Theme…", "Choose the colours, with a preview", self._choose_theme),
+            Setting(
+                "Open agent…", "Open another agent; unsaved changes are asked about first", self._choose_agent
+            ),
+            Setting("Open run…", "Show the results of an earlier run", self._choose_run),
+        )
+        found = Palette(self.workbench, self, self.scope, self.reveal, settings)
         ask(self, PaletteScreen(found), lambda choose: choose())
+
+    def _choose_theme(self) -> None:
+        from evaltui.tui.screens.palette import ThemeScreen
+
+        ask(self, ThemeScreen(self.app.theme), self._use_theme)
+
+    def _use_theme(self, theme: str) -> None:
+        self.app.theme = theme
+        try:
+            remember_theme(theme)
+        except OSError as error:
+            self.workbench.say(f"Cannot remember the theme: {error}")
+
+    def _choose_run(self) -> None:
+        from evaltui.tui.screens.palette import PickRunScreen
+        from evaltui.tui.screens.runs import Wanted
+
+        def show(run: tuple[Path, str]) -> None:
+            if reason := self.workbench.outcomes.refuses_to_open():
+                self.workbench.say(reason)
+            else:
+                self.run_worker(self._show_run(Wanted(*run)), group="runs", exclusive=True)
+
+        ask(self, PickRunScreen(self.workbench.agent.dir), show)
+
+    def _choose_agent(self) -> None:
+        from evaltui.tui.screens.palette import AgentScreen
+
+        async def leave_for(path: Path) -> None:
+            self.next_agent = path
+            await self.action_quit()
+
+        ask(self, AgentScreen(self.workbench.agent.dir), leave_for)
 
     def action_find_case(self) -> None:
         from evaltui.tui.screens.finding import FindCaseScreen
@@ -121,6 +165,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         if choice == "discard":
             await editing.discard()
         elif choice is None or not await editing.save_all():
+            self.next_agent = None
             return
         elif editing.unsaved():
             # Changed while the rest was saved.

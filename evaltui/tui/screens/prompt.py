@@ -202,7 +202,7 @@ class Hints(ActionLine):
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         for hint in self._hints():
             key = key_name(keys_of(BY_ID[hint.action], self._workbench)[0])
-            yield hint.action, [(" ", ""), (key, "bold"), (f" {hint.word} ", "muted")]
+            yield hint.action, [(key, "bold accent"), (f" {hint.word}   ", "muted")]
 
 
 class FormScreen(DialogScreen[bool], inherit_bindings=False):

@@ -8,7 +8,7 @@ from textual import events
 from textual.message import Message
 from textual.widgets import OptionList
 
-from evaltui.text.lines import Line, pad
+from evaltui.text.lines import Line, cells, pad
 from evaltui.text.values import visible
 from evaltui.tui.widgets.lines import OneLine, content
 
@@ -128,3 +128,42 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     on_blur = on_focus
+
+
+class ChipLine(ChoiceLine, can_focus=True, inherit_bindings=False):
+    """All options beside each other, the chosen one as a chip; where they do not fit, only the chosen one."""
+
+    _LABEL = 11
+
+    def _chips(self) -> list[Line]:
+        filled = "chip" if self.has_focus else "bold sel"
+        return [
+            [(f" {visible(option)} ", filled if number == self.chosen else ""), (" ", "")]
+            for number, option in enumerate(self._options)
+        ]
+
+    def line(self, width: int) -> Line:
+        label: Line = [(pad(self._label, self._LABEL), "muted")]
+        chips = self._chips()
+        if self._LABEL + sum(map(cells, chips)) <= width:
+            return [*label, *(span for chip in chips for span in chip)]
+        chip = chips[self.chosen] if chips else []
+        return [
+            *label,
+            ("‹", "accent"),
+            *chip,
+            ("›", "accent"),
+            (f" {self.chosen + 1}/{len(chips)}", "muted"),
+        ]
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        chips = self._chips()
+        if self._LABEL + sum(map(cells, chips)) > self.size.width:
+            self.step(1)
+            return
+        left = event.x - self._LABEL
+        for number, chip in enumerate(chips):
+            if 0 <= left < cells(chip):
+                self.step(number - self.chosen)
+            left -= cells(chip)

@@ -131,6 +131,7 @@ _FORM = (
     _in_form("form_previous", "Previous field", "Go to the previous field", "shift+tab", footer="previous"),
     _in_form("form_toggle", "Toggle", "Switch on or off, or choose the next value", "space"),
     _in_form("form_edit", "Edit value", "Type the value on this row", "e", "f2", footer="edit"),
+    _in_form("go_to_failing", "Go to failure", "Go to the next difference that still fails", "n"),
     _in_form("form_take", "Confirm", "Apply the choices", "enter", "ctrl+s"),
     _in_form("form_leave", "Cancel", "Close without a change", "escape", "q"),
 )

@@ -215,7 +215,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._workbench.say("no case in view has failed")
             return
         # The first frame does not wait for what is seen only now.
-        from evaltui.tui.screens.differences import AcceptScreen
+        from evaltui.tui.screens.accept import AcceptScreen
 
         self.app.push_screen(AcceptScreen(self._workbench, choices))
 

@@ -1,0 +1,287 @@
+"""The palette: actions, cases and sets by name; and its second pages: a theme, another agent, a kept run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from textual import on
+from textual.fuzzy import Matcher
+
+from evaltui.files.settings import recent_agents
+from evaltui.text.lines import Line, both_ends
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import counted, cut, visible
+from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.pages.runs import run_line
+from evaltui.tui.screens.finding import SearchScreen
+from evaltui.tui.theme import THEMES
+from evaltui.tui.widgets.lines import CursorLines
+from evaltui.workbench.actions import ACTIONS, LISTS, Action, Scope, keys_of
+from evaltui.workbench.kept_runs import KeptRuns
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+# Nobody reads further.
+_MAX_CASES = 60
+_MAX_TEXT = 60
+# Scores: every word is in the title, in the help, or in the name of a case; scattered letters have less.
+_IN_TITLE, _IN_NAME, _IN_HELP = 300.0, 200.0, 150.0
+_CASES, _SETTINGS, _UNAVAILABLE = "Cases and sets", "Settings", "Unavailable"
+
+
+class Entry(NamedTuple):
+    """Something that can be chosen."""
+
+    score: float
+    """How well it matches the query; more is better."""
+    section: str
+    title: Line
+    right: str
+    """Its key, or more about it."""
+    about: str
+    """One line of help."""
+    choose: Callable[[], object]
+    """Called when it is chosen."""
+
+
+class Setting(NamedTuple):
+    """An entry that opens a second page."""
+
+    title: str
+    about: str
+    choose: Callable[[], object]
+
+
+class Palette:
+    """Finds actions, cases, sets and settings.
+
+    Actions are those of `scope` and of everywhere, run on `screen`; `reveal` selects a case or a set.
+    """
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        screen: ActionScreen[None],
+        scope: Scope,
+        reveal: Callable[[Selection], None],
+        settings: Sequence[Setting],
+    ) -> None:
+        self._workbench = workbench
+        self._screen = screen
+        self._scope = scope
+        self._reveal = reveal
+        self._settings = settings
+
+    def entries(self, query: str) -> list[Entry]:
+        """What a query finds, by section, the section with the best match first.
+
+        An empty query finds what can be done now.
+        """
+        found = [*self._actions(query), *self._cases(query), *self._second_pages(query)]
+        best: dict[str, float] = {}
+        for entry in found:
+            best[entry.section] = max(entry.score, best.get(entry.section, 0.0))
+        order = list(best)
+        return sorted(found, key=lambda one: (-best[one.section], order.index(one.section), -one.score))
+
+    def _actions(self, query: str) -> Iterator[Entry]:
+        pane = f"In {self._scope.name.capitalize()}"
+        here = [one for one in ACTIONS if self._scope in one.where and one.where != LISTS]
+        everywhere = [one for one in ACTIONS if Scope.MAIN in one.where and one not in here]
+        for section, actions in ((pane, here), ("Everywhere", everywhere)):
+            for action in actions:
+                if action.id != "palette" and (score := _score(query, action.title, action.help)) > 0:
+                    yield from self._action(section, action, score, typed=bool(query))
+
+    def _action(self, section: str, action: Action, score: float, *, typed: bool) -> Iterator[Entry]:
+        key = key_name(keys_of(action, self._workbench)[0])
+        do = partial(self._screen.run_action, action.id)
+        if reason := action.refusal(self._workbench):
+            if typed:
+                yield Entry(
+                    0.1,
+                    _UNAVAILABLE,
+                    [(action.title, "faint"), (f"  {visible(reason)}", "faint")],
+                    key,
+                    action.help,
+                    do,
+                )
+        else:
+            yield Entry(score, section, [(action.title, "")], key, action.help, do)
+
+    def _cases(self, query: str) -> Iterator[Entry]:
+        """Sets and cases: every word of the query is looked for in ids and first texts."""
+        words = query.casefold().split()
+        for selection, title, about in islice(self._matching(words) if words else (), _MAX_CASES):
+            yield Entry(_IN_NAME, _CASES, title, "", about, partial(self._reveal, selection))
+
+    def _matching(self, words: list[str]) -> Iterator[tuple[Selection, Line, str]]:
+        for eval_set in self._workbench.sets.listed:
+            set_id = visible(eval_set.eval_set_id)
+            if all(word in eval_set.eval_set_id.casefold() for word in words):
+                about = f"Set of {counted(len(eval_set.cases), 'case')}"
+                yield Selection(eval_set.case_path), [("▾ ", "muted"), (set_id, "")], about
+            for case in eval_set.cases:
+                text = f"{case.eval_id}\n{case.outline.first_text}".casefold()
+                if all(word in text for word in words):
+                    first = cut(visible(case.outline.first_text), _MAX_TEXT)
+                    selection = Selection(eval_set.case_path, case.eval_id)
+                    mark = (
+                        glyph(self._workbench.outcomes.status(selection.case)) if selection.case else ("", "")
+                    )
+                    title: Line = [mark, (f" {visible(case.eval_id)}", ""), (f"  {set_id}", "muted")]
+                    yield selection, title, first
+
+    def _second_pages(self, query: str) -> Iterator[Entry]:
+        for one in self._settings:
+            if (score := _score(query, one.title, one.about)) > 0:
+                yield Entry(score, _SETTINGS, [(one.title, "")], "", one.about, one.choose)
+
+
+def _score(query: str, title: str, about: str) -> float:
+    """0 where it does not match; nothing typed matches everything."""
+    words = query.casefold().split()
+    if not words:
+        return 1.0
+    if all(word in title.casefold() for word in words):
+        return _IN_TITLE + title.casefold().startswith(words[0])
+    if all(word in f"{title} {about}".casefold() for word in words):
+        return _IN_HELP
+    return Matcher(query).match(title)
+
+
+class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
+    """Returns what is to be done."""
+
+    box = "#palette"
+    title_text = "Palette"
+    placeholder = "type an action, a case or a set"
+    clicks_to_choose = 1
+    take_word = "run"
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
+        self._palette = palette
+
+    def find(self, query: str) -> list[Entry]:
+        return self._palette.entries(query)
+
+    def found_line(self, found: Entry, width: int) -> Line:
+        return both_ends([(" ", ""), *found.title], [(found.right, "bold accent"), (" ", "")], width)
+
+    def section_of(self, found: Entry) -> str:
+        return found.section
+
+    def about(self, found: Entry) -> str:
+        return found.about
+
+    def result_of(self, found: Entry) -> Callable[[], object]:
+        return found.choose
+
+
+class ThemeScreen(SearchScreen[str, str]):
+    """Returns the theme that was chosen; the current row is previewed on everything below."""
+
+    box = "#themes"
+    title_text = "Theme"
+    placeholder = "type a name"
+    clicks_to_choose = 2
+
+    def __init__(self, before: str) -> None:
+        super().__init__()
+        self._before = before
+
+    def find(self, query: str) -> list[str]:
+        own = [theme.name for theme in THEMES]
+        others = sorted(name for name in self.app.available_themes if name not in own)
+        words = query.casefold().split()
+        names = [name for name in (*own, *others) if all(word in name for word in words)]
+        return names if query else sorted(names, key=lambda name: name != self._before)
+
+    def found_line(self, found: str, width: int) -> Line:
+        return both_ends(
+            [(" ", ""), (found, "")], [("current ", "muted")] if found == self._before else [], width
+        )
+
+    def result_of(self, found: str) -> str:
+        return found
+
+    @on(CursorLines.Moved)
+    def preview(self) -> None:
+        if (name := self.current) is not None:
+            self.app.theme = name
+
+    def action_leave_question(self) -> None:
+        self.app.theme = self._before
+        super().action_leave_question()
+
+
+class AgentScreen(SearchScreen[Path, Path]):
+    """Returns the folder of an agent that was open before."""
+
+    box = "#agents-before"
+    title_text = "Open agent"
+    placeholder = "type a name"
+    nothing = "No other agent was open before"
+    take_word = "open"
+
+    def __init__(self, current: Path) -> None:
+        super().__init__()
+        self._others = [path for path in recent_agents() if path != current.resolve()]
+
+    def find(self, query: str) -> list[Path]:
+        return [
+            path
+            for path in self._others
+            if all(word in str(path).casefold() for word in query.casefold().split())
+        ]
+
+    def found_line(self, found: Path, width: int) -> Line:
+        return [(f" {visible(found.name)}", "bold"), (f"  {visible(str(found.parent))}", "muted")]
+
+    def result_of(self, found: Path) -> Path:
+        return found
+
+
+class PickRunScreen(SearchScreen[tuple[Path, str], Path]):
+    """Returns a kept run, and what it is called."""
+
+    box = "#pick-run"
+    title_text = "Open run"
+    placeholder = "type a name or a day"
+    nothing = "No runs yet"
+    take_word = "open"
+
+    def __init__(self, agent_dir: Path) -> None:
+        super().__init__()
+        self._runs = KeptRuns(agent_dir, lambda: self.search_again() if self.is_here else None)
+
+    def on_mount(self) -> None:
+        self.run_worker(self._runs.load(), group="load", exclusive=True)
+
+    async def on_unmount(self) -> None:
+        await self._runs.close()
+
+    def find(self, query: str) -> list[Path]:
+        words = query.casefold().split()
+        return [
+            path
+            for path in self._runs.paths or ()
+            if all(word in self._title(path).casefold() for word in words)
+        ]
+
+    def _title(self, path: Path) -> str:
+        row = self._runs.row(path)
+        return row.title if row else path.name
+
+    def found_line(self, found: Path, width: int) -> Line:
+        row = self._runs.row(found)
+        return [(" ", ""), *(run_line(row, width - 2) if row else [(visible(found.name), "muted")])]
+
+    def result_of(self, found: Path) -> tuple[Path, str]:
+        return found, self._title(found)
