@@ -70,7 +70,7 @@ def verdict(status: str) -> Line:
 def counts(by_status: Mapping[str, int]) -> Line:
     """`✓ 41  ✗ 5  ! 1`, without zeros."""
     line: Line = []
-    for status in COUNTED:
+    for status in (*COUNTED, RUNNING, NOT_RUN):
         if number := by_status.get(status, 0):
             line += [("  ", "")] if line else []
             line.append((f"{GLYPHS[status]} {number}", ROLES[status]))

@@ -61,7 +61,7 @@ def bindings(scope: Scope) -> list[BindingType]:
 
 
 def _twins(action: Action) -> list[str]:
-    letters = [key for key in action.keys if len(key) == 1]
+    letters = [key for key in action.keys if len(key) == 1 or key == "question_mark"]
     return [f"alt+shift+{key.lower()}" if key.isupper() else f"alt+{key}" for key in letters]
 
 

@@ -109,6 +109,8 @@ class Layout:
     """Cells that the user has given to the cases; None for what the width of the screen says."""
     maximised: bool = False
     """Whether the pane with the focus has the whole screen."""
+    undecided: bool = True
+    """Whether nothing was chosen beside the cases yet."""
     at_start: bool = False
     """Whether there is no case, and the start pane stands for those about cases."""
 
@@ -135,6 +137,7 @@ class Layout:
 
     def bring_up(self, pane: str) -> None:
         """Put a pane on top, wherever the focus is."""
+        self.undecided = False
         if pane in _UPPER:
             self.main = self.upper = pane
         elif pane in _DOCK:

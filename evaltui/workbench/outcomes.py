@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -154,6 +155,19 @@ class Outcomes:
     def status(self, case: CaseId) -> str:
         """The status of a case's last result, or that it is running, or not run."""
         return RUNNING if case in self._running else self.last_status(case)
+
+    def counts(self) -> Counter[str]:
+        """How many cases are shown with which status, those that are running or not run among them."""
+        counts = self.results.counts()
+        run = self._run()
+        if run is not None and not run.over and self.previous_run is None:
+            for case in run.selected - run.done:
+                if (scored := self.results.get(case)) is not None:
+                    counts[scored.result.status] -= 1
+            counts[RUNNING] = len(run.running)
+        if self.previous_run is None:
+            counts[NOT_RUN] = sum(len(eval_set.cases) for eval_set in self._sets.listed) - counts.total()
+        return +counts
 
     def is_waiting(self, case: CaseId) -> bool:
         """Whether the run still has to come to the case."""

@@ -148,7 +148,7 @@ def ten_thousand_cases(folder: Path) -> list[Row]:
         theirs = a_list.measure()
     with LargeSet(workbench, 10_000, first="g", last="G") as opened:
         ours = opened.measure()
-        opened.terminal.answer("R", "run 1: every set")
+        opened.terminal.answer("R", "Run 1 finished")
         all_run = opened.megabytes
     what = "10,000 cases, 20 MB / a list of Textual's:"
     return [

@@ -51,7 +51,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     assert saved["eval_id"] == "turn_off_the_bedroom_light"
     assert len(saved["conversation"]) == 2
     terminal.press("r")
-    terminal.wait_for("run 1: turn_off_the_bedroom_light · ✓ 1")
+    terminal.wait_for("Run 1: 1 passed")
 
     agent = folder / "agent.py"
     code = agent.read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     assert broken != code
     agent.write_text(broken, encoding="utf-8")
     terminal.press("r")
-    terminal.wait_for("run 2: turn_off_the_bedroom_light · ✗ 1")
+    terminal.wait_for("Run 2: 1 failed")
     terminal.press("3")
     terminal.wait_for('degrees is "19" (string)')
 

@@ -64,8 +64,8 @@ def test_run_a_case_see_the_verdict_and_leave(parrot):
     parrot.press("r")
     parrot.wait_for("✓ repeats_it")
     parrot.press("enter")
-    screen = parrot.wait_for("✓ passed")
-    assert "parrot · root_agent · function" in screen
+    screen = parrot.wait_for("✓ PASSED")
+    assert "parrot  function" in screen
     parrot.press("q")
     assert parrot.exit_code() == 0
 
@@ -88,18 +88,18 @@ def test_in_a_field_alt_and_a_key_do_what_the_key_does_elsewhere(parrot):
     parrot.press("u", "enter")
     parrot.wait_for("ctrl+j apply")
     parrot.type("\x1br")
-    parrot.wait_for("run 1: repeats_it · ✓ 1")
+    parrot.wait_for("Run 1: 1 passed")
 
 
 def test_from_a_failure_to_its_cause(house):
     house.wait_for("○ thermostat_night")
     house.press("R")
-    house.wait_for("run 1: every set · ✓ 4  ✗ 5")
+    house.wait_for("Run 1: 4 passed, 5 failed")
     house.press("/")
     house.type("thermostat_n")
     house.wait_until(lambda screen: "movie_mode" not in screen, "the filter hides nothing")
     house.press("enter", "enter")
-    house.wait_for('✗ failed  turn 2: set_temperature: degrees is "19" (string), expected 19')
+    house.wait_for('✗ FAILED   Turn 2  set_temperature: degrees is "19" (string), expected 19;')
     house.press("n", "n")
     house.wait_for("2/3")
     house.press("enter")
@@ -130,15 +130,15 @@ def test_a_save_outside_flips_the_verdict(tmp_path, write_agent, open_terminal):
     eval_set = {"eval_set_id": "talk", "eval_cases": [{"eval_id": "repeats", "conversation": conversation}]}
     (folder / "talk.evalset.json").write_text(json.dumps(eval_set), encoding="utf-8")
     terminal = open_terminal("parrot", "--watch", folder=tmp_path, columns=100)
-    terminal.wait_for("watch ●")
+    terminal.wait_for("● watch")
     terminal.press("r")
-    terminal.wait_for("run 1: repeats · ✓ 1")
+    terminal.wait_for("Run 1: 1 passed")
     (folder / "agent.py").write_text(AGENT.replace("echo ", "quack "), encoding="utf-8")
-    terminal.wait_for("run 2: agent.py changed · ✗ 1")
+    terminal.wait_for("Run 2: 1 failed")
     (folder / "agent.py").write_text("def root_agent(", encoding="utf-8")
     terminal.wait_for("! agent.py:1: SyntaxError")
     assert "✗ repeats  old" in terminal.text
     (folder / "agent.py").write_text(AGENT, encoding="utf-8")
-    terminal.wait_for("run 3: agent.py changed · ✓ 1")
+    terminal.wait_for("Run 3: 1 passed")
     terminal.press("q")
     assert terminal.exit_code() == 0

@@ -85,7 +85,7 @@ def test_three_cases_by_keyboard_pass_here_and_in_adk(finder):
     terminal.press("ctrl+s")
     terminal.wait_for("saved people.evalset.json")
     terminal.press("R")
-    terminal.wait_for("run 1: every set · ✓ 3")
+    terminal.wait_for("Run 1: 3 passed")
     terminal.press("q")
     assert terminal.exit_code() == 0
     path = folder / "people.evalset.json"

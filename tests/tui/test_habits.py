@@ -49,7 +49,7 @@ async def test_filtering_while_typing_and_back(parrot):
         await until(pilot, lambda: screen_lines(app)[1].endswith(" 1 of 4"))
         assert "○ other" in screen_text(app)
         assert "○ fine" not in screen_text(app)
-        assert screen_lines(app)[-1].startswith(" enter to cases  esc clear")
+        assert screen_lines(app)[-1].startswith(" enter to cases   esc clear")
         await pilot.press("enter", "r")
         await ran(app, pilot, 1)
         assert app.workbench.runs.current.title == "other"
@@ -80,7 +80,7 @@ async def test_running_what_failed_and_running_again(parrot):
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
         await pilot.press("ctrl+f")
-        await until(pilot, lambda: "▸ Nothing run yet" in screen_text(app))
+        await until(pilot, lambda: "Nothing run yet" in screen_text(app))
         await pilot.press("R")
         await ran(app, pilot, 1)
         await pilot.press("ctrl+f")

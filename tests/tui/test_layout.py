@@ -9,6 +9,7 @@ from textual.geometry import Size
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import PANES, Layout, make_pane
+from evaltui.tui.panes import bars
 from evaltui.tui.panes.bars import is_too_small
 from evaltui.workbench.workbench import Workbench
 
@@ -353,5 +354,40 @@ async def test_running_a_case_brings_its_result_up(agent):
         await started(app, pilot)
         await until(pilot, lambda: "no calls expected" in screen_text(app))
         await pilot.press("r")
-        await until(pilot, lambda: "2/2 metrics passed" in screen_text(app))
+        await until(pilot, lambda: "2/2 metrics" in screen_text(app))
         assert app.screen.focused.id == "cases"
+
+
+async def test_a_message_goes_with_what_it_speaks_of_and_leaves_the_run_where_it_is(agent):
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await started(app, pilot)
+        await until(pilot, lambda: "No run yet   R runs all 2 cases" in screen_lines(app)[-2])
+        app.workbench.say("Nothing to undo")
+        await until(pilot, lambda: screen_lines(app)[-2].endswith("Nothing to undo"))
+        assert "No run yet" in screen_lines(app)[-2]
+        before = app.workbench.notice.at
+        await pilot.press("down")
+        await until(pilot, lambda: "Nothing to undo" not in screen_text(app))
+        assert app.workbench.notice.at == before
+
+
+async def test_a_message_goes_by_itself(agent, monkeypatch):
+    monkeypatch.setattr(bars, "_MESSAGE_SECONDS", 0.2)
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await started(app, pilot)
+        app.workbench.say("Nothing to undo")
+        await until(pilot, lambda: "Nothing to undo" not in screen_text(app))
+        assert app.workbench.notice.text == "Nothing to undo"
+
+
+async def test_the_footer_is_empty_below_a_dialog(agent):
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await started(app, pilot)
+        await until(pilot, lambda: screen_lines(app)[-1].endswith("? help   ctrl+p palette"))
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: not screen_lines(app)[-1])
+        await pilot.press("escape")
+        await until(pilot, lambda: screen_lines(app)[-1].endswith("? help   ctrl+p palette"))

@@ -109,7 +109,7 @@ async def test_a_result_says_why_first_and_then_everything(house):
         assert "~ The kitchen light is now off." in shown
         await pilot.press("y")
         assert "The kitchen light is {+now+} off." in app.clipboard
-        assert screen_lines(app)[0].endswith("✗ 1")
+        assert screen_lines(app)[0].endswith("✗ 1  ○ 3")
 
 
 async def test_wide_shows_both_panes_and_streams_results(house):
@@ -118,7 +118,7 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await ready(app, pilot)
         await pilot.press("R")
         await until(pilot, lambda: app.workbench.runs.current and len(app.workbench.runs.current.done) == 3)
-        await until(pilot, lambda: "◐ running every set · 3 of 4 done, 1 left" in screen_text(app))
+        await until(pilot, lambda: "3/4   1 in flight" in screen_text(app))
         assert "ctrl+c cancel run" in screen_lines(app)[-1]
         tree = [line[:36].rstrip() for line in in_panes(app)]
         assert "   ◐ endless" in tree
@@ -128,9 +128,11 @@ async def test_wide_shows_both_panes_and_streams_results(house):
         await pilot.press("escape")
         assert app.workbench.runs.current.stage is Stage.RUNNING
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: "Cancelling… (force-stop in 3 s)" in screen_text(app))
+        await until(pilot, lambda: app.workbench.notice.text == "Cancelling… (force-stop in 3 s)")
         await finished(app, pilot)
-        await until(pilot, lambda: "run 1 cancelled after 3 of 4" in screen_text(app))
+        await until(
+            pilot, lambda: "Run 1 cancelled after 3 of 4; finished results are kept" in screen_text(app)
+        )
         assert "▌  ○ endless" in [line[:36].rstrip() for line in in_panes(app)]
 
 
@@ -188,7 +190,7 @@ async def test_failing_cases_are_reached_by_key_also_inside_a_folded_set(house):
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
         await pilot.press("f")
-        await until(pilot, lambda: "▸ Nothing run yet" in screen_text(app))
+        await until(pilot, lambda: "Nothing run yet" in screen_text(app))
         await pilot.press("r")
         await finished(app, pilot)
         await pilot.press("home", "space")
@@ -230,7 +232,7 @@ async def test_a_broken_set_is_a_node_that_says_so(house):
     app = app_for(house)
     async with app.run_test(size=VAST) as pilot:
         await ready(app, pilot)
-        await until(pilot, lambda: "! torn  not valid JSON" in screen_text(app))
+        await until(pilot, lambda: "! torn  line 1: not valid JSON" in screen_text(app))
         await pilot.press("end")
         await until(pilot, lambda: "this file cannot be run before these are mended" in screen_text(app))
         await pilot.press("r")
@@ -317,6 +319,7 @@ async def test_the_sample_house_on_a_narrow_terminal():
         await ready(app, pilot)
         await until(pilot, lambda: "▌  ○ hello" in screen_text(app))
         lines = screen_lines(app)
-        assert lines[0] == " home_automation"
+        assert lines[0].split() == ["home_automation", "○", "9"]
         assert lines[3].split() == ["▾", "lights", "5"]
-        assert lines[-1] == " r run  s run set  R run all  o new case  c chat  / filter  ? help"
+        assert lines[-2] == " No run yet   R runs all 9 cases"
+        assert lines[-1] == " r run   s run set   R run all   o new case   c chat   / filter          ? help"

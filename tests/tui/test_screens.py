@@ -220,7 +220,7 @@ async def test_a_covered_screen_follows_the_size_and_the_run_once_it_is_seen_aga
         await until_ran(pilot, lambda: app.workbench.runs.current.over)
         await pilot.resize_terminal(80, 24)
         await pilot.press("escape")
-        await until(pilot, lambda: "run 1: every set" in screen_text(app))
+        await until(pilot, lambda: "Run 1" in screen_text(app))
         assert [one.id for one in app.screen.query(PaneFrame) if one.display] == ["cases-frame"]
 
 
@@ -247,7 +247,7 @@ async def test_a_run_that_is_cancelled_before_its_first_step_ends(parrot):
         app.workbench.runs.cancel()
         await until_ran(pilot, lambda: app.workbench.runs.current.over)
         assert app.workbench.runs.refuses_to_run() is None
-        await until(pilot, lambda: "run 1 cancelled after 0 of 2" in screen_text(app))
+        await until(pilot, lambda: "Run 1 cancelled after 0 of 2" in screen_text(app))
 
 
 async def test_what_was_lost_is_offered_although_another_screen_is_shown_first(

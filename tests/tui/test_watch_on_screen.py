@@ -23,28 +23,28 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
     async with app.run_test(size=(150, 40)) as pilot:
         await until(pilot, lambda: "○ agrees" in screen_text(app))
         await pilot.press("R")
-        await until(pilot, lambda: "run 1: every set · ✓ 1  ✗ 1" in screen_text(app))
+        await until(pilot, lambda: "Run 1 finished: 1 passed, 1 failed" in screen_text(app))
         await pilot.press("3", "1", "w")
         await app.workbench.watch.ready()
-        await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
+        await until(pilot, lambda: "● watch" in screen_lines(app)[0])
         (agent / "agent.py").write_text("def root_agent(:\n")
         await until(pilot, lambda: "! agent.py:1: SyntaxError: " in screen_text(app))
         shown = screen_text(app)
-        assert "Retries on save." in shown
+        assert "previous results kept; retries on save" in shown
         assert "✗ agrees  old" in shown
         assert "stale: agent changed after run 1" in shown
         (agent / "agent.py").write_text(AGENT.format("yes"))
-        await until(pilot, lambda: "run 2: agent.py changed · ✓ 1" in screen_text(app))
+        await until(pilot, lambda: "Run 2 finished: 1 passed" in screen_text(app))
         await until(pilot, lambda: " s after the save" in screen_text(app))
         shown = screen_text(app)
         assert "✓ agrees" in shown
         assert "agrees  old" not in shown
         assert "✓ refuses  old" in shown
-        assert "1 old (unknown number of live calls)" in shown
+        assert "1 stale (unknown number of live calls)" in shown
         await pilot.press("W")
         await until(pilot, lambda: "✗ refuses" in screen_text(app))
         await pilot.press("w")
-        await until(pilot, lambda: "watch ●" not in screen_text(app))
+        await until(pilot, lambda: "● watch" not in screen_text(app))
 
 
 async def test_it_is_watched_from_the_start_where_that_is_asked_for(agent):
@@ -52,10 +52,10 @@ async def test_it_is_watched_from_the_start_where_that_is_asked_for(agent):
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.watch.on)
         await app.workbench.watch.ready()
-        await until(pilot, lambda: "watch ●" in screen_lines(app)[0])
+        await until(pilot, lambda: "● watch" in screen_lines(app)[0])
         (agent / "agent.py").write_text(AGENT.format("yes"))
         await until(pilot, lambda: "✓ agrees" in screen_text(app))
         path = app.workbench.sets.listed[0].path
         path.write_text(path.read_text().replace('"text": "yes"', '"text": "certainly not"'))
-        await until(pilot, lambda: "talk.evalset.json changed: 1 case scored again" in screen_text(app))
+        await until(pilot, lambda: "talk.evalset.json saved   1 case rescored" in screen_text(app))
         assert "✗ agrees" in screen_text(app)

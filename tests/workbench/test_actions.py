@@ -40,4 +40,4 @@ def test_the_footer_has_at_most_eight_hints_that_can_be_done():
     workbench = Workbench(Path("nowhere"))
     shown = hints(workbench, Scope.CASES)
     assert len(shown) <= 8
-    assert [action.id for action in shown] == ["chat_from_here", "next_pane", "help", "quit"]
+    assert [action.id for action in shown] == ["chat_from_here", "next_pane", "quit"]

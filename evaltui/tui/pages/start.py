@@ -15,13 +15,13 @@ from evaltui.files.workspace import Workspace
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.syntax import code
 from evaltui.text.values import counted, cut, visible
+from evaltui.tui.pages.status import FRAMEWORKS
 from evaltui.tui.pages.writer import Page, write_error
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.first_minute import api_key, missing_package
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
-_FRAMEWORKS = {"adk": "ADK agent", "native": "native agent", "function": "function"}
 _MOST_TOOLS = 20
 _TITLE = 24
 
@@ -91,7 +91,7 @@ def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choic
 
 def _write_ready(page: Page, agent_dir: Path, info: Json) -> None:
     model = str(info.get("model") or "")
-    framework = _FRAMEWORKS.get(str(info.get("framework")), str(info.get("framework")))
+    framework = FRAMEWORKS.get(str(info.get("framework")), str(info.get("framework")))
     known = ", ".join(part for part in (framework, model) if part)
     name: Line = [(visible(str(info.get("name"))), "bold"), (f"  {visible(known)}", "muted")]
     page.row((" ✓ READY ", "bold success exp"), ("  ", ""), *name)

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 from textual.strip import Strip
 
 from evaltui.text.glyphs import BAR
-from evaltui.text.lines import Line, both_ends, cells, wrap
-from evaltui.text.outcomes import counts
-from evaltui.text.values import show_seconds, visible
+from evaltui.text.lines import Line, both_ends, cells, cut, wrap
+from evaltui.text.values import visible
+from evaltui.tui.pages.status import header_ends, run_line
 from evaltui.tui.pane import Tab, fitting, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
-from evaltui.workbench.actions import BY_ID, Action, Scope, hints, keys_of
+from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints, keys_of
 from evaltui.workbench.keymap import key_name
-from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
-from evaltui.workbench.state import Notice, Run, Stage
+from evaltui.workbench.state import Notice
 from evaltui.workbench.workbench import Workbench
 
-if TYPE_CHECKING:
-    from evaltui.core.model.outcome import ErrorInfo
-
-
-_NOTICE_SECONDS = 5.0
+_MESSAGE_SECONDS = 3.0
 _TICK = 0.1
+# Cells of the run beside a message.
+_LEAST_RUN = 24
+_GAP = "   "
+_WITH_PALETTE = 100
 
 
 class Bar(OneLine):
@@ -43,21 +41,14 @@ class Header(Bar):
     """The agent, and how many cases came out how."""
 
     def line(self, width: int) -> Line:
-        agent = self._workbench.agent.info
-        folder = self._agent_name
-        left: Line = [(" ", ""), (visible(folder), "bold")]
-        if agent is not None:
-            known = [str(agent.get(key) or "") for key in ("name", "framework", "model")]
-            left += [(f" · {visible(part)}", "muted") for part in known if part and part != folder]
-        if self._workbench.agent.error is not None:
-            left.append(("  ! cannot be imported", "error"))
-        outcomes = counts(self._workbench.outcomes.results.counts())
-        watch: Line = [("watch ●", "bold accent"), ("   ", "")] if self._workbench.watch.on else []
-        return both_ends(left, [*watch, *outcomes, (" ", "")], width)
+        return both_ends(*header_ends(self._workbench, self._agent_name, width), width)
 
 
 class Status(Bar):
-    """A notice while it is fresh, how far a run is, or how the last one ended."""
+    """The run at the left; at the right a message, until what it speaks of changes or its time is over."""
+
+    _message: Notice | None = None
+    _message_of: object = None
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(_TICK, self._tick, pause=True)
@@ -74,127 +65,74 @@ class Status(Bar):
 
     def _tick(self) -> None:
         self.refresh()
-        if not self._workbench.runs.is_running and self._fresh_notice is None:
+        if not self._workbench.runs.is_running and self._fresh_message is None:
             self._clock.pause()
 
     @property
-    def _fresh_notice(self) -> Notice | None:
+    def _fresh_message(self) -> Notice | None:
         notice = self._workbench.notice
-        return notice if notice is not None and time.monotonic() - notice.at < _NOTICE_SECONDS else None
+        if notice is None or time.monotonic() - notice.at >= _MESSAGE_SECONDS:
+            return None
+        if notice is not self._message:
+            # Many are said just before the state changes that they speak of.
+            self._message, self._message_of = notice, self._spoken_of
+        return notice if self._message_of == self._spoken_of else None
+
+    @property
+    def _spoken_of(self) -> object:
+        """What a message is about, and dies with."""
+        bench = self._workbench
+        run = bench.runs.current
+        shown = bench.navigation.selection, bench.navigation.filtered.text, bench.outcomes.previous_run
+        edited = bench.editing.undo_label, len(bench.editing.unsaved())
+        return shown, run and (run.number, run.stage), edited
 
     def line(self, width: int) -> Line:
-        notice, run = self._fresh_notice, self._workbench.runs.current
-        reaction = self._workbench.watch.last
-        if notice is not None:
-            return [(" ", ""), ("▸ ", "bold accent"), (visible(notice.text), "")]
-        past = self._workbench.outcomes.previous_run
-        if past is not None:
-            back = key_name(keys_of(BY_ID["step_back"], self._workbench)[0])
-            shown = [("shows the ", ""), (visible(past.title), "bold accent")]
-            return [(" ", ""), *shown, (f" · {back} goes back to the last results", "muted")]
-        is_over = run is None or run.over
-        if reaction is not None and reaction.run is None and is_over and (not run or reaction.at > run.at):
-            shown = _followed(reaction, self._workbench.agent.error)
-            return [(" ", ""), *shown, *(self._waiting() if reaction.step is ReactionStep.DONE else [])]
-        if run is None:
-            return []
-        of_save = reaction if reaction is not None and reaction.run == run.number else None
-        if run.over:
-            remarks = (span for one in run.remarks for span in ((" · ", "muted"), (visible(one), "warning")))
-            after = [*_after_save(of_save), *self._unready(run), *remarks]
-            return [(" ", ""), *_over(run), *after, *self._waiting()]
-        calls = f" · {calls_in_words(of_save.calls)}" if of_save else ""
-        return [(" ", ""), *_progress(run), (calls, "muted"), *self._unready(run)]
-
-    def _unready(self, run: Run) -> Line:
-        """Which metrics do not run as they should."""
-        if not run.unready:
-            return []
-        key = key_name(keys_of(BY_ID["preflight"], self._workbench)[0])
-        return [(" · ", "muted"), (visible(run.unready), "warning"), (f": {key} says why", "muted")]
-
-    def _waiting(self) -> Line:
-        """What is still to be run after a change, and what that costs."""
-        waiting = self._workbench.watch.waiting()
-        if not waiting.cases:
-            return []
-        return [(f" · {len(waiting.cases)} old ({calls_in_words(waiting.calls)})", "muted")]
-
-
-def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
-    """What follows from a save that leads to no run, or not yet."""
-    what = f"{visible(in_short(reaction.changed))} changed"
-    if reaction.step in (ReactionStep.IMPORTING, ReactionStep.SCORING):
-        return [(f"◐ {what}", "bold accent"), (f": {reaction.step}", "")]
-    if reaction.step is ReactionStep.BROKEN and error is not None:
-        return [(f"! {visible(in_a_line(error))}", "error"), (" · the results are from before", "muted")]
-    if reaction.rescored:
-        many = "1 case" if reaction.rescored == 1 else f"{reaction.rescored} cases"
-        done = f": {many} scored again, without the agent"
-    else:
-        done = ": nothing to run"
-    return [(f"{what}{done}", "muted"), *_after_save(reaction)]
-
-
-def _after_save(reaction: Reaction | None) -> Line:
-    if reaction is None or reaction.seconds is None:
-        return []
-    return [(f" · verdict {show_seconds(reaction.seconds)} after the save", "muted")]
-
-
-def _tally(run: Run) -> Line:
-    tally = counts(run.counts)
-    return [(" · ", "muted"), *tally] if tally else []
-
-
-def _progress(run: Run) -> Line:
-    if run.stage in (Stage.READING, Stage.STARTING):
-        return [
-            (f"◐ {run.stage}", "bold accent"),
-            (f" · {visible(run.title)} · {show_seconds(run.seconds)}", ""),
-        ]
-    done, left = len(run.done), len(run.selected) - len(run.done)
-    what = "cancelling" if run.stage is Stage.CANCELLING else f"running {visible(run.title)}"
-    remaining = run.seconds_left
-    time_left = f", about {show_seconds(remaining)} to go" if remaining is not None else ""
-    return [
-        (f"◐ {what}", "bold accent"),
-        (f" · {done} of {done + left} done, {left} left", ""),
-        *_tally(run),
-        (f" · {show_seconds(run.seconds)}{time_left}", ""),
-    ]
-
-
-def _over(run: Run) -> Line:
-    what = {
-        Stage.FINISHED: f"run {run.number}: {run.title}",
-        Stage.CANCELLED: f"run {run.number} cancelled after {len(run.done)} of {len(run.selected)}",
-        Stage.FAILED: f"run {run.number} could not be done",
-    }[run.stage]
-    return [(visible(what), "muted"), *_tally(run), (f" · {show_seconds(run.seconds)}", "muted")]
+        message = self._fresh_message
+        run: Line = [(" ", ""), *run_line(self._workbench, width)]
+        if message is None:
+            return cut(run, width)
+        said: Line = [(visible(message.text), ""), (" ", "")]
+        if cells(said) < width - _LEAST_RUN:
+            return both_ends(run, said, width, least=_LEAST_RUN)
+        # A message is not cut for a run.
+        return cut([(" ", ""), *said], width)
 
 
 class Footer(Bar, ActionLine):
-    """The keys that are worth pressing where the focus is, as many as fit."""
+    """The keys that are worth pressing where the focus is, as many as fit, and at the right the way to all
+    the others. Empty while another screen has the keys."""
 
     scope = Scope.CASES
     """Where the focus is."""
 
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
-        """The first hints that fit, the last one always `?`: from there every key is found."""
-        shown = {action.id: self._hint(action) for action in hints(self._workbench, self.scope)}
-        last = shown.pop("help", [])
-        room = width - cells(last)
-        for action_id, hint in shown.items():
-            if cells(hint) <= room:
-                room -= cells(hint)
-                yield action_id, hint
-        if last:
-            yield "help", last
+        if self.screen is not self.app.screen:
+            return
+        right = [(action.id, self._hint(action)) for action in self._everywhere(width)]
+        room = width - 1 - sum(cells(hint) for _, hint in right)
+        yield "", [(" ", "")]
+        for action in hints(self._workbench, self.scope):
+            hint = self._hint(action)
+            if cells(hint) > room:
+                break
+            room -= cells(hint)
+            yield action.id, hint
+        yield "", [(" " * (room + len(_GAP) - 1), "")]
+        yield from right[:-1]
+        # There is no gap behind the last one.
+        yield right[-1][0], right[-1][1][:-1]
+
+    def _everywhere(self, width: int) -> list[Action]:
+        return [BY_ID["help"], *([BY_ID["palette"]] if width >= _WITH_PALETTE else [])]
 
     def _hint(self, action: Action) -> Line:
         key = key_name(keys_of(action, self._workbench)[0])
-        return [(" ", ""), (key, "bold"), (f" {action.footer_word(self._workbench)} ", "muted")]
+        if Scope.MAIN in action.where and Scope.MAIN not in chain_of(self.scope) and len(key) == 1:
+            # A field takes the key itself for text.
+            key = f"alt+{key}"
+        word = action.footer_word(self._workbench)
+        return [(key, "bold accent"), (f" {word}", "muted"), (_GAP, "")]
 
 
 class TabRow(ActionLine):

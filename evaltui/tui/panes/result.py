@@ -60,13 +60,14 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def heading(self) -> Line:
         title, origin = page_title(self._workbench)
+        line: Line = [*title, *([("   ", "")] if origin else []), *origin]
         current = self._current
         if current is not None:
             walked = failing_differences(self._scored.shown) if self._scored else []
             at = self.page.differences[current].at
-            number = f"{walked.index(at) + 1}/" if at in walked else ""
-            origin = [(f"{number}{len(walked)}", ""), (" differences", "")]
-        return [*origin, *([("  ", "")] if origin else []), *title]
+            number = f"{walked.index(at) + 1}" if at in walked else "–"
+            line += [("   ", ""), ("difference ", "muted"), (f"{number}", ""), (f"/{len(walked)}", "muted")]
+        return line
 
     def source(self) -> SourcePlace | None:
         """Of the call that differs; else of the error; else the instruction, where an answer differs."""

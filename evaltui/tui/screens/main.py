@@ -91,6 +91,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         if self._layout.at_start != is_first_minute(self.workbench.sets):
             self._layout.start(not self._layout.at_start)
             self._arrange()
+        if self._layout.undecided and self.workbench.outcomes.get(self.workbench.navigation.selection.case):
+            self._layout.bring_up("result")
+            self._arrange()
         self.ask()
         self._panes.draw()
         self._footer.scope = self.scope
@@ -144,6 +147,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self._arrange()
+
+    def on_screen_suspend(self) -> None:
+        self._footer.refresh()
 
     def follow(self) -> None:
         """The terminal may have another size, and anything may have happened meanwhile."""

@@ -101,7 +101,7 @@ class ActionLine(OneLine):
 
     @abstractmethod
     def parts(self, width: int) -> Iterable[tuple[str, Line]]:
-        """The id of each action and what is drawn of it."""
+        """The id of each action and what is drawn of it; "" for what lies between."""
 
     def line(self, width: int) -> Line:
         return [span for _, part in self.parts(width) for span in part]
@@ -111,7 +111,8 @@ class ActionLine(OneLine):
         left = event.x
         for action, part in self.parts(self.size.width):
             if left < cells(part):
-                await self.screen.run_action(action)
+                if action:
+                    await self.screen.run_action(action)
                 return
             left -= cells(part)
 

@@ -75,7 +75,5 @@ def usable_hints(workbench: Workbench, scope: Scope) -> list[Action]:
 
 
 def hints(workbench: Workbench, scope: Scope) -> list[Action]:
-    """What the footer shows now, the most useful first; at most eight, the help among them."""
-    usable = usable_hints(workbench, scope)
-    left_out = [action for action in usable[_MOST_HINTS:] if action.id == "help"]
-    return [*usable[: _MOST_HINTS - len(left_out)], *left_out]
+    """What the footer shows now, the most useful first; at most eight."""
+    return usable_hints(workbench, scope)[:_MOST_HINTS]

@@ -104,7 +104,6 @@ LOOK: tuple[Action, ...] = (
         "Show keys",
         "Show the keys of this pane; type to search, enter runs an action",
         "question_mark",
-        rank=7,
         footer="help",
     ),
     action("guide", "Open guide…", "List keys and pages of the guide, with search", "f1", footer="guide"),

@@ -1,0 +1,180 @@
+"""Header and status line as lines: the agent and the counts of now, the run, what a save has led to."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaltui.text.lines import Line, cells
+from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
+from evaltui.text.plots import stacked_bar
+from evaltui.text.values import counted, show_seconds, visible
+from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.keymap import key_name
+from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
+from evaltui.workbench.state import Run, Stage
+from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import ErrorInfo
+
+FRAMEWORKS = {"adk": "ADK agent", "native": "native agent", "function": "function"}
+_GAP = ("   ", "")
+_BAR = 32
+_LEAST_BAR = 8
+
+
+def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Line]:
+    """The agent at the left, as much of it as fits; at the right what is on, unsaved, and came out how."""
+    right: Line = []
+    if workbench.watch.on:
+        right += [("●", "accent"), (" watch", "muted"), _GAP]
+    if unsaved := len(workbench.editing.unsaved()):
+        right += [("●", "warning"), (f" {unsaved} unsaved", "muted"), _GAP]
+    right += [*counts(workbench.outcomes.counts()), (" ", "")]
+    info = workbench.agent.info or {}
+    left: Line = [(" ", ""), (visible(folder), "bold accent"), ("  ", "")]
+    if workbench.agent.error is not None:
+        left.append(("! cannot be imported", "error"))
+    else:
+        framework = str(info.get("framework") or "")
+        name, framework = str(info.get("name") or ""), str(info.get("framework") or "")
+        facts = [name if name not in (folder, "root_agent") else "", FRAMEWORKS.get(framework, framework)]
+        facts.append(str(info.get("model") or ""))
+        facts += [f"recordings {workbench.runs.record_mode}", _python()] if info else []
+        left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
+    return left, right
+
+
+def _python() -> str:
+    """`Python 3.12 (.venv)`"""
+    major, minor, *_ = platform.python_version_tuple()
+    environment = f" ({Path(sys.prefix).name})" if sys.prefix != sys.base_prefix else ""
+    return f"Python {major}.{minor}{environment}"
+
+
+def _fitting(facts: list[str], room: int) -> Line:
+    """The first facts, as many as fit."""
+    while facts and len(" · ".join(facts)) > room:
+        facts = facts[:-1]
+    return [(" · ".join(facts), "muted")]
+
+
+def run_line(workbench: Workbench, width: int) -> Line:
+    """The run that goes on, or how the last one ended; in watch mode, what a save has led to."""
+    run, reaction = workbench.runs.current, workbench.watch.last
+    past = workbench.outcomes.previous_run
+    if past is not None:
+        key = key_name(keys_of(BY_ID["step_back"], workbench)[0])
+        return [
+            (visible(past.title), "bold"),
+            _GAP,
+            (key, "bold accent"),
+            (" back to the last results", "muted"),
+        ]
+    is_over = run is None or run.over
+    if reaction is not None and reaction.run is None and is_over and (run is None or reaction.at > run.at):
+        after = _stale(workbench) if reaction.step is ReactionStep.DONE else []
+        return [*_followed(reaction, workbench.agent.error), *after]
+    if run is None:
+        return _no_run_yet(workbench)
+    of_save = reaction if reaction is not None and reaction.run == run.number else None
+    if not run.over:
+        calls: Line = [_GAP, (calls_in_words(of_save.calls), "muted")] if of_save else []
+        return [*_progress(run, width), *calls, *_unready(workbench, run)]
+    remarks = [span for one in run.remarks for span in (_GAP, (visible(one), "warning"))]
+    return [
+        *_ended(run, width),
+        *_after_save(of_save),
+        *_unready(workbench, run),
+        *remarks,
+        *_stale(workbench),
+    ]
+
+
+def _no_run_yet(workbench: Workbench) -> Line:
+    cases = sum(len(eval_set.cases) for eval_set in workbench.sets.listed)
+    if not cases or workbench.outcomes.results.counts():
+        return []
+    key = key_name(keys_of(BY_ID["run_all"], workbench)[0])
+    what = "the case" if cases == 1 else f"all {cases} cases"
+    return [("No run yet", "muted"), _GAP, (key, "bold accent"), (f" runs {what}", "muted")]
+
+
+def _progress(run: Run, width: int) -> Line:
+    """`◐ Run 19 all sets ━━━━━━━━───── 7/16  4 in flight  0:07, about 9 s left`"""
+    name: Line = [("◐ ", "accent"), (f"Run {run.number}", "bold"), (f" {visible(run.title)}", "muted")]
+    clock = f"{int(run.seconds) // 60}:{int(run.seconds) % 60:02}"
+    if run.stage in (Stage.READING, Stage.STARTING):
+        return [*name, _GAP, (run.stage, ""), _GAP, (clock, "")]
+    if run.stage is Stage.CANCELLING:
+        name[1] = (f"Cancelling run {run.number}", "bold")
+    total = len(run.selected)
+    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
+    bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
+    left = run.seconds_left
+    clock += f", about {show_seconds(left)} left" if left is not None else ""
+    facts = [f"{len(run.running)} in flight" if run.running else "", clock]
+    calls = (
+        f"{run.calls.replayed} replayed" if run.calls.replayed else "",
+        f"{run.calls.live} live" if run.calls.live else "",
+    )
+    facts.append(", ".join(call for call in calls if call))
+    line: Line = [*name, ("  ", ""), *bar, ("  ", ""), (f"{len(run.done)}/{total}", "bold")]
+    return [*line, *(span for fact in facts if fact for span in (_GAP, (fact, "muted")))]
+
+
+def _ended(run: Run, width: int) -> Line:
+    """`✗ Run 18 finished: 7 passed, 5 failed in 14.5 s`"""
+    if run.stage is Stage.FAILED:
+        return [("! ", "error"), (f"Run {run.number} failed to start", "")]
+    if run.stage is Stage.CANCELLED:
+        done = f"after {len(run.done)} of {len(run.selected)}; finished results are kept"
+        return [("– ", "warning"), (f"Run {run.number} cancelled {done}", "")]
+    worst = next((one for one in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if run.counts[one]), "PASSED")
+    tally = ", ".join(f"{run.counts[status]} {WORDS[status]}" for status in COUNTED if run.counts[status])
+    mark, role = glyph("FAILED" if worst == "ERROR" and run.counts["FAILED"] else worst)
+    ended = " finished" if width >= 120 else ""
+    what: Line = [(f"{mark} ", role), (f"Run {run.number}{ended}: {tally or 'no cases'}", "")]
+    return [*what, (f" in {show_seconds(run.seconds)}", "muted")]
+
+
+def _unready(workbench: Workbench, run: Run) -> Line:
+    """Which metrics do not run as they should."""
+    if not run.unready:
+        return []
+    key = key_name(keys_of(BY_ID["preflight"], workbench)[0])
+    return [_GAP, (visible(run.unready), "warning"), (f"  {key}", "bold accent"), (" why", "muted")]
+
+
+def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
+    """What follows from a save that leads to no run, or not yet."""
+    saved: Line = [("● ", "accent"), (f"{visible(in_short(reaction.changed))} saved", "")]
+    if reaction.step in (ReactionStep.IMPORTING, ReactionStep.SCORING):
+        return [("◐ ", "accent"), *saved[1:], _GAP, (str(reaction.step), "muted")]
+    if reaction.step is ReactionStep.BROKEN and error is not None:
+        return [
+            (f"! {visible(in_a_line(error))}", "error"),
+            _GAP,
+            ("previous results kept; retries on save", "muted"),
+        ]
+    done = f"{counted(reaction.rescored, 'case')} rescored" if reaction.rescored else "nothing to run"
+    return [*saved, _GAP, (done, "muted"), *_after_save(reaction)]
+
+
+def _after_save(reaction: Reaction | None) -> Line:
+    if reaction is None or reaction.seconds is None:
+        return []
+    return [_GAP, (f"verdict {show_seconds(reaction.seconds)} after the save", "muted")]
+
+
+def _stale(workbench: Workbench) -> Line:
+    """What is still to be run after a change, and what that costs."""
+    waiting = workbench.watch.waiting()
+    if not waiting.cases:
+        return []
+    key = key_name(keys_of(BY_ID["run_waiting"], workbench)[0])
+    what = f"{len(waiting.cases)} stale ({calls_in_words(waiting.calls)})"
+    return [_GAP, (what, "muted"), ("  ", ""), (key, "bold accent"), (" run", "muted")]

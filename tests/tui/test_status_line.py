@@ -1,0 +1,69 @@
+"""The run in the status line, as text, at two widths."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.text.lines import draw
+from evaltui.tui.pages.status import run_line
+from evaltui.workbench.state import Run, Stage
+from evaltui.workbench.workbench import Workbench
+
+CASES = [CaseId("home.evalset.json", f"case_{number}") for number in range(16)]
+
+
+def shown(run, width):
+    workbench = Workbench(Path("nowhere"))
+    workbench.runs.current = run
+    return draw(run_line(workbench, width), color=False)
+
+
+def run(stage, done, running=0, **more):
+    now = time.monotonic()
+    return Run(
+        19,
+        "all sets",
+        stage=stage,
+        selected=frozenset(CASES),
+        done=set(CASES[:done]),
+        running=set(CASES[done : done + running]),
+        began=now - 7,
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "bar"),
+    [(160, "━━━━━━━━━━━━━━━━━━━━━━──────────"), (80, "━━━━━───")],
+)
+def test_a_run_that_goes_on(width, bar):
+    going = run(Stage.RUNNING, 7, 4, counts=Counter(PASSED=5, FAILED=2), working_since=time.monotonic() - 7)
+    assert shown(going, width) == f"◐ Run 19 all sets  {bar}  7/16   4 in flight   0:07, about 9.0 s left"
+
+
+def test_two_finished_cases_say_nothing_of_the_time_left():
+    going = run(Stage.RUNNING, 2, 1, counts=Counter(PASSED=2), working_since=time.monotonic() - 7)
+    assert shown(going, 160).endswith("2/16   1 in flight   0:07")
+
+
+@pytest.mark.parametrize(
+    ("stage", "counts", "width", "line"),
+    [
+        (
+            Stage.FINISHED,
+            {"PASSED": 7, "FAILED": 5, "ERROR": 1, "FLAKY": 1},
+            160,
+            "✗ Run 19 finished: 7 passed, 5 failed, 1 error, 1 flaky in 7.0 s",
+        ),
+        (Stage.FINISHED, {"PASSED": 16}, 80, "✓ Run 19: 16 passed in 7.0 s"),
+        (Stage.CANCELLED, {}, 160, "– Run 19 cancelled after 7 of 16; finished results are kept"),
+        (Stage.FAILED, {}, 160, "! Run 19 failed to start"),
+    ],
+)
+def test_a_run_that_is_over(stage, counts, width, line):
+    ended = run(stage, 7, counts=Counter(counts))
+    ended.ended = ended.began + 7
+    assert shown(ended, width) == line
