@@ -207,7 +207,7 @@ def _choose(folder: Path) -> Opening | int:
         if len(agents) == 1:
             return opening._replace(path=opening.path / agents[0])
         # Eval sets can be edited without their agent.
-        if not agents and (may_be_agent(opening.path) or next(set_files(opening.path), None)):
+        if not agents and (may_be_agent(opening.path) or _has_sets(opening.path)):
             return opening
         from evaltui.tui.screens.chooser import ChooserApp
 
@@ -217,6 +217,11 @@ def _choose(folder: Path) -> Opening | int:
             return chooser.return_code or 0
         opening = chosen
     return opening
+
+
+def _has_sets(folder: Path) -> bool:
+    """Whether a folder has eval sets of its own: those of the project above it are not what was opened."""
+    return any(path.resolve().is_relative_to(folder.resolve()) for path in set_files(folder))
 
 
 def open_demo() -> int:

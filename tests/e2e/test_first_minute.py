@@ -49,7 +49,7 @@ def test_from_an_empty_folder_to_a_passing_case_of_ones_own(empty):
     user.press("ctrl+t", "where_is_my_order_1001")
     user.press("enter", "Turn 1  exactly these calls")
     user.press("r", "where_is_my_order_1001 · ✓ 1")
-    user.press("ctrl+s", "saved orders.evalset.json")
+    user.press("ctrl+s", "aved orders.evalset.json")
     assert user.keys <= MOST_KEYS
     cases = json.loads((folder / "orders.evalset.json").read_text(encoding="utf-8"))["eval_cases"]
     assert cases[-1]["eval_id"] == "where_is_my_order_1001"

@@ -142,3 +142,18 @@ def test_a_folder_of_eval_sets_alone_is_opened_to_edit_them(tmp_path, monkeypatc
     monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench.agent.dir))
     open_workbench(tmp_path)
     assert opened == [tmp_path]
+
+
+def test_eval_sets_of_the_project_above_do_not_hide_that_there_is_no_agent(tmp_path, monkeypatch):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "o.evalset.json").write_text('{"eval_set_id": "o", "eval_cases": []}', "utf-8")
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
+    (tmp_path / "new").mkdir()
+    asked: list[Path] = []
+
+    def leave(self):
+        asked.append(self._folder)
+
+    monkeypatch.setattr(ChooserApp, "run", leave)
+    assert open_workbench(tmp_path / "new") == 0
+    assert asked == [tmp_path / "new"]

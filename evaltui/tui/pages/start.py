@@ -152,7 +152,7 @@ def _write_broken_start(page: Page, agent_dir: Path, error: ErrorInfo) -> list[C
         offers.append(Offer("copy", "Copy the command", "Paste it in a shell, then retry"))
     if place is not None:
         offers.append(Offer("edit_source", f"Open {visible(place.shown(agent_dir))}", "In $EDITOR"))
-    offers.append(Offer("reload", "Retry", "Every save retries, too"))
+    offers.append(Offer("reload", "Retry", "Retries on save"))
     choices = _write_offers(page, "Next", offers)
     if error.traceback.strip():
         write_section(page, "Traceback")
