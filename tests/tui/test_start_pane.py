@@ -10,6 +10,8 @@ from pilots import screen_text, turn, until, until_ran, write_cases
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import SourcePlace
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.panes.case.view import CaseView
+from evaltui.tui.panes.chat.view import ChatView
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.first_minute import api_key, missing_package
 from evaltui.workbench.workbench import Workbench
@@ -184,3 +186,36 @@ async def test_a_log_has_no_places_of_this_machine(write_agent):
         lines = app.workbench.runs.current.log.read_text(encoding="utf-8").splitlines()
         (agent,) = [one for one in map(json.loads, lines) if one.get("kind") == "agent"]
         assert "places" not in agent
+
+
+async def test_from_an_expected_call_and_from_one_in_the_chat_to_the_tool(write_agent, opened):
+    folder = write_agent(AGENT, name="people")
+    write_cases(folder, "people", {"bob": [turn("find Bob", "Found.", {"name": "find", "args": {}})]})
+    app = WorkbenchApp(Workbench(folder))
+    tool = SourcePlace(folder / "agent.py", 4)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "○ bob" in screen_text(app))
+        await pilot.press("2")
+        case = app.screen.query_one(CaseView)
+        await until(pilot, lambda: case.rows)
+        while case.row is None or case.row.role != "call":
+            await pilot.press("down")
+        await pilot.press("E")
+        await until(pilot, lambda: opened == [tool])
+        await pilot.press("4", *"find", "enter")
+        await until_ran(pilot, lambda: "Found." in screen_text(app) and not app.workbench.chat.busy)
+        await pilot.press("escape")
+        while app.screen.query_one(ChatView)._current.kind != "call":
+            await pilot.press("up")
+        await pilot.press("E")
+        await until(pilot, lambda: opened == [tool, tool])
+
+
+async def test_without_an_editor_the_key_says_what_to_set(write_agent, monkeypatch):
+    for name in ("VISUAL", "EDITOR", "TERM_PROGRAM"):
+        monkeypatch.delenv(name, raising=False)
+    app = WorkbenchApp(Workbench(write_agent(AGENT, name="people")))
+    async with app.run_test(size=SIZE) as pilot:
+        await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
+        await pilot.press("E")
+        await until(pilot, lambda: "No editor: set $VISUAL or $EDITOR" in screen_text(app))

@@ -131,7 +131,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         row = self.row
         if row is None or row.role != "call":
             return None
-        return place_of_tool(self._workbench.agent, row.name)
+        return place_of_tool(self._workbench.agent, str(row.value))
 
     @property
     def is_container(self) -> bool:
