@@ -58,7 +58,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         yield Title(lambda: [("Runs", "bold")], self._count)
-        yield PageLines(self._write_plot, can_focus=False, indent=0, id="runs-plot")
+        yield PageLines(self._write_plot, can_focus=False, id="runs-plot")
         yield RunRows(self, self._runs, id="runs-rows")
         yield HorizontalRule()
         yield PageLines(self._write_run, can_focus=False, indent=0, id="runs-details")
@@ -72,12 +72,17 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
     async def on_unmount(self) -> None:
         await self._runs.close()
 
+    def on_resize(self) -> None:
+        # The plot is as high as its room, which is known once it has been laid out.
+        self.call_after_refresh(self.draw_around)
+
     def follow(self) -> None:
         self.rows.follow()
         self.draw_around()
 
     @on(CursorLines.Moved)
     def draw_around(self) -> None:
+        self.query_one("#runs-plot").display = len(self._runs.paths or ()) > 1
         for page in self.query(PageLines):
             page.write_page()
         self.query("OneLine").refresh()
