@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError
-from evaltui.text.values import counted
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CANCELLING, NOTHING_TO_CANCEL, Repeated, Run, Selection, Stage
+from evaltui.workbench.state import CANCELLING, NOTHING_TO_CANCEL, Repeated, Run, Stage
 
 if TYPE_CHECKING:
     from evaltui.runner.parent.pool import StartedHost
@@ -329,64 +328,3 @@ class RunController:
             if self.current is not None and self.is_running and self.current.stage is not Stage.CANCELLING:
                 self._cancel(self.current, self._task)
             await asyncio.wait([self._task])
-
-
-REPEAT_EXAMPLE = "runs and pass rule: all, majority or a pass rate, e.g. 5 0.6"
-_USUAL = "5 all"
-# Whoever wants more has a script.
-_MOST = 1000
-
-
-def parse_repeated(text: str) -> Repeated:
-    """`5`, `5 majority` or `5 0.6`. Raises ValueError with a sentence for anything else."""
-    number, _, policy = text.strip().partition(" ")
-    if not number.isdecimal() or not 1 <= int(number) <= _MOST:
-        raise ValueError(f"Start with a number from 1 to {_MOST}, e.g. {_USUAL}")
-    match policy.strip():
-        case "" | "all":
-            return Repeated(int(number), "all")
-        case "majority":
-            return Repeated(int(number), "majority")
-        case share:
-            return Repeated(int(number), _share(share))
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise ValueError("The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6")
-    return share
-
-
-def repeat_problem(text: str) -> str | None:
-    """Why a text says nothing of the kind, as a sentence."""
-    try:
-        parse_repeated(text)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def repeat_title(sets: OpenSets, selection: Selection) -> str:
-    """The question, with what would be run."""
-    key = selection.case
-    if key is not None:
-        return f"Repeat {key.eval_id}"
-    eval_set = sets.by_case_path(selection.path)
-    count, name = (len(eval_set.cases), eval_set.eval_set_id) if eval_set else (0, "the set")
-    return f"Repeat all cases of {name} ({counted(count, 'case')})"
-
-
-def usual_repeat(sets: OpenSets, selection: Selection, last: Run | None) -> str:
-    """What was asked for last, or what the config of the set says, or five times."""
-    if last is not None and last.repeated is not None:
-        runs, pass_if = last.repeated
-        return f"{runs} {pass_if}"
-    opened = sets.opened(sets.file_of(selection.path)) if selection.path else None
-    if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
-        repeats = opened.config.config.evaltui.repeats
-        return f"{repeats.runs} {repeats.pass_if}"
-    return _USUAL

@@ -11,6 +11,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import PANES, Layout, make_pane
 from evaltui.tui.panes import bars
 from evaltui.tui.panes.bars import is_too_small
+from evaltui.tui.screens.keys import JumpLabel
 from evaltui.workbench.workbench import Workbench
 
 # Terminals, and the columns of the two wide ones.
@@ -340,7 +341,8 @@ async def test_jumping_to_a_pane_by_the_key_on_it(agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
         await pilot.press("ctrl+o")
-        await until(pilot, lambda: "  3  Result" in screen_text(app))
+        await until(pilot, lambda: len(app.screen.query(JumpLabel)) == 6)
+        assert "○ off" in screen_text(app)
         await pilot.press("3")
         await until(pilot, lambda: app.screen.focused and app.screen.focused.id == "result")
         await pilot.press("ctrl+o", "escape")

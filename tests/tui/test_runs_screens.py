@@ -7,7 +7,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.comparison import ComparisonScreen
-from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.screens.prompt import PromptScreen, RepeatScreen
 from evaltui.tui.screens.runs import RunsScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -69,9 +69,10 @@ async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, s
     async with app.run_test(size=size) as pilot:
         await opened(app, pilot, coin)
         await pilot.press("asterisk")
-        await until(pilot, shows(app, "Repeat toss", PromptScreen))
-        await pilot.press(*"5 most", "enter")
-        await until(pilot, shows(app, "what must pass is all, majority"))
+        await until(pilot, shows(app, "* Repeat  toss", RepeatScreen))
+        await until(pilot, shows(app, "5 executions, unknown number of model calls"))
+        await pilot.press("tab", *"most", "enter")
+        await until(pilot, shows(app, "The pass rule is all, majority"))
         await pilot.press(*["backspace"] * 4, *"majority", "enter")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("3")

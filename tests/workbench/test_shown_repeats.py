@@ -10,8 +10,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.repeats import parse_repeated, repeat_problem, repeat_title, usual_repeat
 from evaltui.workbench.results import differences_of
-from evaltui.workbench.run_controller import parse_repeated, repeat_problem, repeat_title, usual_repeat
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -186,9 +186,9 @@ def test_what_is_no_number_of_runs_is_refused(text, problem):
 
 async def test_what_is_proposed(coin):
     assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "5 all"
-    assert repeat_title(coin.sets, coin.navigation.selection) == "Repeat toss"
+    assert repeat_title(coin.sets, coin.navigation.selection) == "toss"
     coin.navigation.select(Selection(coin.navigation.selection.path))
-    assert repeat_title(coin.sets, coin.navigation.selection) == "Repeat all cases of coins (2 cases)"
+    assert repeat_title(coin.sets, coin.navigation.selection) == "coins, 2 cases"
     config = coin.navigation.file.with_name("test_config.json")
     config.write_text(json.dumps({"evaltui": {"repeats": {"runs": 3, "pass_if": "majority"}}}))
     await coin.open()

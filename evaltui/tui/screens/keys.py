@@ -262,10 +262,6 @@ class Jump(NamedTuple):
     title: str
     place: Region
     """The region that it shares with other labels."""
-    row: int
-    """Row of the label among those of the region, 0-based."""
-    rows: int
-    """How many labels the region has."""
 
 
 class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
@@ -278,8 +274,17 @@ class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
         self._jumps = jumps
 
     def compose(self) -> ComposeResult:
-        for jump in self._jumps:
-            yield JumpLabel(jump)
+        """The labels of a place below its title, from left to right, in as many rows as it takes."""
+        left = row = 0
+        for number, jump in enumerate(self._jumps):
+            label = JumpLabel(jump)
+            if number == 0 or jump.place != self._jumps[number - 1].place:
+                left = row = 0
+            elif left + label.width > jump.place.width - 2:
+                left, row = 0, row + 1
+            label.styles.offset = (jump.place.x + 2 + left, jump.place.y + 1 + row)
+            left += label.width + 1
+            yield label
 
     def on_key(self, event: events.Key) -> None:
         for jump in self._jumps:
@@ -304,16 +309,15 @@ class JumpLabel(OneLine):
         super().__init__()
         self._jump = jump
 
-    def line(self, width: int) -> Line:
-        return [(f"  {self._jump.key}", "bold accent"), (f"  {self._jump.title}  ", "bold")]
+        self.styles.width = self.width
 
-    def on_mount(self) -> None:
-        place, width = self._jump.place, 16
-        self.styles.width = max(width, cells(self.line(width)))
-        self.styles.offset = (
-            place.x + max(0, (place.width - width) // 2),
-            place.y + max(1, (place.height - 2 * self._jump.rows) // 2 + 2 * self._jump.row),
-        )
+    @property
+    def width(self) -> int:
+        """In cells."""
+        return cells(self.line(0))
+
+    def line(self, width: int) -> Line:
+        return [(f" {self._jump.key} {self._jump.title} ", "chip")]
 
     def on_click(self) -> None:
         self.screen.dismiss(self._jump.pane)

@@ -313,14 +313,14 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self.run_worker(self.workbench.open(), group="reload", exclusive=True)
 
     def action_jump(self) -> None:
-        """To any pane; those that share a place have their labels one below the other."""
+        """To any pane, by the key of its label."""
         from evaltui.tui.screens.keys import Jump, JumpScreen
 
         jumps = [
-            Jump(pane, KEYS[pane], TITLES[pane], frame.region, row, len(place.panes))
+            Jump(pane, KEYS[pane], TITLES[pane], frame.region)
             for place in self._panes.places
             for frame in [self._panes.frames[place.shown]]
-            for row, pane in enumerate(place.panes)
+            for pane in place.panes
             if pane in KEYS
         ]
         ask(self, JumpScreen(jumps), self.go_to)

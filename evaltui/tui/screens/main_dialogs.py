@@ -19,7 +19,7 @@ from evaltui.tui.exchange import open_source
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Pane
 from evaltui.workbench.actions import ACTIONS, Scope
-from evaltui.workbench.state import Selection
+from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -219,25 +219,21 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self.app.push_screen(DetailsScreen(title, write))
 
     def action_run_repeatedly(self) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
-        from evaltui.workbench.run_controller import (
-            REPEAT_EXAMPLE,
-            parse_repeated,
-            repeat_problem,
-            repeat_title,
-            usual_repeat,
-        )
+        from evaltui.tui.screens.prompt import RepeatScreen
+        from evaltui.workbench.repeats import repeat_cost, repeat_title, usual_repeat
 
         workbench = self.workbench
         sets, selection = workbench.sets, workbench.navigation.selection
         usual = usual_repeat(sets, selection, workbench.runs.current)
-        question = PromptScreen(repeat_title(sets, selection), usual, repeat_problem, REPEAT_EXAMPLE)
 
-        def run(asked: str) -> None:
-            workbench.runs.run_case(parse_repeated(asked))
+        def run(repeated: Repeated) -> None:
+            workbench.runs.run_case(repeated)
             self.show_result()
 
-        ask(self, question, run)
+        def cost(runs: int) -> str:
+            return repeat_cost(sets, workbench.outcomes, selection, runs)
+
+        ask(self, RepeatScreen(repeat_title(sets, selection), usual, cost), run)
 
     def action_criteria(self) -> None:
         if (path := self.workbench.navigation.file) is not None:

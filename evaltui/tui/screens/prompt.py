@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ScreenResultType
 from textual.widget import Widget
@@ -20,13 +20,18 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
-from evaltui.tui.widgets.lines import ActionLine, OneLine, Title, content
+from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, Title, content
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
 from evaltui.workbench.keymap import key_name
+from evaltui.workbench.repeats import parse_repeated, repeat_problem
+from evaltui.workbench.state import Repeated
 from evaltui.workbench.workbench import Workbench
 
 Check = Callable[[str], str | None]
+
+
+_BETWEEN_FIELDS = ("form_next", "form_previous")
 
 
 class AnswerLines(Protocol):
@@ -135,6 +140,61 @@ class PromptScreen(QuestionScreen[str]):
             self.dismiss(self.query_one(QuestionInput).value)
 
 
+class RepeatScreen(QuestionScreen[Repeated]):
+    """Asks for the number of runs and the pass rule; returns both.
+
+    `usual` is what the fields hold at first. `cost` says what so many runs cost.
+    """
+
+    box = "#repeat"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.PROMPT),
+        *(one for one in bindings(Scope.FORM) if isinstance(one, Binding) and one.id in _BETWEEN_FIELDS),
+    ]
+
+    def __init__(self, about: str, usual: str, cost: Callable[[int], str]) -> None:
+        super().__init__()
+        self._about = about
+        self._runs, _, self._pass_if = usual.partition(" ")
+        self._cost = cost
+
+    def compose(self) -> ComposeResult:
+        with Dialog("* Repeat", [(visible(self._about), "muted")], id="repeat"):
+            with Horizontal(classes="field"):
+                yield FormLabel("runs")
+                yield QuestionInput(self._runs)
+            with Horizontal(classes="field"):
+                yield FormLabel("pass if")
+                yield QuestionInput(self._pass_if)
+            yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
+            yield DrawnLine(self._cost_line)
+            yield QuestionKeys("take", "form_next", "leave_question", take="run")
+
+    @property
+    def _text(self) -> str:
+        runs, pass_if = (field.value.strip() for field in self.query(QuestionInput))
+        return f"{runs} {pass_if}"
+
+    def _cost_line(self, width: int) -> Line:
+        if repeat_problem(self._text):
+            return []
+        return [("cost     ", "muted"), (self._cost(parse_repeated(self._text).runs), "")]
+
+    def on_input_changed(self) -> None:
+        self.query_one(QuestionNote).show(repeat_problem(self._text))
+        self.query_one(DrawnLine).refresh()
+
+    def action_form_next(self) -> None:
+        fields = [*self.query(QuestionInput)]
+        self.set_focus(fields[self.focused is fields[0]])
+
+    action_form_previous = action_next_answer = action_previous_answer = action_form_next
+
+    def action_take(self) -> None:
+        if repeat_problem(self._text) is None:
+            self.dismiss(parse_repeated(self._text))
+
+
 class QuestionInput(OneLineInput):
     """The field of a question: what it holds is selected at first, so that typing replaces it."""
 
@@ -171,9 +231,10 @@ class QuestionKeys(ActionLine):
 
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
         # The user may have chosen other keys.
-        active = {one.binding.id: key for key, one in self.screen.active_bindings.items()}
+        active = self.screen.active_bindings
         for action in self._actions:
-            key = key_name(active.get(action.id, action.keys[0]))
+            chosen = [key for key, one in active.items() if one.binding.id == action.id]
+            key = key_name(action.keys[0] if action.keys[0] in chosen or not chosen else chosen[0])
             word = self._words.get(action.id, action.short)
             yield action.id, [(key, "bold accent"), (f" {word}   ", "muted")]
 
