@@ -101,7 +101,7 @@ def test_from_a_failure_to_its_cause(house):
     house.press("enter", "enter")
     house.wait_for('✗ FAILED   Turn 2  set_temperature: degrees is "19" (string), expected 19;')
     house.press("n", "n")
-    house.wait_for("2/3")
+    house.wait_for("2/2")
     house.press("enter")
     house.wait_for("turn 2 · notify_user")
     house.press("escape", "t")

@@ -62,7 +62,7 @@ async def test_an_argument_is_relaxed_with_its_effect_shown_first(heating):
         assert not (heating / "test_config.json").exists()
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.outcomes.results.counts()["PASSED"] == 2)
-        await until(pilot, lambda: "rule: type" in screen_text(app))
+        await until(pilot, lambda: "allowed by rule: type" in screen_text(app))
         await pilot.press("ctrl+s")
         await until(pilot, lambda: (heating / "test_config.json").exists())
         written = json.loads((heating / "test_config.json").read_text())
@@ -120,10 +120,11 @@ async def test_calls_as_expected_are_one_line_until_they_are_asked_for(heating):
     app = WorkbenchApp(Workbench(heating))
     async with app.run_test(size=WIDE) as pilot:
         await at_the_difference(app, pilot)
-        await until(pilot, lambda: "8 calls as expected: space shows them" in screen_text(app))
-        assert "EXACT ✗   IN_ORDER ✗   ANY_ORDER ✗" in screen_text(app)
+        await until(pilot, lambda: "▸ = 8 equal calls" in screen_text(app))
+        assert "EXACT ✗  IN_ORDER ✗  ANY_ORDER ✗" in screen_text(app)
         await pilot.press("space")
-        await until(pilot, lambda: "= step  number 7" in screen_text(app))
+        await until(pilot, lambda: "8 equal calls" not in screen_text(app))
+        await until(pilot, lambda: sum("number  7" in line for line in screen_lines(app)) == 1)
 
 
 async def test_a_result_is_copied_as_json(heating):

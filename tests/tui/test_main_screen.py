@@ -80,10 +80,10 @@ async def test_narrow_shows_one_pane_at_a_time(house):
         await until(pilot, lambda: "Turn 1  no calls expected" in screen_text(app))
         assert "○ fine" not in screen_text(app)
         await pilot.press("3")
-        await until(pilot, lambda: "press r to run it" in screen_text(app))
+        await until(pilot, lambda: "Run case" in screen_text(app))
         await pilot.press("1")
         await until(pilot, lambda: "○ fine" in screen_text(app))
-        assert "press r to run it" not in screen_text(app)
+        assert "Run case" not in screen_text(app)
 
 
 async def test_a_result_says_why_first_and_then_everything(house):

@@ -76,25 +76,25 @@ async def test_a_case_is_run_several_times_and_its_runs_are_gone_through(coin, s
         await pilot.press(*["backspace"] * 4, *"majority", "enter")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("3")
-        await until(pilot, shows(app, "2/5 FLAKY  fails policy majority"))
+        await until(pilot, shows(app, "2/5 repeats passed, policy majority not met"))
         assert "pass@k      0.40  0.70  0.90  1.00" in screen_text(app)
         assert "pass^k      0.40  0.10  0.00  0.00" in screen_text(app)
-        assert "2 different trajectories" in screen_text(app)
+        assert "2 distinct trajectories" in screen_text(app)
         assert '3×  ✗  pick_up (coin "[/bold]\\u001b[2J")' in screen_text(app)
         result = app.workbench.outcomes.get(CaseId(coin.name, "toss")).result
         failed = result.repeats.index(next(one for one in result.repeats if one.status is Status.FAILED))
-        assert f"run {failed + 1} is shown, the gravest" in screen_text(app)
+        assert f"repeat {failed + 1} of 5 (worst)" in screen_text(app)
         await pilot.press("]")
         second = (failed + 1) % 5
-        await until(pilot, shows(app, f"run {second + 1} is shown: "))
+        await until(pilot, shows(app, f"repeat {second + 1} of 5   "))
         await pilot.press("[")
-        await until(pilot, shows(app, f"run {failed + 1} is shown: "))
+        await until(pilot, shows(app, f"repeat {failed + 1} of 5   "))
         passed = next(n for n, one in enumerate(result.repeats) if one.status is Status.PASSED)
-        row = row_with(app, "  runs     ")
+        row = row_with(app, "  repeats  ")
         line = screen_lines(app)[row]
-        await pilot.click(offset=(line.index("runs") + 11 + 3 * passed + 1, row))
-        await until(pilot, shows(app, f"run {passed + 1} is shown: "))
-        assert f"Run {passed + 1}  ✓ passed" in screen_text(app)
+        await pilot.click(offset=(line.index("repeats") + 12 + 2 * passed, row))
+        await until(pilot, shows(app, f"repeat {passed + 1} of 5   "))
+        await until(pilot, shows(app, " Turn 1 ✓  toss"))
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])
@@ -116,7 +116,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await opened(app, pilot, coin, "good")
         await pilot.press("3")
         # What the last run said of each case is there again.
-        await until(pilot, shows(app, "last 2 runs, "))
+        await until(pilot, shows(app, "2 runs, "))
         await until(pilot, lambda: sum(app.workbench.outcomes.results.counts().values()) == 3)
         await until(pilot, lambda: "○ not run" not in screen_text(app))
         assert "before the agent was changed" not in screen_text(app)

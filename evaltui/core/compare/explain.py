@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeVar
@@ -182,11 +183,12 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
     for index, turn in enumerate(turns):
         if not turn.checks_calls:
             continue
+        names = Counter(map(call_name, turn.calls))
         minded = {op for metric in metrics if _failed_in(metric, index, turns) for op in _MINDS[metric.name]}
         for op in sorted(minded, key=_WORST_FIRST.index):
             for diff in turn.calls:
                 if diff.op == op:
-                    text = _call_text(_name_in(turn, diff), diff)
+                    text = _call_text(_name_among(names, diff), diff)
                     yield Reason(text, draw(text, color=False), index + 1)
 
 
@@ -257,11 +259,10 @@ def _same(text: str, turn: int | None = None) -> Reason:
     return Reason([(text, "")], text, turn)
 
 
-def _name_in(turn: TurnResult, diff: CallDiff) -> str:
-    """The name, with the arguments where other calls of the turn have it, too."""
+def _name_among(names: Mapping[str, int], diff: CallDiff) -> str:
+    """The name, with the arguments where several calls of the turn have it."""
     name = call_name(diff)
-    ambiguous = sum(call_name(other) == name for other in turn.calls) > 1
-    args = call_args(diff) if ambiguous and diff.op != "changed" else ""
+    args = call_args(diff) if names[name] > 1 and diff.op != "changed" else ""
     return f"{name} ({args})" if args else name
 
 

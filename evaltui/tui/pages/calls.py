@@ -190,7 +190,7 @@ def _write_call(page: Page, calls: TurnCalls, diff: CallDiff, row: int) -> None:
         sides = _sides(diff, name)
         write_row(page, Row(op, *sides, _call_note(calls, diff) if checked else "", differs=differs))
         call = diff.actual or diff.expected
-        for line in _argument_lines(call.args if call and not diff.args else None):
+        for line in argument_lines(call.args if call and not diff.args else None):
             write_row(page, Row("", *_sides(diff, line), differs=differs))
     if diff.args:
         _write_arguments(page, calls, diff, row, title)
@@ -229,7 +229,7 @@ def _in_a_line(call: Call | None) -> Line:
     return line
 
 
-def _argument_lines(args: Mapping[str, Any] | None) -> Iterator[Line]:
+def argument_lines(args: Mapping[str, Any] | None) -> Iterator[Line]:
     names = {name: visible(str(name)) for name in args or {}}
     width = min(_MAX_PATH, max(map(cell_len, names.values()), default=0))
     for name, data in (args or {}).items():

@@ -74,10 +74,13 @@ class CaseShown:
 
 
 def write_case_result(page: Page, shown: CaseShown) -> None:
-    """What passed is open where the page fits, and folded otherwise."""
-    probe = Page(page.width, page.widest)
-    _write(probe, shown, fits=True)
-    _write(page, shown, fits=len(probe.lines) <= shown.height)
+    """What passed is folded, unless all of the page fits with it open."""
+    opened = Page(page.width, page.widest, page.marks)
+    _write(page, shown, fits=False)
+    if len(page.lines) <= shown.height:
+        _write(opened, shown, fits=True)
+        if len(opened.lines) <= shown.height:
+            page.take(opened)
 
 
 def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
@@ -137,9 +140,9 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     page.labelled("pass^k", [("".join(f"{rate.all:<6.2f}" for rate in rates), "")])
     groups = trajectory_groups(result)
     if len(groups) == 1:
-        page.labelled("trajectories", [("the same in every repeat", "")])
+        page.labelled("calls", [("the same in every repeat", "")])
         return
-    page.labelled("trajectories", [(f"{len(groups)} distinct", "")])
+    page.labelled("calls", [(f"{len(groups)} distinct trajectories", "")])
     for group in groups[:_MOST_GROUPS]:
         _write_group(page, group, scored.repeat)
     if len(groups) > _MOST_GROUPS:

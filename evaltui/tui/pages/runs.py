@@ -252,7 +252,8 @@ def write_history(page: Page, past: CasePast | None, *, passed: bool) -> None:
     if passed:
         page.ends([("  History", "bold")], [(runs, "muted")])
         return
-    page.ends([("  History", "bold"), ("   last passed ", "muted"), *_last_passed(past)], [(runs, "muted")])
+    last: Line = [("  History", "bold"), ("   last passed ", "muted"), *_last_passed(past)]
+    page.ends(last, [(runs, "muted")] if cells(last) + len(runs) + 2 <= page.width else [])
     page.row((" " * len("  History   "), ""), ("since then  ", "muted"), *_since_then(past))
 
 

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import Event, describe_response
 from evaltui.core.model.problems import Problem, Severity
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
-from evaltui.text.lines import Line, Span
+from evaltui.text.lines import Line
 from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph, verdict
-from evaltui.text.syntax import arguments_line, value_line
-from evaltui.text.values import cut, visible, visible_block
+from evaltui.text.values import cut, visible
 from evaltui.tui.pages.start import write_broken
 from evaltui.tui.pages.writer import Folding, Page, write_problems
 from evaltui.workbench.actions import BY_ID, keys_of
@@ -156,7 +154,7 @@ def shown_state(workbench: Workbench) -> object:
     )
     if case is None:
         return *state, workbench.outcomes.results.counts(path) if path else None
-    live = workbench.outcomes.traces.live_events(case)
+    live, run = workbench.outcomes.traces.live_events(case), workbench.runs.current
     return (
         *state,
         workbench.outcomes.get(case),
@@ -166,6 +164,7 @@ def shown_state(workbench: Workbench) -> object:
         workbench.outcomes.is_waiting(case),
         live,
         len(live),
+        run and workbench.outcomes.status(case) == RUNNING and int(run.seconds * 2),
         selection.turn,
     )
 
@@ -179,13 +178,11 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     set_id = visible(eval_set.eval_set_id) if eval_set else workbench.sets.file_of(selection.path).name
     if selection.eval_id is None:
         return [(set_id, "bold")], []
-    title: Line = [(visible(selection.eval_id), "bold")]
+    title: Line = [(set_id, "muted"), (" › ", "muted"), (visible(selection.eval_id), "bold")]
     if selection.turn is not None:
         title.append((f" › turn {selection.turn + 1}", ""))
     scored = workbench.outcomes.get(selection.case)
-    return title, [(scored.run.name, "bold accent" if scored.run.title else "muted")] if scored else [
-        (set_id, "muted")
-    ]
+    return title, [(scored.run.name, "bold accent" if scored.run.title else "muted")] if scored else []
 
 
 @dataclass(frozen=True)
@@ -233,8 +230,7 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
 def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     scored = workbench.outcomes.get(case)
     if workbench.outcomes.status(case) == RUNNING:
-        page.row(*verdict(RUNNING))
-        write_live(page, workbench.outcomes.traces.live_events(case))
+        _write_running(page, workbench, case)
     elif scored is not None:
         from evaltui.tui.pages.case_result import CaseShown, write_case_result
 
@@ -290,48 +286,49 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId) -> None:
     if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
         write_set_results(page, eval_set, errors, workbench.outcomes.results)
         return
-    hint = "it waits for its turn" if workbench.outcomes.is_waiting(case) else "press r to run it"
-    page.row(*verdict(NOT_RUN), (f"  {hint}", ""))
+    from evaltui.tui.pages.live import write_expected
+    from evaltui.tui.pages.verdict import chip
+
+    if workbench.outcomes.is_waiting(case):
+        page.row(chip(NOT_RUN), ("   queued", "muted"))
+    else:
+        key = key_name(keys_of(BY_ID["run"], workbench)[0])
+        page.row(chip(NOT_RUN), ("   ", ""), (key, "bold accent"), ("  Run case", ""))
+    if (stored := _stored(workbench, case)) is not None:
+        write_expected(page, stored.model())
+    past = workbench.outcomes.history(case)
+    if past is not None and past.history.points:
+        from evaltui.tui.pages.runs import write_history
+
+        write_history(page, past, passed=False)
 
 
-# This page is written anew for every few events; the trace has all of them.
-_MOST = 200
-_MAX_VALUE = 200
+def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
+    """The case as it is open; None while its set is read, and for a set with errors."""
+    opened = workbench.sets.opened(workbench.sets.file_of(case.path))
+    return opened.case(case.eval_id) if opened and opened.eval_set else None
 
 
-def write_live(page: Page, events: Sequence[Event]) -> None:
-    turn: int | None = None
-    if len(events) > _MOST:
-        page.row((f"  … {len(events) - _MOST} events before: t shows them all", "muted"))
-    for event in events[-_MOST:]:
-        if event.turn is not None and event.turn != turn:
-            turn = event.turn
-            page.blank()
-            page.row((f"Turn {turn + 1}", "bold"))
-        _write_event(page, event)
-    page.row(("  …", "bold accent"))
+def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
+    from evaltui.runner.parent.supervisor import CASE_TIMEOUT
+    from evaltui.tui.pages.live import InFlight, LiveCase, write_live
 
-
-def _write_event(page: Page, event: Event) -> None:
-    for part in (event.content or {}).get("parts") or []:
-        if event.kind == "user":
-            page.labelled("user", [(_text(part), "")])
-        elif event.kind == "tool_call":
-            call = part.get("function_call") or {}
-            name: Span = (visible(str(call.get("name", ""))), "bold")
-            page.hanging([("  → ", "tool"), name, *arguments_line(call.get("args"), _MAX_VALUE)], 6)
-        elif event.kind == "tool_result":
-            response = (part.get("function_response") or {}).get("response")
-            page.text(value_line(response, _MAX_VALUE), [("  ← ", "muted")])
-        elif event.kind == "text" and part.get("text"):
-            page.labelled(visible(event.agent) or "agent", [(_text(part), "")])
-    if event.kind == "console":
-        page.labelled(
-            str(event.data.get("source", "")), [(visible(str(event.data.get("text", ""))), "muted")]
-        )
-
-
-def _text(part: dict[str, Any]) -> str:
-    if response := part.get("function_response"):
-        return describe_response(response)
-    return visible_block(str(part.get("text") or ""))
+    run, stored, traces = workbench.runs.current, _stored(workbench, case), workbench.outcomes.traces
+    if run is None or stored is None:
+        page.row(*verdict(RUNNING))
+        return
+    in_flight = []
+    for one in sorted(run.running):
+        other = _stored(workbench, one)
+        turns = len((other.value or {}).get("conversation") or ()) if other else 0
+        in_flight.append(InFlight(one.eval_id, turns, traces.live_events(one)))
+    live = LiveCase(
+        stored.model(),
+        traces.live_events(case),
+        run,
+        CASE_TIMEOUT,
+        _place(workbench, case),
+        workbench.outcomes.get(case),
+        in_flight,
+    )
+    write_live(page, live)

@@ -101,6 +101,11 @@ class Page:
     def __post_init__(self) -> None:
         self.width = max(MIN_WIDTH, min(self.width, self.widest))
 
+    def take(self, other: Page) -> None:
+        """Has what another page of its width has."""
+        self.lines, self.turns, self.differences = other.lines, other.turns, other.differences
+        self.repeats, self.folds = other.repeats, other.folds
+
     @contextmanager
     def difference(self, at: DifferenceAt, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
         """What is written meanwhile tells of a difference."""

@@ -6,6 +6,7 @@ from functools import partial
 
 from textual import events
 from textual.message import Message
+from textual.timer import Timer
 
 from evaltui.core.compare.judged import Finding, was_judged
 from evaltui.core.model.case_id import CaseId
@@ -29,6 +30,8 @@ from evaltui.workbench.workbench import Workbench
 _NO_DIFFERENCES = "no calls, answers or state differ from what is expected"
 
 
+# Seconds between two looks at what runs.
+_TICK = 0.5
 # A screen of fewer cells has one pane, and its metrics below the differences.
 _SMALL_SCREEN = 90
 # The tints of the selected difference.
@@ -55,18 +58,20 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         # Where the selected difference was seen last: when it is gone, the next one has its number.
         self._last: tuple[CaseId | None, int] = (None, 0)
         self._marked = range(0)
+        # Runs while the selected case does.
+        self._clock: Timer | None = None
         # The parts of the page of a case that were folded or opened by the user.
         self._toggled: tuple[CaseId | None, frozenset[str]] = (None, frozenset())
 
     def heading(self) -> Line:
+        """The case, the run, and which of the differences is selected: the last words say most."""
         title, origin = page_title(self._workbench)
-        line: Line = [*title, *([("   ", "")] if origin else []), *origin]
-        current = self._current
-        if current is not None:
-            walked = failing_differences(self._scored.shown) if self._scored else []
-            at = self.page.differences[current].at
-            number = f"{walked.index(at) + 1}" if at in walked else "–"
-            line += [("   ", ""), ("difference ", "muted"), (f"{number}", ""), (f"/{len(walked)}", "muted")]
+        line: Line = [*title, *([("   ", ""), *origin] if origin else [])]
+        at = self._workbench.navigation.difference
+        walked = failing_differences(self._scored.shown) if at and self._scored else []
+        if at in walked:
+            number = (str(walked.index(at) + 1), "bold")
+            line += [("   ", ""), ("difference ", "muted"), number, (f"/{len(walked)}", "muted")]
         return line
 
     def source(self) -> SourcePlace | None:
@@ -124,6 +129,13 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         super().follow()
+        navigation, run = self._workbench.navigation, self._workbench.runs.current
+        runs = run is not None and not run.over and navigation.selection.case in run.running
+        if runs and self._clock is None:
+            self._clock = self.set_interval(_TICK, self.follow)
+        elif not runs and self._clock is not None:
+            self._clock.stop()
+            self._clock = None
         marked = self._lines_of_current()
         if marked != self._marked:
             self._marked = marked

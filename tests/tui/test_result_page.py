@@ -1,0 +1,237 @@
+"""The result of a case as text: what comes first, both sides in two widths, what folds, what is live."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from pilots import turn
+
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Event
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.text import syntax
+from evaltui.text.lines import cells, draw
+from evaltui.text.syntax import colored
+from evaltui.tui.pages.case_result import CaseShown, write_case_result
+from evaltui.tui.pages.live import InFlight, LiveCase, write_expected, write_live
+from evaltui.tui.pages.writer import Folding, Page
+from evaltui.workbench.results import differences_of, failing_differences
+from evaltui.workbench.state import CaseOutcome, Run, RunRef
+
+BEDROOM = {"name": "set", "args": {"room": "Bedroom", "degrees": 19}}
+KITCHEN = {"name": "set", "args": {"room": "Kitchen", "degrees": 19}}
+ASK = {"name": "ask", "args": {"room": "Kitchen"}}
+NOTIFY = {"name": "notify", "args": {"text": "It is cold."}}
+FIRST = turn("Set the bedroom", "The bedroom is set.", BEDROOM)
+EXPECTED = [FIRST, turn("And the kitchen", "The kitchen is now set to 19 °C.", ASK, KITCHEN)]
+WRONG = {"name": "set", "args": {"room": "Kitchen", "degrees": "19"}}
+MADE = [FIRST, turn("And the kitchen", "The kitchen is set to 19 °C.", ASK, WRONG, NOTIFY)]
+
+
+def outcome(expected, made, **config):
+    case, actual = (
+        EvalCase.model_validate({"eval_id": "night", "conversation": turns}) for turns in (expected, made)
+    )
+    used = EvalConfig.model_validate(config) if config else EvalConfig.default()
+    result = asyncio.run(score_case(case, actual.conversation or [], used))
+    return CaseOutcome(result, RunRef(18), StoredCase.of(case), used)
+
+
+def page_of(scored, width, **shown):
+    page = Page(width, 180)
+    write_case_result(page, CaseShown(scored, place="home.evalset.json:8", **shown))
+    return page
+
+
+def lines_of(page):
+    assert all(cells(line) <= page.width for line in page.lines)
+    return [draw(line, color=False) for line in page.lines]
+
+
+def around(lines, first, count):
+    place = next(number for number, line in enumerate(lines) if line.startswith(first))
+    return [" ".join(line.split()) for line in lines[place : place + count]]
+
+
+def test_the_outcome_and_why_come_first_then_the_metrics():
+    lines = lines_of(page_of(outcome(EXPECTED, MADE), 116))
+    assert lines[0] == (
+        ' ✗ FAILED   Turn 2  set: degrees is "19" (string), expected 19; unexpected call notify'
+    )
+    assert lines[2].split() == ["✗", "tool_trajectory", "✓", "response_match", "history"]
+    assert lines[3].split()[0] == "0.50"
+    assert lines[5].startswith("▸ Turn 1 ✓  Set the bedroom")
+
+
+def test_both_sides_beside_each_other():
+    lines = lines_of(page_of(outcome(EXPECTED, MADE), 116))
+    assert around(lines, "▾ Turn 2", 11) == [
+        "▾ Turn 2 ✗ And the kitchen 1/3 calls response 0.93",
+        f"expected home.evalset.json:8 {'─' * 25} │ actual run 18 {'─' * 40}",
+        "ask = ask",
+        'room "Kitchen" room "Kitchen"',
+        "set ≠ set",
+        'room "Kitchen" room "Kitchen"',
+        'degrees 19 ≠ degrees "19" string, expected integer',
+        "+ notify unexpected call",
+        'text "It is cold."',
+        "",
+        "The kitchen is now set to 19 °C. ~ The kitchen is set to 19 °C. 0.93 ≥ 0.80",
+    ]
+
+
+def test_one_side_below_the_other():
+    lines = lines_of(page_of(outcome(EXPECTED, MADE), 78))
+    assert around(lines, "▾ Turn 2", 10) == [
+        "▾ Turn 2 ✗ And the kitchen 1/3 calls response 0.93",
+        "= ask",
+        'room "Kitchen"',
+        "≠ set argument differs",
+        'room "Kitchen"',
+        "− degrees 19 expected integer",
+        '+ degrees "19" actual string',
+        "+ notify unexpected call",
+        'text "It is cold."',
+        "~ The kitchen is now set to 19 °C. 0.93 ≥ 0.80",
+    ]
+
+
+def test_on_a_small_screen_the_metrics_stand_below_the_differences():
+    lines = lines_of(page_of(outcome(EXPECTED, MADE), 78, strip_last=True))
+    strip = next(number for number, line in enumerate(lines) if line.startswith(" ✗ trajectory 0.50 ≥1.00"))
+    assert strip > next(number for number, line in enumerate(lines) if "unexpected call" in line[20:])
+
+
+def test_what_passed_is_open_where_the_page_fits():
+    scored = outcome(EXPECTED, MADE)
+    folded, opened = (lines_of(page_of(scored, 116, height=height)) for height in (10, 60))
+    assert any(line.startswith("▸ Turn 1") for line in folded)
+    assert around(opened, "▾ Turn 1", 3)[1:] == [
+        'set room "Bedroom" degrees 19 = set room "Bedroom" degrees 19',
+        "The bedroom is set. = The bedroom is set. 1.00 ≥ 0.80",
+    ]
+
+
+def test_a_click_opens_a_part_and_the_selected_turn_is_open():
+    scored = outcome(EXPECTED, MADE)
+    page = page_of(scored, 78)
+    assert page.folds[page.turns[0]] == "turn 0"
+    toggled = Folding(toggled=frozenset({"turn 0"}))
+    assert len(page_of(scored, 78, folding=toggled).lines) > len(page.lines)
+    assert len(page_of(scored, 78, turn=0).lines) > len(page.lines)
+
+
+def test_what_differs_within_the_threshold_is_not_walked():
+    result = outcome(EXPECTED, MADE).result
+    assert [at.kind for at in differences_of(result)] == ["argument", "call", "answer"]
+    assert [at.kind for at in failing_differences(result)] == ["argument", "call"]
+    alike = outcome(EXPECTED, [FIRST, turn("And the kitchen", "The kitchen is set.", ASK, KITCHEN)]).result
+    assert [at.kind for at in failing_differences(alike)] == ["answer"]
+
+
+def test_a_pass_counts_what_rules_allow():
+    rule = {"tool": "set", "arg": "degrees", "match": "type"}
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}, "evaltui": {"rules": [rule]}}
+    other = {"name": "set", "args": {"room": "Bedroom", "degrees": 20}}
+    scored = outcome([FIRST], [turn("Set the bedroom", "The bedroom is set.", other)], **config)
+    lines = lines_of(page_of(scored, 78, height=60))
+    assert lines[0] == " ✓ PASSED   1/1 metric   1 difference allowed by rules"
+    (allowed,) = (line for line in lines if "allowed by rule:" in line)
+    assert allowed.split() == ["≃", "degrees", "19", "allowed", "by", "rule:", "type"]
+
+
+@pytest.mark.parametrize(("number", "folds"), [(6, False), (7, True)])
+def test_many_equal_calls_are_a_line(number, folds):
+    calls = [{"name": "step", "args": {"number": place}} for place in range(number)]
+    scored = outcome([turn("go", "", *calls)], [turn("go", "", *calls, NOTIFY)])
+    lines = lines_of(page_of(scored, 78))
+    assert (f"  ▸ = {number} equal calls" in lines) is folds
+
+
+def test_a_call_out_of_order_says_where_it_is_expected():
+    names = [{"name": name, "args": {}} for name in "abc"]
+    scored = outcome([turn("go", "", *names)], [turn("go", "", names[1], names[2], names[0])])
+    (moved,) = (line for line in lines_of(page_of(scored, 116)) if "↕" in line)
+    assert moved.split() == ["↕", "a", "out", "of", "order,", "expected", "1st"]
+
+
+def test_of_nested_arguments_only_what_differs_is_open():
+    def plan(to):
+        nested = {"from": "22:00", "days": ["sat", {"to": to}], "off": True}
+        return {"name": "plan", "args": {"schedule": nested, "room": {"name": "Kitchen", "floor": 1}}}
+
+    scored = outcome([turn("go", "", plan(7))], [turn("go", "", plan(8))])
+    lines = [" ".join(line.split()) for line in lines_of(page_of(scored, 78))]
+    place = lines.index("− schedule.days[1].to 7 expected")
+    assert lines[place + 1] == "+ schedule.days[1].to 8 actual"
+    assert 'room {"name": "Kitchen", "floor": 1}' in lines
+    assert any(line.startswith("▸ = ") and line.endswith("equal values") for line in lines)
+    assert not any("schedule.from" in line for line in lines)
+
+
+def test_only_what_is_seen_is_coloured(monkeypatch):
+    """Of a thousand calls that differ, forty rows."""
+    counted = []
+    monkeypatch.setattr(syntax, "_colored", lambda text, name: counted.append(text) or [[(text, "")]])
+    calls = [[{"name": "find", "args": {"query": q, "page": n}} for n in range(1000)] for q in ("old", "new")]
+    page = page_of(outcome([turn("go", "", *calls[0])], [turn("go", "", *calls[1])]), 78, height=40)
+    assert len(page.differences) == 1000
+    written = len(counted)
+    for line in page.lines[:40]:
+        colored(line)
+    assert written < 20
+    assert len(counted) <= written + 40
+
+
+# Before there is a result
+
+
+def event(kind, turn_number, t, part=None, **data):
+    content = {"parts": [part]} if part else None
+    return Event(kind, content, turn=turn_number, t=t, data=data)
+
+
+def called(t, number, call):
+    return event("tool_call", number, t, {"function_call": call})
+
+
+def test_a_running_case_fills_in_beside_what_is_expected():
+    case = EvalCase.model_validate({"eval_id": "night", "conversation": [*EXPECTED, turn("Thanks", "")]})
+    events = [
+        event("user", 0, 0.1, {"text": "Set the bedroom"}),
+        called(0.2, 0, BEDROOM),
+        event("user", 1, 0.4, {"text": "And the kitchen"}),
+        called(0.6, 1, ASK),
+        event("text", 1, 0.7, {"text": "The kitchen"}, partial=True),
+    ]
+    asking = [event("model_request", 0, 0.2, model="gemini-2.5-flash")]
+    page = Page(116, 180)
+    flying = [InFlight("night", 3, events), InFlight("other", 1, asking)]
+    write_live(page, LiveCase(case, events, Run(19, "all"), 30.0, "home.evalset.json:8", None, flying))
+    lines = lines_of(page)
+    assert lines[0].startswith(" ◐ RUNNING   Turn 2 of 3  streaming")
+    assert "timeout 30 s" in lines[2]
+    assert around(lines, "  Turn 2 ◐", 1) == ["Turn 2 ◐ And the kitchen 1/2 calls so far"]
+    assert any(line.split() == ["ask", "=", "ask"] for line in lines)
+    assert any(line.endswith("The kitchen▋") for line in lines)
+    assert around(lines, "  Turn 3 ○", 1) == ["Turn 3 ○ Thanks queued"]
+    assert lines[-1].startswith("  ◐ other  turn 1 of 1   waiting for gemini-2.5-flash")
+    assert page.differences == []
+
+
+def test_a_case_that_was_not_run_shows_what_is_expected():
+    page = Page(78)
+    write_expected(page, EvalCase.model_validate({"eval_id": "night", "conversation": EXPECTED}))
+    lines = lines_of(page)
+    assert [line.strip() for line in lines if line][-6:] == [
+        "ask",
+        'room  "Kitchen"',
+        "set",
+        'room     "Kitchen"',
+        "degrees  19",
+        "The kitchen is now set to 19 °C.",
+    ]
+    assert page.turns == {0: 0, 1: 6}
