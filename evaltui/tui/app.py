@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar
 
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.widgets import Input, TextArea
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.folders import agents_in, may_be_agent
@@ -48,8 +50,8 @@ class WorkbenchApp(KeysInOrder[int]):
     # Textual's own key leaves at once.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "ask_to_quit", show=False, priority=True, system=True),
-        # On the screens that lie over the main one, too.
-        Binding("ctrl+c", "cancel_run", show=False, system=True, id="cancel_run"),
+        # On the screens that lie over the main one.
+        Binding("ctrl+c", "cancel_run", show=False, priority=True, system=True, id="cancel_run"),
     ]
     CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
     # There is one of our own.
@@ -149,6 +151,12 @@ class WorkbenchApp(KeysInOrder[int]):
             await main.action_quit()
 
     def action_cancel_run(self) -> None:
+        """Cancels the run, unless the main screen does, or a field copies what is selected in it."""
+        field = self.focused
+        if isinstance(self.screen, MainScreen) or (
+            isinstance(field, Input | TextArea) and field.selected_text
+        ):
+            raise SkipAction
         self.workbench.runs.cancel()
 
     async def action_quit(self) -> None:

@@ -130,6 +130,8 @@ class Row:
     """Where its JSON value is in the set's data, for rows of its members; None where there are none."""
     schema: Any = None
     """What the tool that takes the value declares of it; None where nothing is known."""
+    required: bool = False
+    """Whether the tool needs it."""
     level: int = 0
     """How many objects and arrays it is in, below a row that stands for itself."""
     fold: Literal["open", "closed"] | None = None
@@ -137,6 +139,16 @@ class Row:
 
     def of(self, part: Part) -> Field | None:
         return self.field if part == "value" else self.rename
+
+    @property
+    def is_unset(self) -> bool:
+        """Whether there is nothing yet of what its field would hold."""
+        return self.field is not None and self.quiet and self.shown is not None and not self.value
+
+    @property
+    def declared(self) -> str:
+        """What the tool declares of its value: `string, required`; "" where nothing is known."""
+        return ", ".join([*sorted(kinds_of(self.schema)), *(["required"] if self.required else [])])
 
 
 @dataclass(frozen=True)

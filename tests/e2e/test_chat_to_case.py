@@ -43,7 +43,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     terminal.wait_for("Make a case of the conversation")
     terminal.wait_for("turn_off_the_bedroom_light")
     terminal.press("enter")
-    terminal.wait_for("Turn 1  exactly these calls")
+    terminal.wait_for("exactly these calls")
     terminal.press("ctrl+s")
     terminal.wait_for("saved lights.evalset.json")
     data = json.loads((folder / "lights.evalset.json").read_text(encoding="utf-8"))

@@ -52,7 +52,7 @@ def write_turn(terminal: Terminal, name: str) -> None:
     """The field of what the user says is open."""
     terminal.type(f"Who is {name}")
     terminal.wait_for(f"Who is {name}")
-    terminal.press("escape", "o")
+    terminal.press("ctrl+j", "o")
     terminal.wait_for("the call names no tool")
     terminal.type("loo")
     terminal.wait_for("Look a person up.")
@@ -62,7 +62,7 @@ def write_turn(terminal: Terminal, name: str) -> None:
     terminal.press("tab")
     terminal.type(f"found {name}")
     terminal.wait_for(f"found {name}")
-    terminal.press("escape")
+    terminal.press("ctrl+j")
 
 
 def test_three_cases_by_keyboard_pass_here_and_in_adk(finder):
@@ -75,7 +75,7 @@ def test_three_cases_by_keyboard_pass_here_and_in_adk(finder):
     for number, names in enumerate([("Ada", "Bob"), ("Cyd", "Dan"), ("Eve", "Fay")], 1):
         if number > 1:
             terminal.press("1", "o")
-        terminal.wait_for(f"added case_{number}")
+        terminal.wait_for(f"id          case_{number}")
         terminal.wait_for("(nothing)")
         terminal.press("enter")
         write_turn(terminal, names[0])
@@ -83,7 +83,7 @@ def test_three_cases_by_keyboard_pass_here_and_in_adk(finder):
         terminal.wait_for("Turn 2")
         write_turn(terminal, names[1])
     terminal.press("ctrl+s")
-    terminal.wait_for("saved people.evalset.json")
+    terminal.wait_for("Saved people.evalset.json")
     terminal.press("R")
     terminal.wait_for("Run 1: 3 passed")
     terminal.press("q")

@@ -85,6 +85,11 @@ SCENARIO = {
 }
 
 
+def ends(left, right, width=90):
+    """A line with a text at each end."""
+    return left + right.rjust(width - len(left))
+
+
 def shown(case, config=None, width=90):
     page = Page(width)
     write_case(page, EvalCase.model_validate(case), "house", config)
@@ -106,7 +111,7 @@ def test_a_case_is_shown_with_everything_in_it():
         "  rubrics     polite  Says please",
         '  owner       "ann"',
         "",
-        "Turn 1  exactly these calls",
+        ends("Turn 1", "exactly these calls"),
         "  user        What is this?",
         "              [image/png 34 KB]",
         "              [application/pdf at gs://bucket/a.pdf]",
@@ -119,24 +124,24 @@ def test_a_case_is_shown_with_everything_in_it():
         "              A cat.",
         "  rubrics     short  Is short",
         "",
-        "Turn 2  no calls expected",
+        ends("Turn 2", "no calls expected"),
         "  user        Thanks",
         "  answer      no response expected",
         "",
-        "Turn 3  unspecified (scored as no calls)",
+        ends("Turn 3", "unspecified (scored as no calls)"),
         "  user        Bye",
         "  calls       No calls   o add   space change",
         "  answer      no response expected",
         "",
-        "Turn 4  not checked",
+        ends("Turn 4", "not checked"),
         "  user        Skipped",
         "  answer      no response expected",
         "",
-        "Turn 5  context turn, not scored",
+        ends("Turn 5", "context turn, not scored"),
         "  user        Context",
         "  answer      no response expected",
         "",
-        "Turn 6  exactly these calls",
+        ends("Turn 6", "exactly these calls"),
         "  user        Recorded",
         "  · ring",
         "      No arguments   o add",

@@ -31,7 +31,7 @@ from evaltui.tui.screens.runs import RunsScreen
 from evaltui.tui.screens.unsaved import RecoveryScreen
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.state import Selection
+from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 NARROW, MEDIUM, WIDE = (80, 24), (100, 30), (160, 45)
@@ -194,6 +194,31 @@ async def test_keys_that_come_before_a_screen_is_there_are_for_it(parrot, thorou
             press_at_once(app, "escape")
             await until(pilot, lambda: isinstance(app.screen, MainScreen))
             assert app.workbench.runs.current is None
+
+
+async def test_escape_never_cancels_a_run_and_ctrl_c_does_from_every_screen(write_agent):
+    folder = write_agent("import time\ndef root_agent(message, session):\n    time.sleep(600)\n", name="slow")
+    write_cases(folder, "talk", {"endless": [turn("hello", "hello")]})
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("r")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.running)
+        run = app.workbench.runs.current
+        for pane in "123456":
+            await pilot.press(pane, "escape", "escape")
+        await pilot.press("1")
+        for opening, kind in OPENED.items():
+            await pilot.press(opening)
+            await until(pilot, lambda kind=kind: isinstance(app.screen, kind) and app.screen.is_mounted)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, MainScreen))
+            assert run.stage is Stage.RUNNING
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(app.screen, CriteriaScreen) and app.screen.is_mounted)
+        await pilot.press("ctrl+c")
+        await until_ran(pilot, lambda: run.over)
+        assert run.stage is Stage.CANCELLED
 
 
 async def test_clicks_and_keys_in_the_palette_come_as_fast_as_they_like(parrot, thorough):

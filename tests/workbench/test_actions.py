@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.workbench.actions import ACTIONS, FOCUS_CHAINS, Scope, actions_in, hints
+from evaltui.workbench.actions import ACTIONS, FOCUS_CHAINS, Scope, actions_in, chain_of, hints
 from evaltui.workbench.workbench import Workbench
 
 
@@ -41,3 +41,43 @@ def test_the_footer_has_at_most_eight_hints_that_can_be_done():
     shown = hints(workbench, Scope.CASES)
     assert len(shown) <= 8
     assert [action.id for action in shown] == ["chat_from_here", "next_pane", "quit"]
+
+
+# What a key does wherever it is bound, by the ids of its actions.
+RULES = {
+    # The smallest open thing, never a run.
+    "escape": {
+        *("step_back", "leave_field", "leave_message", "leave_question", "form_leave", "leave_it"),
+        *("clear_filter", "close_details", "close_help", "close_jump", "close_runs", "close_comparison"),
+        *("close_criteria", "leave_open", "leave"),
+    },
+    "ctrl+c": {"cancel_run", "cancel_turn"},
+    "ctrl+s": {"save", "save_field", "take", "form_take", "accept_it"},
+    "ctrl+j": {"end_text", "new_line"},
+    "ctrl+q": {"quit", "leave"},
+}
+
+
+@pytest.mark.parametrize("key", RULES)
+@pytest.mark.parametrize("scope", Scope)
+def test_a_key_has_one_rule_everywhere(scope, key):
+    assert {action.id for action in actions_in(scope) if key in action.keys} <= RULES[key]
+
+
+@pytest.mark.parametrize("scope", [scope for scope in Scope if scope not in (Scope.MAIN, Scope.HELP)])
+def test_escape_leads_out_of_every_place(scope):
+    places = {*chain_of(scope)}
+    assert [action.id for action in ACTIONS if "escape" in action.keys and places & set(action.where)]
+
+
+@pytest.mark.parametrize("scope", [Scope.FIELD, Scope.TEXT, Scope.PROMPT, Scope.FORM, Scope.ACCEPT])
+def test_ctrl_s_applies_in_every_field_and_dialog(scope):
+    assert [action.id for action in actions_in(scope) if "ctrl+s" in action.keys]
+
+
+def test_a_field_says_how_it_is_applied_and_never_two_ways():
+    workbench = Workbench(Path("nowhere"))
+    applying = {"end_field", "end_text"}
+    for scope, key in ((Scope.FIELD, "enter"), (Scope.TEXT, "ctrl+j")):
+        shown = [action for action in hints(workbench, scope) if action.id in applying]
+        assert [action.keys for action in shown] == [(key,)]

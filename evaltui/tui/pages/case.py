@@ -18,6 +18,8 @@ _ARGUMENT = 6
 _STEP = 2
 # Cells. A preview of a folded value is never shorter.
 _MIN_PREVIEW = 20
+# Cells. A field is never made shorter for what is declared of it.
+_MIN_FIELD = 16
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class OpenField:
     """Whether it begins in a new line, so that it is as wide as possible."""
     below: Sequence[Line]
     """Completions and the problem, drawn under it."""
+    remark: str = ""
+    """What is declared of its value, right of it; "" for nothing."""
     adding: bool = False
     """Whether it stands below the row, for what is added there."""
 
@@ -49,6 +53,8 @@ class Placed:
     """Column of its field, if that is open."""
     y: int = 0
     """Line of its field."""
+    width: int = 0
+    """Cells for its field."""
 
 
 def write_rows(page: Page, rows: Sequence[Row], opened: OpenField | None = None) -> list[Placed]:
@@ -62,12 +68,12 @@ def _write_row(page: Page, row: Row, opened: OpenField | None) -> Placed:
     if row.role == "turn" and row.turn is not None:
         page.turns[row.turn] = len(page.lines)
     first = len(page.lines)
-    x, y = _write_open(page, row, opened) if opened else (0, first)
+    x, y, field_width = _write_open(page, row, opened) if opened else (0, first, 0)
     if not opened:
         _write_closed(page, row)
     for problem in row.findings:
         write_finding(page, row, problem)
-    return Placed(first, len(page.lines), x, y)
+    return Placed(first, len(page.lines), x, y, field_width)
 
 
 def _write_closed(page: Page, row: Row) -> None:
@@ -81,7 +87,7 @@ def _write_closed(page: Page, row: Row) -> None:
         case "section":
             page.row((row.label, "bold"))
         case "turn":
-            page.row((row.label, "bold"), ("  ", ""), *value)
+            page.ends([(row.label, "bold")], value)
         case "call" | "response":
             page.hanging([*_head(row), *value], 6)
         case "argument" | "fact":
@@ -142,8 +148,8 @@ def _value(row: Row, width: int) -> Line:
     return [(visible_block(str(row.value)), role)]
 
 
-def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int]:
-    """Leave room for the field of a row; the place of its first cell."""
+def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int, int]:
+    """Leaves room for the field of a row; column and line of its first cell, and its width."""
     margin = value_margin(row)
     head = _head(row)
     if opened.adding:
@@ -161,10 +167,14 @@ def _write_open(page: Page, row: Row, opened: OpenField) -> tuple[int, int]:
     if (opened.wide and x > margin) or x > page.width // 2:
         x, y = margin + 2, y + 1
         page.lines.append([])
+    width = page.width - x
+    if opened.remark and (room := width - len(opened.remark) - 2) >= _MIN_FIELD:
+        page.lines[y] += [(" " * (room + 2), ""), (opened.remark, "muted")]
+        width = room
     page.lines += [[] for _ in range(opened.height - 1)]
     for line in opened.below:
         page.text(line, [(" " * margin, "")])
-    return x, y
+    return x, y, width
 
 
 def write_finding(page: Page, row: Row, problem: Problem) -> None:

@@ -203,6 +203,7 @@ class _CallRows:
             path=(*self.call.arguments_path, name),
             value_path=(*self.call.arguments_path, name),
             schema=self._properties.get(name),
+            required=self._tool is not None and name in self._tool.required,
             findings=tuple(_inside(one) for one in self._problems if one.path and one.path[0] == name),
             **self._shared,
         )

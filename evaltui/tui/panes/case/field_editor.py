@@ -314,7 +314,9 @@ class FieldEditor:
             return None
         adding = field.adds is not None or field.is_gone
         below = field.lines_below()
-        return OpenField(field.row, field.part, self.height(), field.is_text, below, adding=adding)
+        row = self._pane.row
+        remark = row.declared if row and field.part == "value" and not field.is_text else ""
+        return OpenField(field.row, field.part, self.height(), field.is_text, below, remark, adding)
 
     def shown_state(self) -> object:
         """What of the field the page around it shows."""
@@ -342,7 +344,7 @@ class FieldEditor:
         if field is None or pane.current >= len(pane.placed):
             return
         place = pane.placed[pane.current]
-        width = max(8, min(pane.page.width, pane.line_width - 2) - place.x)
+        width = max(8, min(place.width, pane.line_width - 2 - place.x))
         field.widget.styles.offset = (place.x + 1, place.y)
         field.widget.styles.width = width
         if width != self._width:

@@ -125,7 +125,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         marked: Line = [("▌", "bold accent" if self.is_focused else "muted"), *line]
         place = self.placed[self.current]
         if number == place.first and not self.is_editing and self.row and self.row.adds:
-            hint = f"o {self.row.adds[0].label} "
+            hint = "o fill " if self.row.is_unset else f"o {self.row.adds[0].label} "
             gap = self.line_width - cells(marked) - cell_len(hint)
             if gap > 1 and self.is_focused:
                 return [*marked, (" " * gap, ""), (hint, "muted")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -104,17 +105,17 @@ class OpenedField:
             typed = ""
         if any(typed == one.text for one in self.chosen_from):
             return []
-        wanted = typed.casefold()
-        found = [one for one in self.chosen_from if wanted in one.text.casefold()]
-        return sorted(found, key=lambda one: not one.text.casefold().startswith(wanted)) if typed else found
+        ranks = [(_rank(typed, one.text), one) for one in self.chosen_from]
+        return [one for rank, one in sorted(ranks, key=itemgetter(0)) if rank < _NO_MATCH]
 
     def choose_best_match(self) -> None:
         """Selects the first completion where enter should apply it."""
         self.choice, self.question, self.hides_choices = None, "", False
         if matches := self.matches():
             names = self.part == "name" or self.row[-2:-1] == ("call",) or self.adds is not None
-            begins = matches[0].text.casefold().startswith(self.handled.casefold())
-            self.choice = 0 if self.handled and (names or begins) else None
+            rank = _rank(self.handled, matches[0].text)
+            # Letters in between may be another name that nobody proposes.
+            self.choice = 0 if self.handled and (rank == 0 or (names and rank == 1)) else None
 
     @property
     def first_choice(self) -> int:
@@ -131,7 +132,7 @@ class OpenedField:
             lines.append(
                 [
                     ("› " if chosen else "  ", "bold accent"),
-                    (visible(one.text), "bold accent" if chosen else ""),
+                    *_marked(one.text, self.handled, "bold" if chosen else ""),
                     (visible(detail), "muted"),
                 ]
             )
@@ -142,6 +143,37 @@ class OpenedField:
         if self.question:
             lines.append([("! ", "warning"), (self.question, "warning")])
         return lines
+
+
+_NO_MATCH = 3
+
+
+def _rank(typed: str, text: str) -> int:
+    """0 where a text begins with what is typed, 1 where it has it, 2 where it has its letters in order."""
+    wanted, found = typed.casefold(), text.casefold()
+    if wanted in found:
+        return 0 if found.startswith(wanted) else 1
+    return 2 if len(_letters(typed, text)) == len(typed) else _NO_MATCH
+
+
+def _letters(typed: str, text: str) -> list[int]:
+    """Where the letters that are typed are in a text, as far as they are there in order."""
+    found, wanted = text.casefold(), typed.casefold()
+    if (start := found.find(wanted)) >= 0:
+        return [*range(start, start + len(typed))]
+    places: list[int] = []
+    for letter in wanted:
+        start = found.find(letter, places[-1] + 1 if places else 0)
+        if start < 0:
+            break
+        places.append(start)
+    return places
+
+
+def _marked(text: str, typed: str, role: str) -> Line:
+    """A text with the letters that are typed in the accent."""
+    places = set(_letters(typed, text))
+    return [(visible(letter), "bold accent" if at in places else role) for at, letter in enumerate(text)]
 
 
 def changed_characters(before: str, after: str) -> int:

@@ -235,7 +235,11 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self._editor.perform(operation(row), otherwise)
 
     def action_add_below(self) -> None:
-        self._perform(lambda row: row.adds[0] if row.adds else None, "nothing can be added here")
+        row = self.ready_row()
+        if row is not None and row.is_unset:
+            self._editor.edit("value")
+        elif row is not None:
+            self._editor.perform(row.adds[0] if row.adds else None, "nothing can be added here")
 
     def action_insert_before(self) -> None:
         self._perform(lambda row: row.insert, "O inserts a turn before a turn, a call before a call")
