@@ -141,7 +141,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await pilot.press("enter")
         await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
         assert app.workbench.navigation.selection.case == CaseId(coin.name, "bad")
-        await until(pilot, shows(app, "shows the run of"))
+        await until(pilot, shows(app, "esc back to the last results"))
         await pilot.press("1", "escape")
         await until(pilot, lambda: app.workbench.outcomes.previous_run is None)
 
